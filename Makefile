@@ -1,0 +1,42 @@
+# Two commands: `make lab` explores a real model in JupyterLab, `make test` runs every check.
+# Both make .venv and install what they need; nothing but Python ≥ 3.11 with venv is expected on the machine.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+FRONT  := $(shell find widgets -path widgets/node_modules -prune -o -type f -print 2>/dev/null)
+
+.PHONY: lab test lint types layers unit clean
+
+lab: $(VENV)/lab.stamp
+	$(BIN)/irscope lab
+
+test: $(VENV)/dev.stamp lint types layers unit
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+layers: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+unit: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "irscope needs Python 3.11 or newer; try make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/lab.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[tour]'
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/lab.stamp
+
+clean:
+	rm -rf $(VENV) build dist widgets/node_modules irscope/widgets/static/*.js irscope/widgets/static/*.css

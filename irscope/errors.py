@@ -1,0 +1,126 @@
+"""Everything that irscope raises at its user.
+
+    IrscopeError
+    ├── LoadError             a source that is not there, or not of a kind that a frontend reads
+    ├── CaptureError          a user's function or model could not become a graph
+    ├── ParseError            text that is not IR; carries line and column, prints a caret
+    ├── VerifyError           a graph that breaks an invariant; carries the rule's name
+    ├── UnknownName           a value, node or op name that the graph does not have
+    ├── ArgumentError         example arguments of the wrong number, type or shape
+    ├── PassError             a pass broke a promise; carries the pass and the step
+    ├── CodegenError          no emission rule for this op on this target
+    ├── RunError              an op failed while the program ran; names the node
+    ├── MissingExtra          an optional package is not installed; carries the command that installs it
+    └── DeviceUnavailable     what is missing, and what works instead
+
+All have one shape: *what* happened, *where* (an excerpt of the IR or text), *why* (the rule), *what now* (a hint).
+They are for the user's mistakes; our own are assertions.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError", "CaptureError", "CodegenError", "DeviceUnavailable", "IrscopeError", "LoadError", "MissingExtra",
+    "ParseError", "PassError", "RunError", "UnknownName", "VerifyError",
+]
+
+
+class IrscopeError(Exception):
+    """A mistake that the user can mend, told as what, where, why and what now.
+
+    Notebooks show the message alone: IPython asks for `_render_traceback_` before it prints a traceback.
+
+    >>> print(IrscopeError("%t3 is used before it is defined", rule="defs-dominate-uses", hint="move its producer up"))
+    %t3 is used before it is defined   [defs-dominate-uses]
+      hint: move its producer up
+    """
+
+    def __init__(self, what: str, *, where: str = "", rule: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        """One sentence: what went wrong."""
+        self.where = where
+        """The text or IR around the place, with the place marked; may be several lines."""
+        self.rule = rule
+        """The stable name of the rule that was broken; empty when there is none."""
+        self.hint = hint
+        """What the user can do now."""
+
+    def __str__(self) -> str:
+        parts = [f"{self.what}   [{self.rule}]" if self.rule else self.what]
+        if self.where:
+            parts += ["", *(f"  {line}".rstrip() for line in self.where.splitlines()), ""]
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+class LoadError(IrscopeError):
+    """The source does not exist, or no frontend reads it."""
+
+
+class CaptureError(IrscopeError):
+    """The user's function or model could not become a graph."""
+
+
+class ParseError(IrscopeError):
+    """Text that is not IR.
+
+    `line` and `column` count from 1; `where` shows the line with a caret under the column.
+    """
+
+    def __init__(self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = "") -> None:
+        place = f"{file or 'line'} {line}" if not file else f"{file}:{line}"
+        caret = f"{source_line}\n{' ' * (column - 1)}^" if source_line else ""
+        super().__init__(f"{place}:{column}: {what}" if file else f"{place}, column {column}: {what}", where=caret, hint=hint)
+        self.line = line
+        self.column = column
+
+
+class VerifyError(IrscopeError):
+    """A graph breaks an invariant; `rule` names it."""
+
+
+class UnknownName(IrscopeError, KeyError):
+    """No value, node or op of this name; `hint` lists near misses."""
+
+    __str__ = IrscopeError.__str__  # KeyError would print the repr of its argument
+
+
+class ArgumentError(IrscopeError, TypeError):
+    """Arguments of the wrong number, type or shape."""
+
+
+class PassError(IrscopeError):
+    """A pass broke a promise: its result does not verify, or an edit names a node of another graph."""
+
+
+class CodegenError(IrscopeError):
+    """No emission rule for this op, dtype or layout on this target."""
+
+
+class RunError(IrscopeError):
+    """An op failed while the program ran; `where` shows its node."""
+
+
+class MissingExtra(IrscopeError, ImportError):
+    """An optional package is not installed.
+
+    >>> print(MissingExtra("torch", extra="torch", purpose="to load a scripted module"))
+    the package 'torch' is needed to load a scripted module, and it is not installed
+      hint: pip install 'irscope[torch]'
+    """
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"the package {package!r} is needed {purpose}, and it is not installed", hint=f"pip install 'irscope[{extra}]'"
+        )
+        self.package = package
+        self.extra = extra
+
+
+class DeviceUnavailable(IrscopeError):
+    """A device or its compiler is not there; the hint says what still works."""

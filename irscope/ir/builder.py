@@ -1,0 +1,132 @@
+"""Building a graph from Python, node by node in execution order.
+
+    >>> from irscope.ir.builder import GraphBuilder
+    >>> b = GraphBuilder()
+    >>> x = b.input("x")
+    >>> y = b.op("aten::relu", x, name="y")
+    >>> print(b.finish([y]))
+    graph(%x : Tensor):
+      %y : Tensor = aten::relu(%x)
+      return (%y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make_value, new_id
+from irscope.ir.types import BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR, TENSOR, ListType, TensorType, Type
+
+__all__ = ["BlockBuilder", "GraphBuilder", "payload_type"]
+
+
+class BlockBuilder:
+    """One open block: its parameters, the nodes so far, and what it returns."""
+
+    def __init__(self, params: tuple[Value, ...]) -> None:
+        self.params = params
+        self._nodes: list[Node] = []
+        self._returns: tuple[Value, ...] = ()
+
+    def returns(self, values: Sequence[Value]) -> None:
+        """Say what the block gives back; call it last."""
+        self._returns = tuple(values)
+
+    def freeze(self) -> Block:
+        """The finished block."""
+        return Block(new_id(), self.params, tuple(self._nodes), self._returns)
+
+
+class GraphBuilder:
+    """Appends nodes to the innermost open block; `finish` gives the frozen graph."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self._name = name
+        self._inputs: list[Value] = []
+        self._open: list[BlockBuilder] = [BlockBuilder(())]
+
+    def input(self, name: str, type: Type = TENSOR) -> Value:
+        """A new input of the graph."""
+        value = make_value(new_id(), type, name)
+        self._inputs.append(value)
+        return value
+
+    def node(
+        self, op: str, inputs: Sequence[Value], types: Sequence[Type], *, names: Sequence[str] = (),
+        attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """Append a node with one output per type; gives its outputs."""
+        return self.structured(op, inputs, types, (), names=names, attrs=attrs, location=location, scope=scope)
+
+    def op(self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None) -> Value:
+        """Append a node with one output; gives that output."""
+        (value,) = self.node(op, inputs, (type,), names=(name,), attrs=attrs)
+        return value
+
+    def constant(self, payload: Any, type: Type | None = None, name: str = "") -> Value:
+        """Append a `prim::Constant`; the type follows from a plain Python payload."""
+        type = payload_type(payload) if type is None else type
+        if isinstance(payload, list):
+            payload = tuple(payload)
+        attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
+        return self.op("prim::Constant", type=type, name=name, attrs=attrs)
+
+    def structured(
+        self, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder | Block], *,
+        names: Sequence[str] = (), attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """Append a node with blocks (`prim::If`, `prim::Loop`, a group); gives its outputs."""
+        names = names or [""] * len(types)
+        outputs = tuple(make_value(new_id(), type, name) for type, name in zip(types, names, strict=True))
+        bodies = tuple(block.freeze() if isinstance(block, BlockBuilder) else block for block in blocks)
+        frozen = attrs if isinstance(attrs, FrozenDict) else FrozenDict(attrs) if attrs else EMPTY
+        self._open[-1]._nodes.append(make_node(new_id(), op, tuple(inputs), outputs, frozen, bodies, location, scope))
+        return outputs
+
+    @contextmanager
+    def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
+        """Open a block: nodes go into it until the `with` ends; then hand it to `structured`."""
+        inner = BlockBuilder(tuple(make_value(new_id(), type, name) for name, type in params))
+        self._open.append(inner)
+        try:
+            yield inner
+        finally:
+            self._open.pop()
+
+    def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:
+        """The frozen graph."""
+        assert len(self._open) == 1, "a block is still open"
+        body = Block(new_id(), tuple(self._inputs), tuple(self._open[0]._nodes), tuple(outputs))
+        return Graph(body, self._name, dict(bound or {}))
+
+
+def payload_type(payload: Any) -> Type:
+    """The type of a plain Python constant.
+
+    >>> str(payload_type([1, 2]))
+    'int[]'
+    """
+    match payload:
+        case None:
+            return NONE
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case complex():
+            return COMPLEX
+        case str():
+            return STR
+        case [first, *_] | (first, *_):
+            return ListType(payload_type(first))
+        case [] | ():
+            return ListType(INT)
+    dtype = getattr(payload, "dtype", None)
+    if dtype is not None and hasattr(payload, "shape"):
+        return TensorType(str(dtype).removeprefix("torch."), tuple(payload.shape))
+    return DEVICE if type(payload).__name__ == "device" else TENSOR

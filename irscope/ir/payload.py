@@ -1,0 +1,83 @@
+"""Constants that a node carries and that are more than a number: tensors, and things of which only the text is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.types import BOOL, NONE
+
+__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "constant_of", "constant_value"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TensorData:
+    """A constant tensor, compared by element type, shape and bytes.
+
+    >>> TensorData.of(np.array([1.0, 2.0], np.float32)) == TensorData.of(np.array([1.0, 2.0], np.float32))
+    True
+    """
+
+    dtype: str
+    """Our name of the element type; `bfloat16` data lies in `array` as uint16 bits."""
+    shape: tuple[int, ...]
+    array: np.ndarray[Any, Any] | None
+    """The elements; None when only the size is known (`value=<Tensor>` in a text)."""
+    device: str = "cpu"
+    original: Any = None
+    """The frontend's own tensor, so that running it needs no copy."""
+
+    @staticmethod
+    def of(array: np.ndarray[Any, Any], *, device: str = "cpu") -> TensorData:
+        """The payload of a NumPy array."""
+        return TensorData(str(array.dtype), array.shape, array, device)
+
+    def _key(self) -> tuple[object, ...]:
+        content = id(self) if self.array is None else np.ascontiguousarray(self.array).tobytes()
+        return (self.dtype, self.shape, self.device, content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorData) and (self is other or self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A payload of which only the printed text is known, such as `<__torch__.M object at 0x7f>`."""
+
+    text: str
+    original: Any = None
+    """The frontend's own object, when there is one."""
+
+
+class _NotConstant:
+    def __repr__(self) -> str:
+        return "NOT_CONSTANT"
+
+
+NOT_CONSTANT: Final = _NotConstant()
+"""The answer of `constant_of` for a value that is computed."""
+
+
+def constant_value(node: Node) -> Any:
+    """The payload of a `prim::Constant`, as Python sees it: TorchScript stores a bool as 0 or 1, and None as nothing."""
+    payload = node.attrs.get("value")
+    if node.outputs and node.outputs[0].type == NONE:
+        return None
+    if node.outputs and node.outputs[0].type == BOOL and isinstance(payload, int):
+        return bool(payload)
+    return payload
+
+
+def constant_of(graph: Graph, value: Value) -> Any:
+    """What a value always is, if a `prim::Constant` makes it; otherwise `NOT_CONSTANT`.
+
+    Lists in constants are tuples here. For what follows by computation, ask `irscope.analysis.shapes`.
+    """
+    node = graph.producer.get(value)
+    return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT

@@ -1,0 +1,85 @@
+"""How an op declares itself: its name, arguments and results, and what it does to their memory.
+
+Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
+`irscope.ops.schema_text` reads that text; `irscope.ops` knows which schema a node means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.ir.types import Type
+
+__all__ = ["REQUIRED", "AliasAnnotation", "Argument", "OpSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class AliasAnnotation:
+    """What a schema says about the memory of one argument or result: `(a!)`, `(a -> *)`, `Tensor(a)[]`."""
+
+    before: frozenset[str] = frozenset()
+    """Alias sets that the value belongs to when the op starts; `*` is the wildcard."""
+    after: frozenset[str] = frozenset()
+    """Alias sets that it belongs to when the op ends; equal to `before` unless the text has an arrow."""
+    is_write: bool = False
+    """Whether the op writes this memory."""
+    element: AliasAnnotation | None = None
+    """The annotation of what a list holds, from `Tensor(a!)[]`."""
+
+    def __str__(self) -> str:
+        mark = "!" if self.is_write else ""
+        text = "|".join(sorted(self.before)) + mark
+        if self.after != self.before:
+            text += " -> " + "|".join(sorted(self.after))
+        return f"({text})" if text else ""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+"""The default of an argument that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument or result of a schema."""
+
+    name: str
+    type: Type
+    alias: AliasAnnotation | None = None
+    default: Any = REQUIRED
+    keyword_only: bool = False
+    length: int | None = None
+    """The fixed length of a list argument, from `int[2]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpSchema:
+    """The declaration of one overload of an op."""
+
+    name: str
+    """Namespace and name, `aten::add`."""
+    overload: str
+    """`Tensor` in `aten::add.Tensor`; empty for the default overload."""
+    arguments: tuple[Argument, ...]
+    returns: tuple[Argument, ...]
+    is_vararg: bool = False
+    is_varret: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """The name with its overload, `aten::add.Tensor`."""
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether any argument is written."""
+        return any(_writes(argument.alias) for argument in self.arguments)
+
+
+def _writes(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and (alias.is_write or _writes(alias.element))

@@ -1,0 +1,249 @@
+"""What kind of thing a value is: TorchScript's types, as frozen records compared by structure.
+
+A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)`, `Dict(str, Tensor)`, `Tensor?[]`).
+Whether values of a type can share memory is an analysis' question (`irscope.analysis.alias`), not the type's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+__all__ = [
+    "ANY", "BOOL", "COMPLEX", "DEVICE", "DTYPES", "FLOAT", "GENERATOR", "INT", "NONE", "NUMBER", "STR", "TENSOR",
+    "AwaitType", "ClassType", "DictType", "Dim", "FutureType", "ListType", "OptionalType", "PrimitiveType",
+    "RRefType", "TensorType", "TupleType", "Type", "UnionType", "erase_refinements", "parts",
+]
+
+DTYPES: Final = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+    "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2", "float8_e4m3fnuz": "Float8_e4m3fnuz",
+    "float8_e5m2fnuz": "Float8_e5m2fnuz", "float8_e8m0fnu": "Float8_e8m0fnu",
+    "qint8": "QInt8", "quint8": "QUInt8", "qint32": "QInt32", "quint4x2": "QUInt4x2", "quint2x4": "QUInt2x4",
+}
+"""Our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
+
+Dim = int | str | None
+"""A tensor extent: a number, a symbol (`SS(-1)`), or unknown (prints as `*`)."""
+
+
+class Type:
+    """The base of all types."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType(Type):
+    """A tensor, refined as far as is known; `None` means unknown.
+
+    >>> str(TensorType("float32", (2, None), strides=(3, 1), device="cpu"))
+    'Float(2, *, strides=[3, 1], device=cpu)'
+    """
+
+    dtype: str | None = None
+    """A key of `DTYPES`."""
+    shape: tuple[Dim, ...] | None = None
+    """Extents, outermost first."""
+    strides: tuple[int, ...] | None = None
+    """Steps in elements, one a dimension; only when all are known."""
+    device: str | None = None
+    requires_grad: bool | None = None
+    undefined: bool = False
+    """True of TorchScript's undefined gradient."""
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None when unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether element type and every extent are known numbers."""
+        return self.dtype is not None and self.shape is not None and all(type(dim) is int for dim in self.shape)
+
+    @property
+    def numel(self) -> int | None:
+        """The number of elements, or None when some extent is unknown."""
+        if self.shape is None:
+            return None
+        count = 1
+        for dim in self.shape:
+            if not isinstance(dim, int):
+                return None
+            count *= dim
+        return count
+
+    def with_(self, **changes: object) -> TensorType:
+        """This type with some fields changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        word = "Tensor" if self.dtype is None else DTYPES[self.dtype] + ("" if self.shape is not None else "Tensor")
+        items = [] if self.shape is None else ["*" if dim is None else str(dim) for dim in self.shape]
+        if self.strides and self.shape is not None:
+            items.append(f"strides=[{', '.join(map(str, self.strides))}]")
+        if self.requires_grad is not None:
+            items.append(f"requires_grad={int(self.requires_grad)}")
+        if self.device is not None:
+            items.append(f"device={self.device}")
+        inside = f"({', '.join(items)})" if items or self.shape is not None else ""
+        return f"{word}{inside}{'[Undefined]' if self.undefined else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType(Type):
+    """A type with no parts: numbers, strings, devices, `Any`, opaque handles."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}[]"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}?"
+
+
+@dataclass(frozen=True, slots=True)
+class DictType(Type):
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Dict({self.key}, {self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType(Type):
+    """A tuple; a named tuple prints as its qualified name and then has no `elements` that the text shows."""
+
+    elements: tuple[Type, ...]
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True, slots=True)
+class UnionType(Type):
+    members: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"Union[{', '.join(map(str, self.members))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class FutureType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Future[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Await[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True)
+class RRefType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"RRef({self.element})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassType(Type):
+    """A TorchScript class, module, interface, enum or named tuple of which only the name is known."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TENSOR: Final = TensorType()
+INT: Final = PrimitiveType("int")
+FLOAT: Final = PrimitiveType("float")
+BOOL: Final = PrimitiveType("bool")
+STR: Final = PrimitiveType("str")
+COMPLEX: Final = PrimitiveType("complex")
+NUMBER: Final = PrimitiveType("Scalar")
+NONE: Final = PrimitiveType("NoneType")
+DEVICE: Final = PrimitiveType("Device")
+GENERATOR: Final = PrimitiveType("Generator")
+ANY: Final = PrimitiveType("Any")
+
+
+def parts(type: Type) -> tuple[Type, ...]:
+    """The types directly inside a type.
+
+    >>> [str(part) for part in parts(DictType(STR, ListType(TENSOR)))]
+    ['str', 'Tensor[]']
+    """
+    match type:
+        case ListType(element) | OptionalType(element) | FutureType(element) | AwaitType(element) | RRefType(element):
+            return (element,)
+        case DictType(key, value):
+            return (key, value)
+        case TupleType(elements) | UnionType(elements):
+            return elements
+    return ()
+
+
+def erase_refinements(type: Type) -> Type:
+    """The type with every tensor inside it forgotten down to plain `Tensor`.
+
+    >>> str(erase_refinements(ListType(TensorType("float32", (2, 3)))))
+    'Tensor[]'
+    """
+    match type:
+        case TensorType():
+            return TENSOR
+        case ListType(element):
+            return ListType(erase_refinements(element))
+        case OptionalType(element):
+            return OptionalType(erase_refinements(element))
+        case FutureType(element):
+            return FutureType(erase_refinements(element))
+        case AwaitType(element):
+            return AwaitType(erase_refinements(element))
+        case RRefType(element):
+            return RRefType(erase_refinements(element))
+        case DictType(key, value):
+            return DictType(erase_refinements(key), erase_refinements(value))
+        case TupleType(elements, name):
+            return TupleType(tuple(map(erase_refinements, elements)), name)
+        case UnionType(members):
+            return UnionType(tuple(map(erase_refinements, members)))
+    return type
+
+
+def walk(type: Type) -> Iterator[Type]:
+    """The type and everything inside it, outermost first."""
+    stack = [type]
+    while stack:
+        here = stack.pop()
+        yield here
+        stack.extend(reversed(parts(here)))

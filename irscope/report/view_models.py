@@ -1,0 +1,202 @@
+"""The JSON that every display draws: text, SVG, standalone HTML and the widgets read these and nothing else.
+
+Records of a graph (values, nodes, blocks) go by their ids, which are unique over all three and never reused, so that a
+selection is a list of ids in every view. Boxes that stand for no record (modules of the user's model) have negative ids.
+The TypeScript side's `schema.d.ts` is generated from this file.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+__all__ = [
+    "AliasDetail", "Box", "ClassView", "Column", "Count", "Detail", "Edge", "ExplorerView", "GraphView", "KernelDetail",
+    "Measured", "PairDetail", "PointsToView", "TableView", "TextView", "TimingView", "VerdictView", "VIEW_VERSION",
+]
+
+VIEW_VERSION = 1
+
+
+class Count(TypedDict):
+    """One number of the head line; a click selects what it counts."""
+
+    label: str
+    value: str
+    selects: list[int]
+    hint: str
+
+
+class TextView(TypedDict):
+    """IR text, one entry a line; names in it (`%41`) are looked up in `names`."""
+
+    lines: list[str]
+    nodes: list[int]
+    """The node that each line prints; 0 where a line prints none."""
+    names: dict[str, int]
+    """Printed name without `%` to value id."""
+    locations: dict[int, str]
+    """Node id to `file:line:column`."""
+
+
+BoxKind = Literal["op", "group", "block", "module", "input", "output"]
+
+
+class Box(TypedDict):
+    """A rectangle of the graph view: a node, a fusion group, a block, or a module of the user's model."""
+
+    id: int
+    parent: int
+    """The box around it; 0 at the top."""
+    kind: BoxKind
+    label: str
+    detail: str
+    """Second line: result type, or what a closed box contains."""
+    category: str
+    """Op category, for the colour."""
+    values: list[int]
+    """Ids of the values that the box makes."""
+    writes: bool
+    """Whether it writes memory in place."""
+    equivalence_class: int
+    """Number of its class, -1 for none."""
+    size: int
+    """Number of ops inside, 1 for an op."""
+
+
+class Edge(TypedDict):
+    """A value on its way from one innermost box to another."""
+
+    source: int
+    target: int
+    value: int
+
+
+class GraphView(TypedDict):
+    boxes: list[Box]
+    """Each after its parent, siblings in program order."""
+    edges: list[Edge]
+    closed: list[int]
+    """Boxes that are drawn closed at first."""
+
+
+class Column(TypedDict):
+    key: str
+    label: str
+    kind: Literal["text", "number", "record"]
+
+
+class TableView(TypedDict):
+    columns: list[Column]
+    rows: list[list[str | float | None]]
+    selects: list[list[int]]
+    """What a click on each row selects."""
+
+
+class ClassView(TypedDict):
+    """One equivalence class."""
+
+    index: int
+    label: str
+    members: list[int]
+    representative: int
+    text: list[str]
+    """IR of the representative."""
+
+
+class Measured(TypedDict):
+    """One bar of the timing chart, in milliseconds."""
+
+    label: str
+    median: float
+    low: float
+    high: float
+    compile: float
+    kernels: int
+    error: float | None
+    note: str
+
+
+class TimingView(TypedDict):
+    bars: list[Measured]
+    caption: str
+
+
+class VerdictView(TypedDict):
+    holds: bool
+    because: str
+    witness: list[int]
+
+
+class PointsToView(TypedDict):
+    """The part of the points-to graph around one value."""
+
+    labels: list[str]
+    kinds: list[Literal["value", "content", "location", "wildcard"]]
+    records: list[int]
+    """Value id of each element, 0 for none."""
+    edges: list[list[int]]
+    """Pairs of positions in `labels`: the first may point to the second."""
+    contains: list[list[int]]
+    """Pairs: the first is a container that holds the second."""
+
+
+class AliasDetail(TypedDict):
+    summary: str
+    alias_set: list[int]
+    writers: list[int]
+    points_to: PointsToView
+
+
+class KernelDetail(TypedDict):
+    name: str
+    language: str
+    source: str
+    line_nodes: list[int]
+    """The node that each source line came from, 0 for none."""
+    shared_by: int
+    """Number of groups that run this kernel."""
+
+
+class Detail(TypedDict):
+    """Everything the inspector shows about one record."""
+
+    id: int
+    kind: Literal["value", "node", "class"]
+    title: str
+    text: str
+    """Its line of IR."""
+    location: str
+    scope: str
+    alias: AliasDetail | None
+    fusion: str
+    """Which group it is in and why, or why it is in none; empty when nothing was fused."""
+    same: str
+    """Which class it is in; empty when there is none."""
+    kernel: KernelDetail | None
+    time: str
+
+
+class PairDetail(TypedDict):
+    """The answers about two records: may they alias, why not fused, are they the same."""
+
+    ids: list[int]
+    alias: VerdictView | None
+    fusion: VerdictView | None
+    same: VerdictView | None
+
+
+class ExplorerView(TypedDict):
+    """The whole of `irs.explore`."""
+
+    version: int
+    title: str
+    headline: list[Count]
+    text: TextView
+    source: NotRequired[dict[str, list[str]]]
+    """The user's Python source files, line by line, where they could be read."""
+    graph: GraphView
+    remarks: TableView
+    classes: list[ClassView]
+    timing: TimingView | None
+    details: dict[int, Detail]
+    """Precomputed details, for pages without a kernel; empty in a live widget, which asks for each."""

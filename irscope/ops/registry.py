@@ -1,0 +1,192 @@
+"""Which op a node's name means: one table over all op files, the bundled schemas, and torch's registry where it is installed.
+
+Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for the ops that
+nobody gave a rule), and torch's own registry (`irscope.ops.torch_registry`). Every schema passes through
+`irscope.ops.overlay`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do anything.
+
+One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the node's operand
+types mean, and `schema_of(node)` its overload; answers are kept by op name and operand types, so that asking for
+each node of a large graph costs a dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from irscope.ir.core import Node, Value
+from irscope.ir.schema import OpSchema
+from irscope.ir.types import TensorType, Type
+from irscope.ops.effects import effect_of_schema, has_side_effects
+from irscope.ops.matching import choose_overload
+from irscope.ops.op import Category, Effect, Op
+from irscope.ops.overlay import corrected
+from irscope.ops.randomness import draws_random_numbers
+from irscope.ops.schema_text import parse_schema
+from irscope.ops.torch_registry import torch_schemas
+
+__all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "schema_of"]
+
+_OP_FILES: Final = ("pointwise", "reduction", "normalization", "matmul", "views", "memory", "containers", "control", "scalars")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Choice:
+    """What a node's name and operand types mean."""
+
+    op: Op | None
+    schema: OpSchema | None
+    effect: Effect
+    category: Category
+
+
+_UNKNOWN: Final = _Choice(None, None, "opaque", "other")
+
+
+def lookup(name: str) -> Op | None:
+    """The op of this name with every overload known, or None. Where a name has several meanings: the tensor one.
+
+    >>> lookup("aten::relu").category, lookup("aten::relu_").effect, lookup("my::op")
+    ('pointwise', 'in-place', None)
+    """
+    found = _ops(name)
+    return found[0] if found else None
+
+
+def op_of(node: Node) -> Op | None:
+    """The op that a node means, chosen among those of its name by the operand types."""
+    return _choice(node).op
+
+
+def schema_of(node: Node) -> OpSchema | None:
+    """The overload that a node means; None when the op is unknown or no overload takes its operands."""
+    return _choice(node).schema
+
+
+def effect_of(node: Node) -> Effect:
+    """What the node does to memory, by its corrected schema; `opaque` when that is not known."""
+    return _choice(node).effect
+
+
+def category_of(node: Node) -> Category:
+    """The kind of work the node does; `other` when that is not known."""
+    return _choice(node).category
+
+
+def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
+    """Each argument's operand by the argument's name; an argument that the node leaves out has its default.
+
+    Operands of a vararg schema beyond the named ones are not in it.
+    """
+    inputs = node.inputs
+    given = len(inputs)
+    return {
+        argument.name: inputs[index] if index < given else argument.default for index, argument in enumerate(schema.arguments)
+    }
+
+
+def known_names() -> tuple[str, ...]:
+    """The names of all ops that are known without torch, sorted.
+
+    >>> "aten::add" in known_names()
+    True
+    """
+    return tuple(sorted({*_op_files(), *_bundled_texts()}))
+
+
+def _choice(node: Node) -> _Choice:
+    inputs = node.inputs
+    if len(inputs) > 32:
+        return _choose_long(node.op, inputs)
+    try:
+        return _choose(node.op, *[TensorType if v.type.__class__ is TensorType else v.type for v in inputs])
+    except KeyError:
+        return _UNKNOWN
+
+
+def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice:
+    """Only constructors of containers have so many operands; keeping their types would fill the memory for nothing."""
+    found = _ops(name)
+    return _chosen(found, [value.type for value in inputs]) if found else _UNKNOWN
+
+
+@lru_cache(maxsize=1 << 16)
+def _choose(name: str, *operands: Type | type[TensorType]) -> _Choice:
+    """Raises KeyError for an unknown op, so that it is asked for again: a library may register it later."""
+    found = _ops(name)
+    if not found:
+        raise KeyError(name)
+    return _chosen(found, [TensorType() if isinstance(operand, type) else operand for operand in operands])
+
+
+def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
+    schema = choose_overload([schema for op in ops for schema in op.schemas], operands)
+    if schema is None:
+        without = next((op for op in ops if not op.schemas), None)
+        return _Choice(without or ops[0], None, without.effect if without else "opaque", (without or ops[0]).category)
+    op = next(op for op in ops if schema in op.schemas)
+    effect = "opaque" if op.effect == "opaque" else effect_of_schema(schema)
+    return _Choice(op, schema, effect, op.category)
+
+
+@lru_cache(maxsize=None)
+def _bundled(name: str) -> tuple[Op, ...]:
+    """The ops of a name that are known without torch: those with rules, which get the bundled overloads that they leave out."""
+    with_rules = _op_files().get(name, ())
+    declared = {schema.overload for op in with_rules for schema in op.schemas}
+    others = [s for s in map(parse_schema, _bundled_texts().get(name, ())) if s.overload not in declared]
+    return _with_schemas(name, with_rules, others)
+
+
+@lru_cache(maxsize=None)
+def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
+    bundled = _bundled(name)
+    declared = {schema.overload for op in bundled for schema in op.schemas}
+    return _with_schemas(name, bundled, [schema for schema in schemas if schema.overload not in declared])
+
+
+def _ops(name: str) -> tuple[Op, ...]:
+    """The ops of a name. Torch is asked only for names that are in no table of ours: loading it takes seconds."""
+    found = _bundled(name)
+    if found:
+        return found
+    schemas = torch_schemas(name)
+    return _with_torch(name, schemas) if schemas else ()
+
+
+def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -> tuple[Op, ...]:
+    """The ops with corrected schemas, and one more op, without rules, for the schemas that none of them declares."""
+    checked = tuple(replace(op, schemas=tuple(map(corrected, op.schemas))) for op in ops)
+    rest = tuple(map(corrected, schemas))
+    if not rest:
+        return checked
+    category: Category = "random" if draws_random_numbers(name) else checked[0].category if checked else "other"
+    effect: Effect = "opaque" if has_side_effects(name) else effect_of_schema(rest[0])
+    return (*checked, Op(name, rest, category, effect))
+
+
+@lru_cache(maxsize=1)
+def _op_files() -> Mapping[str, tuple[Op, ...]]:
+    table: dict[str, tuple[Op, ...]] = {}
+    for name in _OP_FILES:
+        module = f"irscope.ops.{name}"
+        if importlib.util.find_spec(module) is None:
+            continue
+        for op in importlib.import_module(module).OPS:
+            table[op.name] = (*table.get(op.name, ()), op)
+    return table
+
+
+@lru_cache(maxsize=1)
+def _bundled_texts() -> Mapping[str, tuple[str, ...]]:
+    """The lines of `core_schemas.txt` by op name, not yet parsed: a program uses few of them."""
+    table: dict[str, list[str]] = {}
+    for line in files("irscope.ops").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            table.setdefault(line.partition("(")[0].partition(".")[0], []).append(line)
+    return {name: tuple(lines) for name, lines in table.items()}

@@ -1,0 +1,110 @@
+"""The graph view as a picture: one SVG that needs no script, no font and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+
+from irscope.report.layout import Layout, Rect, Route, lay_out
+from irscope.report.palette import PALETTE, WRITES
+from irscope.report.view_models import Box, GraphView
+
+__all__ = ["MOST_BOXES", "graph_svg"]
+
+MOST_BOXES = 1500
+"""More boxes than this make a picture nobody can read; outer boxes are closed until it fits."""
+_MARGIN = 8.0
+_STYLE = (
+    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}"
+    ".d{fill:#667085;font-size:9.5px}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}"
+    ".n{fill:#667085;font-size:9px}.m{fill:#f6f7f9;stroke:#c3cad6}.g{fill:#eef4fb}"
+)
+
+
+def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = ()) -> str:
+    """Draw a graph view; `selected` ids are outlined."""
+    shut = _closed_until_it_fits(view, closed)
+    layout = lay_out(view, shut)
+    boxes = {box["id"]: box for box in view["boxes"]}
+    width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
+    picture = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}" role="img">',
+        f"<style>{_STYLE}</style>",
+        f'<rect x="{-_MARGIN:.0f}" y="{-_MARGIN:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" fill="#fff"/>',
+    ]
+    drawn = [(boxes[id], rect) for id, rect in layout.rects.items()]
+    inner = {box["parent"] for box, _ in drawn}
+    for box, rect in drawn:
+        if box["id"] in inner:
+            picture.append(_frame(box, rect))
+    picture += [_edge(route, layout) for route in layout.routes]
+    picture += [_box(box, rect, box["id"] in selected) for box, rect in drawn if box["id"] not in inner]
+    picture.append("</svg>")
+    return "\n".join(picture)
+
+
+def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> set[int]:
+    shut = set(view["closed"] if closed is None else closed)
+    children: dict[int, int] = {}
+    for box in view["boxes"]:
+        children[box["parent"]] = children.get(box["parent"], 0) + 1
+    visible: dict[int, bool] = {0: True}
+    count = 0
+    for box in view["boxes"]:
+        visible[box["id"]] = visible[box["parent"]] and box["parent"] not in shut
+        count += visible[box["id"]]
+        if count > MOST_BOXES and box["id"] in children:
+            shut.add(box["id"])
+    return shut
+
+
+def _frame(box: Box, rect: Rect) -> str:
+    """An open box: its children are drawn on top."""
+    kind = "g" if box["kind"] == "group" else "m"
+    colour = PALETTE.get(box["category"], PALETTE["other"])
+    return (
+        f'<g><rect class="{kind}" x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="6" '
+        f'stroke="{colour}"/><text x="{rect.x + 8:.1f}" y="{rect.y + 14:.1f}">{_fit(box["label"], rect.width)}</text></g>'
+    )
+
+
+def _box(box: Box, rect: Rect, is_selected: bool) -> str:
+    """A closed box or an op."""
+    colour = WRITES if box["writes"] else PALETTE.get(box["category"], PALETTE["other"])
+    line = 2.5 if is_selected else 1.2
+    fill = "#eef4fb" if box["kind"] == "group" else "#f6f7f9" if box["kind"] in ("module", "block") else "#fff"
+    round_corner = 12 if box["kind"] in ("input", "output") else 4
+    middle = rect.x + rect.width / 2
+    badge = ""
+    if box["equivalence_class"] >= 0:
+        badge = (
+            f'<text class="n" x="{rect.x + rect.width - 4:.1f}" y="{rect.y + 10:.1f}" '
+            f'text-anchor="end">={box["equivalence_class"]}</text>'
+        )
+    return (
+        f"<g><title>{escape(box['label'])} {escape(box['detail'])}</title>"
+        f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{round_corner}" '
+        f'fill="{fill}" stroke="{colour}" stroke-width="{line}"/>'
+        f'<rect x="{rect.x:.1f}" y="{rect.y + 4:.1f}" width="3" height="{rect.height - 8:.1f}" fill="{colour}"/>'
+        f'<text x="{middle:.1f}" y="{rect.y + rect.height / 2 - 2:.1f}" text-anchor="middle">{_fit(box["label"], rect.width)}</text>'
+        f'<text class="d" x="{middle:.1f}" y="{rect.y + rect.height / 2 + 11:.1f}" text-anchor="middle">'
+        f"{_fit(box['detail'], rect.width * 1.15)}</text>{badge}</g>"
+    )
+
+
+def _edge(route: Route, layout: Layout) -> str:
+    source, target = layout.rects[route.source], layout.rects[route.target]
+    x1, y1 = source.x + source.width / 2, source.y + source.height
+    x2, y2 = target.x + target.width / 2, target.y
+    bend = max(12.0, min(60.0, abs(y2 - y1) / 2))
+    path = f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"/>'
+    if len(route.values) == 1:
+        return path
+    return f'{path}<text class="n" x="{(x1 + x2) / 2 + 3:.1f}" y="{(y1 + y2) / 2:.1f}">{len(route.values)}</text>'
+
+
+def _fit(text: str, width: float) -> str:
+    """The text, shortened to a width in pixels, escaped."""
+    most = max(4, int((width - 10) / 6.0))
+    return escape(text if len(text) <= most else text[: most - 1] + "…")

@@ -1,0 +1,176 @@
+"""A program as boxes and edges: ops inside fusion groups and blocks, inside the modules of the user's model.
+
+Constants are left out (the text shows them), and so are lists with one reader, which edges go through; so are parameters, which the
+inspector names. A module with a single thing in it is not worth a box. Big programs open with their outer boxes closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ops.registry import category_of, effect_of
+from irscope.report.view_models import Box, BoxKind, Edge, GraphView
+from irscope.report.words import plural, short_type
+
+__all__ = ["graph_view"]
+
+_MOST_OPEN = 48
+"""Boxes to show before anything is opened by hand."""
+_QUIET = frozenset({"prim::Constant"})
+_CONSTRUCTS = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
+_RESULT = -(2**40)
+"""Boxes of results have ids below this one; those of modules lie above it."""
+
+
+def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None) -> GraphView:
+    """The graph view of a program; `classes` numbers the equivalence class of a node."""
+    sketch = _Sketch(graph, classes or {})
+    sketch.draw()
+    boxes = _without_lonely_modules(sketch.boxes)
+    known = {box["id"] for box in boxes}
+    edges = [edge for edge in sketch.edges() if edge["source"] in known and edge["target"] in known]
+    return GraphView(boxes=boxes, edges=edges, closed=_closed_at_first(boxes))
+
+
+@dataclass
+class _Sketch:
+    """Collects boxes in textual order; `home` remembers which box makes each value."""
+
+    graph: Graph
+    classes: Mapping[Node, int]
+    boxes: list[Box] = field(default_factory=list)
+    home: dict[Value, int] = field(default_factory=dict)
+    quiet: set[Node] = field(default_factory=set)
+    inside: dict[Block, int] = field(default_factory=dict)
+    modules: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def draw(self) -> None:
+        """Make a box for every input, every node that is not quiet, and every module around them."""
+        self.inside[self.graph.body] = 0
+        for value in self.graph.free_inputs:
+            self._add(value.id, 0, "input", f"%{self.graph.names[value]}", short_type(value.type), "input", [value.id])
+            self.home[value] = value.id
+        block_of = self.graph.block_of
+        for node in self.graph.nodes():
+            if self._is_quiet(node):
+                self.quiet.add(node)
+                continue
+            holder = block_of[node]
+            parent = self.inside.get(holder, 0)
+            self._node(node, parent if parent else self._module(parent, node.scope))
+        for value in self._read(self.graph.outputs):
+            self._add(_RESULT - value.id, 0, "output", "result", f"%{self.graph.names[value]}", "output", [value.id])
+
+    def _is_quiet(self, node: Node) -> bool:
+        """Constants, and lists or tuples that one reader takes apart again: edges go through those."""
+        if node.op in _QUIET:
+            return True
+        return node.op in _CONSTRUCTS and len(self.graph.users.get(node.outputs[0], ())) <= 1
+
+    def _node(self, node: Node, parent: int) -> None:
+        kind: BoxKind = "op" if not node.blocks else "group" if node.op.endswith("Group") else "block"
+        label = node.op.partition("::")[2] or node.op
+        detail = ", ".join(short_type(value.type) for value in node.outputs)
+        if kind == "group":
+            ops = [inner.op.partition("::")[2] for inner in node.blocks[0].nodes if inner.op not in _QUIET]
+            label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
+        self._add(node.id, parent, kind, label, detail, category_of(node), [value.id for value in node.outputs], node)
+        self.home.update(dict.fromkeys(node.outputs, node.id))
+        for block in node.blocks:
+            self.inside[block] = node.id
+            self.home.update(dict.fromkeys(block.params, node.id))
+
+    def _module(self, parent: int, scope: str) -> int:
+        """The box of a module path, made together with those around it when it is new."""
+        box = parent
+        path = ""
+        for part in scope.split(".") if scope else ():
+            path = f"{path}.{part}" if path else part
+            key = (parent, path)
+            if key not in self.modules:
+                self.modules[key] = -len(self.modules) - 1
+                self._add(self.modules[key], box, "module", path, "", "module", [])
+            box = self.modules[key]
+        return box
+
+    def _add(
+        self, id: int, parent: int, kind: BoxKind, label: str, detail: str, category: str, values: list[int],
+        node: Node | None = None,
+    ) -> None:  # fmt: skip
+        self.boxes.append(
+            Box(
+                id=id, parent=parent, kind=kind, label=label, detail=detail, category=category, values=values,
+                writes=node is not None and not node.blocks and effect_of(node) == "in-place",
+                equivalence_class=self.classes.get(node, -1) if node is not None else -1,
+                size=1 if kind == "op" else 0,
+            )
+        )  # fmt: skip
+
+    def edges(self) -> Iterator[Edge]:
+        """From the box that makes each value to each box that reads it, through quiet lists."""
+        for node in self.graph.nodes():
+            if node in self.quiet:
+                continue
+            for value in self._read(node.inputs):
+                if self.home[value] != node.id:
+                    yield Edge(source=self.home[value], target=node.id, value=value.id)
+        for value in self._read(self.graph.outputs):
+            yield Edge(source=self.home[value], target=_RESULT - value.id, value=value.id)
+
+    def _read(self, values: Iterable[Value]) -> dict[Value, None]:
+        """The values with a box that these are or hold. Each quiet list has one reader, so all reads together are linear."""
+        found: dict[Value, None] = {}
+        pending = list(values)[::-1]
+        while pending:
+            value = pending.pop()
+            producer = self.graph.producer.get(value)
+            if producer in self.quiet and producer is not None:
+                pending.extend(reversed(producer.inputs))
+            elif value in self.home:
+                found[value] = None
+        return found
+
+
+def _without_lonely_modules(boxes: list[Box]) -> list[Box]:
+    """Drop modules with fewer than two things in them, count what the others hold, and put boxes after their parents."""
+    children: dict[int, int] = {}
+    for box in boxes:
+        children[box["parent"]] = children.get(box["parent"], 0) + 1
+    moved: dict[int, int] = {}
+    kept: list[Box] = []
+    for box in boxes:
+        parent = moved.get(box["parent"], box["parent"])
+        if box["kind"] == "module" and children.get(box["id"], 0) < 2:
+            moved[box["id"]] = parent
+            continue
+        box["parent"] = parent
+        kept.append(box)
+    by_id = {box["id"]: box for box in kept}
+    for box in reversed(kept):
+        if box["parent"]:
+            by_id[box["parent"]]["size"] += max(1, box["size"])
+    for box in kept:
+        if box["kind"] == "module":
+            box["detail"] = plural(box["size"], "op")
+    return kept
+
+
+def _closed_at_first(boxes: list[Box]) -> list[int]:
+    """Which boxes start closed: open from the outside in while the picture stays small."""
+    children: dict[int, list[Box]] = {}
+    for box in boxes:
+        children.setdefault(box["parent"], []).append(box)
+    visible = len(children.get(0, []))
+    closed = [box["id"] for box in boxes if box["id"] in children]
+    opened: set[int] = set()
+    queue = [box for box in children.get(0, []) if box["id"] in children]
+    for box in queue:
+        inside = children[box["id"]]
+        if visible + len(inside) > _MOST_OPEN:
+            continue
+        visible += len(inside)
+        opened.add(box["id"])
+        queue.extend(inner for inner in inside if inner["id"] in children)
+    return [id for id in closed if id not in opened]

@@ -1,0 +1,87 @@
+"""Short words for types and amounts, the same in every view."""
+
+from __future__ import annotations
+
+from irscope.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+
+__all__ = ["amount", "byte_count", "duration", "plural", "short_type", "tensor_bytes"]
+
+_SHORT = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
+    "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
+
+def short_type(type: Type) -> str:
+    """A type in a few characters.
+
+    >>> short_type(TensorType("float32", (1, 3, None)))
+    'f32[1, 3, ?]'
+    """
+    match type:
+        case TensorType():
+            dims = "" if type.shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in type.shape)}]"
+            return (_SHORT.get(type.dtype, type.dtype) if type.dtype else "tensor") + dims
+        case ListType(element):
+            return f"{short_type(element)} list"
+        case OptionalType(element):
+            return f"{short_type(element)} or none"
+        case DictType(key, value):
+            return f"{short_type(key)} → {short_type(value)}"
+        case TupleType(elements) if elements:
+            return f"({', '.join(map(short_type, elements))})"
+    return str(type)
+
+
+def tensor_bytes(type: Type) -> int | None:
+    """The bytes of a tensor's elements; None when its size is not known.
+
+    >>> tensor_bytes(TensorType("float32", (2, 3)))
+    24
+    """
+    if not isinstance(type, TensorType) or type.dtype is None or type.numel is None:
+        return None
+    digits = "".join(c for c in type.dtype.split("_")[0] if c.isdigit())
+    return type.numel * (int(digits) // 8 if digits else 1)
+
+
+def byte_count(count: float) -> str:
+    """Bytes with a decimal prefix.
+
+    >>> byte_count(1_900_000_000)
+    '1.9 GB'
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.2g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def duration(milliseconds: float) -> str:
+    """A time with the unit that keeps it readable.
+
+    >>> duration(0.0123), duration(1234.5)
+    ('12.3 µs', '1.23 s')
+    """
+    if milliseconds < 1:
+        return f"{milliseconds * 1e3:.3g} µs"
+    return f"{milliseconds:.3g} ms" if milliseconds < 1000 else f"{milliseconds / 1e3:.3g} s"
+
+
+def amount(count: int) -> str:
+    """A count with thousands separated.
+
+    >>> amount(2816)
+    '2,816'
+    """
+    return f"{count:,}"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """A count with its noun.
+
+    >>> plural(1, "node"), plural(2, "class", "classes")
+    ('1 node', '2 classes')
+    """
+    return f"{amount(count)} {noun if count == 1 else many or noun + 's'}"

@@ -121,6 +121,8 @@ class Graph:
     name: str = "graph"
     bound: Mapping[Value, Any] = field(default_factory=dict)
     """Inputs that already have a value (a model's parameters and buffers); a caller passes only the others, in order."""
+    distinct_inputs: bool = False
+    """Whether the caller promises that no two inputs share memory; without the promise they may."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -8,9 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir.core import Graph, Node, Value
-from irscope.ir.types import BOOL, NONE
+from irscope.ir.types import (
+    ANY, BOOL, COMPLEX, FLOAT, INT, NONE, STR, ClassType, DictType, ListType, TensorType, TupleType, Type,
+)  # fmt: skip
 
-__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "constant_of", "constant_value"]
+__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "argument_type", "constant_of", "constant_value"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,3 +83,51 @@ def constant_of(graph: Graph, value: Value) -> Any:
     """
     node = graph.producer.get(value)
     return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT
+
+
+def argument_type(argument: Any) -> Type:
+    """The type of something a user passes to a program: a tensor of any array library, a number, a container.
+
+    >>> str(argument_type(np.zeros((2, 3), np.float32)))
+    'Float(2, 3, strides=[3, 1], device=cpu)'
+    >>> str(argument_type([1.5, 2.5]))
+    'float[]'
+    """
+    match argument:
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case complex():
+            return COMPLEX
+        case str():
+            return STR
+        case None:
+            return NONE
+        case tuple():
+            return TupleType(tuple(map(argument_type, argument)))
+        case list():
+            return ListType(argument_type(argument[0]) if argument else ANY)
+        case dict():
+            key, value = next(iter(argument.items()), (None, None))
+            return DictType(argument_type(key), argument_type(value)) if argument else DictType(ANY, ANY)
+    if hasattr(argument, "dtype") and hasattr(argument, "shape"):
+        return _tensor_type(argument)
+    return ClassType(type(argument).__name__)
+
+
+def _tensor_type(tensor: Any) -> TensorType:
+    """The type of a NumPy, torch, CuPy or JAX array, strides counted in elements."""
+    strides = None
+    if callable(getattr(tensor, "stride", None)):
+        strides = tuple(tensor.stride())
+    elif getattr(tensor, "strides", None) is not None:
+        strides = tuple(step // tensor.itemsize for step in tensor.strides)
+    device = getattr(tensor, "device", "cpu")
+    grad = getattr(tensor, "requires_grad", None)
+    return TensorType(
+        str(tensor.dtype).removeprefix("torch."), tuple(int(dim) for dim in tensor.shape), strides,
+        device if isinstance(device, str) else str(getattr(device, "type", "cpu")), True if grad else None,
+    )  # fmt: skip

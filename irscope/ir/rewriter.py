@@ -159,8 +159,7 @@ class Rewriter:
         if not self._edits:
             return self.graph
         body = self._rebuild()
-        bound = self.graph.bound
-        return self.graph if body is self.graph.body else Graph(body, self.graph.name, bound)
+        return self.graph if body is self.graph.body else replace(self.graph, body=body)
 
     def _rebuild(self) -> Block:
         """Rebuild changed blocks innermost first, with an explicit order instead of recursion."""

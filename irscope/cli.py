@@ -1,0 +1,139 @@
+"""The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from irscope import __version__
+from irscope.errors import ArgumentError, IrscopeError, MissingExtra
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit status. A mistake of the user prints one message and no traceback."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except IrscopeError as error:
+        print(f"irscope: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # `irscope show FILE | head`
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("irscope: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="irscope", description="See what may share memory, what fuses, what repeats, and why.")
+    parser.add_argument("--version", action="version", version=f"irscope {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    lab = commands.add_parser("lab", help="open JupyterLab on the tour notebook")
+    lab.add_argument("notebook", nargs="?", default="00_tour.ipynb", help="another notebook to open")
+    lab.add_argument("lab_options", nargs=argparse.REMAINDER, help="passed on to JupyterLab, for example --no-browser")
+    lab.set_defaults(run=_lab)
+
+    show = commands.add_parser("show", help="print a program, what fuses and what repeats in it")
+    _add_source(show)
+    show.add_argument("--alias", nargs=2, metavar=("A", "B"), help="say whether two values may share memory, and why")
+    show.add_argument("--why-not", nargs=2, metavar=("A", "B"), help="say why two nodes did not fuse")
+    show.add_argument("--fused", action="store_true", help="print the program with its fusion groups")
+    show.set_defaults(run=_show)
+
+    report = commands.add_parser("report", help="write one HTML page with all views")
+    _add_source(report)
+    report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
+    report.set_defaults(run=_report)
+    return parser
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="IR text (.ir), TorchScript (.pt) or an exported program (.pt2)")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="TYPE",
+        help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
+    )  # fmt: skip
+
+
+def _show(options: argparse.Namespace) -> None:
+    from irscope import AliasDb, fuse, load
+    from irscope.display.text import overview
+
+    graph = load(options.file, *map(_example, options.input))
+    if options.alias:
+        print(AliasDb(graph).explain(*options.alias))
+        return
+    fusion = fuse(graph)
+    if options.why_not:
+        print(fusion.why_not(*options.why_not))
+        return
+    print(fusion.graph if options.fused else graph)
+    print(overview(fusion))
+
+
+def _report(options: argparse.Namespace) -> None:
+    from irscope.session import report
+
+    path = report(options.file, *map(_example, options.input), output=options.output)
+    print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB); open it in any browser")
+
+
+def _example(text: str) -> Any:
+    """An array from its type: `float32[1,3,8,8]`; random normal, or random integers below 100."""
+    import numpy as np
+
+    match = re.fullmatch(r"\s*(\w+)\s*\[([\d,\s]*)\]\s*", text)
+    try:
+        if match is None:
+            raise ValueError
+        dtype = np.dtype(match[1])
+        shape = tuple(int(dim) for dim in match[2].split(",") if dim.strip())
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{text!r} is not an array type", hint="write it like float32[1,3,416,416]") from None
+    random = np.random.default_rng(0)
+    array = random.standard_normal(shape) if dtype.kind == "f" else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
+    array = array.astype(dtype)
+    torch = sys.modules.get("torch")
+    return torch.from_numpy(array) if torch else array
+
+
+def _lab(options: argparse.Namespace) -> int:
+    if find_spec("jupyterlab") is None:
+        raise MissingExtra("jupyterlab", extra="lab", purpose="to open notebooks")
+    folder = _notebooks()
+    notebook = folder / options.notebook
+    if not notebook.exists():
+        known = ", ".join(sorted(path.name for path in folder.glob("*.ipynb")))
+        raise ArgumentError(f"there is no notebook {options.notebook!r} in {folder}", hint=f"there are: {known}")
+    root = folder.parent
+    print(f"JupyterLab on {notebook.relative_to(root)}; stop it with Ctrl-C")
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root)}"]
+    return subprocess.call([*command, *options.lab_options])
+
+
+def _notebooks() -> Path:
+    """The folder of notebooks: the checkout's own, or a copy of the installed ones in the current folder."""
+    package = Path(__file__).parent
+    checkout = package.parent / "notebooks"
+    if (checkout / "00_tour.ipynb").exists():
+        return checkout
+    copy = Path.cwd() / "irscope-tour"
+    for part in ("notebooks", "examples"):
+        if not (copy / part).exists():  # never over what the user has changed
+            shutil.copytree(package / "share" / part, copy / part)
+    return copy / "notebooks"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,129 @@
+"""The public verbs, each wired through the layers once: load, compile, compare, explore, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irscope.errors import ArgumentError, LoadError
+from irscope.ir.core import Graph, Module
+from irscope.ir.payload import argument_type
+
+if TYPE_CHECKING:
+    from irscope.report.exploration import Exploration
+    from irscope.runtime.compare import Comparison
+    from irscope.runtime.executable import Executable
+    from irscope.transforms.fusion import Fusion
+    from irscope.widgets.explorer import Explorer
+
+__all__ = ["compare", "compile", "explore", "load", "report"]
+
+
+def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None) -> Graph:
+    """Read a program from wherever it is.
+
+    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`), a TorchScript function or module, an exported program, or an
+    `nn.Module` or Python function with example arguments. Example arguments (one per input that is not a parameter)
+    refine the types: element types, shapes, strides; the compiled program then takes arguments of just these types.
+    `distinct_inputs` is your promise that no two inputs share memory.
+
+    Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with what to do.
+
+    >>> import numpy as np
+    >>> g = load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)", np.zeros((2, 3), np.float32))
+    >>> str(g.value("y").type)
+    'Float(2, 3, strides=[3, 1], device=cpu)'
+    """
+    from dataclasses import replace
+
+    from irscope import frontends
+    from irscope.ir.verify import verify
+
+    graph = frontends.load(source, *example_args, name=name)
+    if isinstance(graph, Module):
+        raise LoadError("the source is a module of several graphs", hint="pass one of its graphs: module.graphs[name]")
+    verify(graph)
+    if example_args:
+        graph = _refined(graph, example_args)
+    return replace(graph, distinct_inputs=True) if distinct_inputs else graph
+
+
+def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
+    """The graph with types that follow from example arguments and from the parameters at hand."""
+    from irscope.analysis.shapes import infer, refine
+
+    free = graph.free_inputs
+    if len(free) != len(arguments):
+        names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
+        raise ArgumentError(
+            f"{graph.name} takes {len(free)} example arguments and got {len(arguments)}", where=f"inputs: {names}",
+            hint="pass one argument per input that is not a parameter, in order",
+        )  # fmt: skip
+    types = {value: argument_type(argument) for value, argument in zip(free, arguments, strict=True)}
+    types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}
+    return refine(graph, infer(graph, types, strict=True))
+
+
+def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool = True) -> Executable:
+    """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
+
+    `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels` groups that are the same
+    kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated.
+
+    >>> import irscope as irs, numpy as np
+    >>> x = np.array([[-1.0, 2.0]], np.float32)
+    >>> g = irs.load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)", x)
+    >>> irs.compile(irs.fuse(g))(x).round(3).tolist()
+    [[0.0, 0.9639999866485596]]
+    """
+    from irscope.runtime.executable import compile_graph
+
+    return compile_graph(program, device=device, share_kernels=share_kernels)
+
+
+def compare(program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, repeats: int = 5) -> Comparison:
+    """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
+
+    All runs take turns in one process with warm allocators; the error is against a float64 run. `.table()` is a
+    DataFrame, `.chart()` a figure.
+    """
+    from irscope.runtime.compare import compare as run
+
+    return run(program, *args, devices=devices, repeats=repeats)
+
+
+def explore(source: Any, *example_args: Any, measure: bool | None = None, **load_options: Any) -> Explorer:
+    """Show a program in linked views, in one notebook cell.
+
+    Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave. With example arguments it is also compiled
+    and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
+    """
+    from irscope.widgets.explorer import Explorer
+
+    return Explorer.of(_exploration(source, example_args, measure=measure, **load_options))
+
+
+def report(source: Any, *example_args: Any, output: str | Path = "report.html", measure: bool | None = None, **load_options: Any) -> Path:
+    """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path."""
+    from irscope.display.html import standalone_html
+
+    exploration = _exploration(source, example_args, measure=measure, **load_options)
+    path = Path(output)
+    path.write_text(standalone_html(exploration), encoding="utf-8")
+    return path
+
+
+def _exploration(source: Any, arguments: Sequence[Any], *, measure: bool | None = None, **load_options: Any) -> Exploration:
+    from irscope.report.exploration import Exploration
+    from irscope.transforms.fusion import Fusion, fuse
+
+    if isinstance(source, Fusion):
+        fusion = source
+    else:
+        graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
+        fusion = fuse(graph)
+    comparison = None
+    if arguments and measure is not False:
+        comparison = compare(fusion, *arguments)
+    return Exploration.of(fusion, comparison)

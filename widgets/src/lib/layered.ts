@@ -1,0 +1,229 @@
+// The layered layout of one level: which row each box stands in, in which order, and where. Every step is a fixed number
+// of linear passes. `arrange` looks only at who feeds whom, so opening a box moves its neighbours aside but never
+// changes rows or order; `place` then finds coordinates for the sizes of the moment.
+//
+// Rows: edges against program order that close a cycle are turned round, then longest path from the top, then every box
+// that feeds at least as many as it reads sinks towards its readers. Order: sweeps of barycentres with program order as
+// the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; a longer one takes no
+// part in ordering and has no route (it is drawn as two stubs).
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+export interface Arrangement {
+  /** Vertices by row, left to right: boxes below `count`, bends from `count` on. */
+  rows: number[][];
+  count: number;
+  rowOf: Int32Array;
+  up: number[][];
+  down: number[][];
+  /** Vertices of each edge from source to target; null for one that is too long or joins a box to itself. */
+  routes: (number[] | null)[];
+}
+
+export interface Placement {
+  /** Centre of each vertex. */
+  x: Float64Array;
+  /** Top of each vertex. */
+  y: Float64Array;
+  rowTop: Float64Array;
+  rowHeight: Float64Array;
+  width: number;
+  height: number;
+}
+
+export const MAX_SPAN = 6;
+const MAX_IN_ROW = 24;
+const SWEEPS = 4;
+const ALIGNMENTS = 6;
+const BEND_WIDTH = 6;
+export const GAP_X = 18;
+export const GAP_Y = 30;
+
+type Pair = readonly [number, number];
+
+export function arrange(count: number, edges: readonly Pair[]): Arrangement {
+  const turned = turnCycles(count, edges);
+  const rowOf = splitWideRows(rank(count, turned));
+  const rows: number[][] = [];
+  for (let vertex = 0; vertex < count; vertex++) (rows[rowOf[vertex]] ??= []).push(vertex);
+  for (let row = 0; row < rows.length; row++) rows[row] ??= [];
+  const up: number[][] = Array.from({ length: count }, () => []);
+  const down: number[][] = Array.from({ length: count }, () => []);
+  const routes = turned.map(([from, to], e) => {
+    const span = rowOf[to] - rowOf[from];
+    if (from === to || span > MAX_SPAN) return null;
+    const route = [from];
+    for (let row = rowOf[from] + 1; row < rowOf[to]; row++) {
+      const bend = up.push([]) - 1;
+      down.push([]);
+      rows[row].push(bend);
+      route.push(bend);
+    }
+    route.push(to);
+    for (let k = 1; k < route.length; k++) {
+      down[route[k - 1]].push(route[k]);
+      up[route[k]].push(route[k - 1]);
+    }
+    return edges[e][0] === from ? route : route.reverse();
+  });
+  sweep(rows, up, down);
+  return { rows, count, rowOf, up, down, routes };
+}
+
+/** The same edges with those that close a cycle turned round; found depth first in program order. */
+function turnCycles(count: number, edges: readonly Pair[]): Pair[] {
+  const leaving: number[][] = Array.from({ length: count }, () => []);
+  edges.forEach(([from], e) => leaving[from].push(e));
+  const state = new Uint8Array(count); // 0 not seen, 1 on the path, 2 left
+  const next = new Int32Array(count);
+  const back = new Set<number>();
+  for (let root = 0; root < count; root++) {
+    if (state[root]) continue;
+    const path = [root];
+    state[root] = 1;
+    while (path.length) {
+      const at = path[path.length - 1];
+      if (next[at] === leaving[at].length) {
+        state[at] = 2;
+        path.pop();
+        continue;
+      }
+      const e = leaving[at][next[at]++];
+      const to = edges[e][1];
+      if (state[to] === 1) back.add(e);
+      else if (state[to] === 0) {
+        state[to] = 1;
+        path.push(to);
+      }
+    }
+  }
+  return edges.map(([from, to], e): Pair => (back.has(e) ? [to, from] : [from, to]));
+}
+
+/** The row of each vertex: below everything it reads, and as low as its readers allow where that shortens its edges. */
+function rank(count: number, edges: readonly Pair[]): Int32Array {
+  const readers: number[][] = Array.from({ length: count }, () => []);
+  const reads = new Int32Array(count);
+  for (const [from, to] of edges) {
+    if (from === to) continue;
+    readers[from].push(to);
+    reads[to]++;
+  }
+  const row = new Int32Array(count);
+  const waits = reads.slice();
+  const order: number[] = [];
+  for (let vertex = 0; vertex < count; vertex++) if (!waits[vertex]) order.push(vertex);
+  for (let k = 0; k < order.length; k++) {
+    for (const reader of readers[order[k]]) {
+      row[reader] = Math.max(row[reader], row[order[k]] + 1);
+      if (--waits[reader] === 0) order.push(reader);
+    }
+  }
+  for (let k = order.length - 1; k >= 0; k--) {
+    const vertex = order[k];
+    if (!readers[vertex].length || reads[vertex] > readers[vertex].length) continue;
+    let lowest = Infinity;
+    for (const reader of readers[vertex]) lowest = Math.min(lowest, row[reader] - 1);
+    row[vertex] = lowest;
+  }
+  return row;
+}
+
+/** Rows of more than MAX_IN_ROW boxes become several, in program order, and empty rows go. */
+function splitWideRows(row: Int32Array): Int32Array {
+  const held: number[] = [];
+  for (const r of row) held[r] = (held[r] ?? 0) + 1;
+  const starts: number[] = [];
+  let next = 0;
+  for (let r = 0; r < held.length; r++) {
+    starts[r] = next;
+    next += Math.ceil((held[r] ?? 0) / MAX_IN_ROW);
+  }
+  const taken = new Int32Array(held.length);
+  return row.map((r) => starts[r] + Math.floor(taken[r]++ / Math.ceil(held[r] / Math.ceil(held[r] / MAX_IN_ROW))));
+}
+
+function sweep(rows: number[][], up: number[][], down: number[][]): void {
+  const position = new Float64Array(up.length);
+  const key = new Float64Array(up.length);
+  const settle = (row: number[]) => row.forEach((vertex, k) => (position[vertex] = k));
+  rows.forEach(settle);
+  const order = (row: number[], neighbours: number[][]) => {
+    if (row.length < 2) return;
+    for (const vertex of row) key[vertex] = mean(neighbours[vertex], position) ?? position[vertex];
+    row.sort((a, b) => key[a] - key[b] || position[a] - position[b]);
+    settle(row);
+  };
+  for (let turn = 0; turn < SWEEPS; turn++) {
+    for (const row of rows) order(row, up);
+    for (let r = rows.length - 1; r >= 0; r--) order(rows[r], down);
+  }
+}
+
+function mean(vertices: readonly number[], of: Float64Array): number | null {
+  if (!vertices.length) return null;
+  let sum = 0;
+  for (const vertex of vertices) sum += of[vertex];
+  return sum / vertices.length;
+}
+
+export function place(arrangement: Arrangement, sizes: readonly Size[]): Placement {
+  const { rows, count, up, down } = arrangement;
+  const width = (vertex: number) => (vertex < count ? sizes[vertex].width : BEND_WIDTH);
+  const x = new Float64Array(up.length);
+  for (const row of rows) {
+    let left = 0;
+    for (const vertex of row) {
+      x[vertex] = left + width(vertex) / 2;
+      left += width(vertex) + GAP_X;
+    }
+  }
+  for (let turn = 0; turn < ALIGNMENTS; turn++) {
+    const downwards = turn % 2 === 0;
+    for (let k = 0; k < rows.length; k++) {
+      align(downwards ? rows[k] : rows[rows.length - 1 - k], downwards ? up : down, x, width);
+    }
+  }
+  let left = Infinity;
+  let right = -Infinity;
+  for (const row of rows) {
+    for (const vertex of row) {
+      left = Math.min(left, x[vertex] - width(vertex) / 2);
+      right = Math.max(right, x[vertex] + width(vertex) / 2);
+    }
+  }
+  for (let vertex = 0; vertex < x.length; vertex++) x[vertex] -= left;
+  return { x, ...stack(arrangement, sizes), width: Math.max(0, right - left) };
+}
+
+/** Moves each vertex of a row towards the mean of its neighbours, halfway between what pushing from left and from right allows. */
+function align(row: number[], neighbours: number[][], x: Float64Array, width: (vertex: number) => number): void {
+  const wanted = row.map((vertex) => mean(neighbours[vertex], x) ?? x[vertex]);
+  const apart = (k: number) => (width(row[k - 1]) + width(row[k])) / 2 + GAP_X;
+  const low = wanted.slice();
+  for (let k = 1; k < row.length; k++) low[k] = Math.max(low[k], low[k - 1] + apart(k));
+  const high = wanted.slice();
+  for (let k = row.length - 2; k >= 0; k--) high[k] = Math.min(high[k], high[k + 1] - apart(k + 1));
+  row.forEach((vertex, k) => (x[vertex] = (low[k] + high[k]) / 2));
+}
+
+function stack(arrangement: Arrangement, sizes: readonly Size[]): Omit<Placement, "x" | "width"> {
+  const { rows, count, up } = arrangement;
+  const y = new Float64Array(up.length);
+  const rowTop = new Float64Array(rows.length);
+  const rowHeight = new Float64Array(rows.length);
+  let top = 0;
+  rows.forEach((row, r) => {
+    let height = 0;
+    for (const vertex of row) if (vertex < count) height = Math.max(height, sizes[vertex].height);
+    // A small box beside a large open one stays near the top, where its edges come in.
+    for (const vertex of row) y[vertex] = top + (vertex < count ? Math.min((height - sizes[vertex].height) / 2, GAP_Y) : 0);
+    rowTop[r] = top;
+    rowHeight[r] = height;
+    top += height + GAP_Y;
+  });
+  return { y, rowTop, rowHeight, height: Math.max(0, top - GAP_Y) };
+}

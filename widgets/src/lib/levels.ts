@@ -1,0 +1,66 @@
+// Which edges are drawn inside which box. An edge between two boxes belongs to the innermost box around both and there
+// joins the two children that hold its ends; equal edges become one with a count. Neither depends on what is open.
+
+import type { Hierarchy } from "./hierarchy";
+import type { Edge } from "./schema";
+
+export interface LiftedEdge {
+  /** Positions in `members` of the level. */
+  from: number;
+  to: number;
+  /** The values that travel on it, without repeats. */
+  values: number[];
+}
+
+export interface Level {
+  /** The boxes laid out together, in program order. */
+  members: number[];
+  edges: LiftedEdge[];
+}
+
+/** Levels by the box around them; -1 is the top. Boxes without children have none. */
+export function levelsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Map<number, Level> {
+  const levels = new Map<number, Level>([[-1, { members: hierarchy.roots, edges: [] }]]);
+  const place = new Int32Array(hierarchy.boxes.length);
+  hierarchy.roots.forEach((box, k) => (place[box] = k));
+  hierarchy.children.forEach((members, box) => {
+    if (members.length) levels.set(box, { members, edges: [] });
+    members.forEach((member, k) => (place[member] = k));
+  });
+  const known = new Map<number, Map<number, LiftedEdge>>();
+  for (const edge of edges) {
+    const ends = lift(hierarchy, hierarchy.find(edge.source), hierarchy.find(edge.target));
+    if (!ends) continue;
+    const [source, target] = ends;
+    const around = hierarchy.parent[source];
+    const level = levels.get(around)!;
+    let here = known.get(around);
+    if (!here) known.set(around, (here = new Map()));
+    const key = place[source] * level.members.length + place[target];
+    const same = here.get(key);
+    if (!same) {
+      const made = { from: place[source], to: place[target], values: [edge.value] };
+      here.set(key, made);
+      level.edges.push(made);
+    } else if (same.values[same.values.length - 1] !== edge.value && !same.values.includes(edge.value)) {
+      same.values.push(edge.value);
+    }
+  }
+  return levels;
+}
+
+/** The two siblings that hold the ends of an edge; null when one end holds the other or is not drawn. */
+export function lift(hierarchy: Hierarchy, source: number, target: number): [number, number] | null {
+  const { parent, depth } = hierarchy;
+  if (source < 0 || target < 0) return null;
+  let a = source;
+  let b = target;
+  while (depth[a] > depth[b]) a = parent[a];
+  while (depth[b] > depth[a]) b = parent[b];
+  if (a === b) return null;
+  while (parent[a] !== parent[b]) {
+    a = parent[a];
+    b = parent[b];
+  }
+  return [a, b];
+}

@@ -1,0 +1,77 @@
+// The one selection, shared by every pane, by the other views of the same notebook and by Python; and what a click does to it.
+
+export type Listener = () => void;
+
+/** What holds the selection outside the page: the hub model of a notebook, or nothing. */
+export interface Shared {
+  get(): number[];
+  set(ids: number[]): void;
+  onChange(listener: Listener): void;
+}
+
+export class Selection {
+  private held: number[];
+  private evidence: ReadonlySet<number> = new Set();
+  private readonly listeners = new Set<Listener>();
+
+  constructor(private readonly shared?: Shared) {
+    this.held = shared?.get() ?? [];
+    shared?.onChange(() => this.adopt(shared.get()));
+  }
+
+  get ids(): readonly number[] {
+    return this.held;
+  }
+
+  /** Records that the answer shown at the moment names: they are lit, not selected. */
+  get lit(): ReadonlySet<number> {
+    return this.evidence;
+  }
+
+  set(ids: readonly number[]): void {
+    if (same(ids, this.held)) return;
+    this.held = [...ids];
+    this.evidence = new Set();
+    this.shared?.set(this.held);
+    this.tell();
+  }
+
+  /** A click on a record. With `extend` it makes a pair with the first one picked. */
+  pick(record: number, extend = false): void {
+    this.set(picked(this.held, record, extend));
+  }
+
+  light(records: Iterable<number>): void {
+    const next = new Set(records);
+    if (next.size === this.evidence.size && [...next].every((record) => this.evidence.has(record))) return;
+    this.evidence = next;
+    this.tell();
+  }
+
+  subscribe(listener: Listener): void {
+    this.listeners.add(listener);
+  }
+
+  private adopt(ids: number[]): void {
+    if (same(ids, this.held)) return;
+    this.held = [...ids];
+    this.evidence = new Set();
+    this.tell();
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** The selection after a click: nothing for no record; a pair for an extending click; without it if it was the second. */
+export function picked(held: readonly number[], record: number, extend: boolean): number[] {
+  if (record === 0) return [];
+  if (!extend || held.length === 0) return [record];
+  if (held[0] === record) return held.length > 1 ? [record] : [];
+  return held[1] === record && held.length === 2 ? [held[0]] : [held[0], record];
+}
+
+function same(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((id, k) => id === b[k]);
+}

@@ -1,0 +1,48 @@
+// One line of IR or of kernel source as coloured pieces. Pieces of a line put together are the line.
+
+export type TokenKind = "value" | "op" | "type" | "keyword" | "number" | "string" | "comment" | "plain";
+
+export interface Token {
+  kind: TokenKind;
+  text: string;
+}
+
+const IR = new RegExp(
+  [
+    String.raw`(?<comment>#.*$|\/\/.*$)`,
+    String.raw`(?<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')`,
+    String.raw`(?<value>%[\w.$-]*\w)`,
+    String.raw`(?<op>\b[A-Za-z_]\w*::[\w.]+)`,
+    String.raw`(?<keyword>\b(?:graph|return|block\d+|with|for|if|else|int|float|void|const|double|long|bool|define|call|fmul|fadd|load|store|br|ret|phi)\b)`,
+    String.raw`(?<type>\b(?:Tensor|Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool|Device|List|Dict|Tuple|Optional|NoneType|Any|str|complex|number)\b)`,
+    String.raw`(?<number>(?<![\w.])-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\b)`,
+  ].join("|"),
+  "gu",
+);
+
+export function tokens(line: string): Token[] {
+  const pieces: Token[] = [];
+  let from = 0;
+  for (const match of line.matchAll(IR)) {
+    if (match.index > from) pieces.push({ kind: "plain", text: line.slice(from, match.index) });
+    const groups = match.groups as Record<TokenKind, string | undefined>;
+    const kind = (Object.keys(groups) as TokenKind[]).find((name) => groups[name] !== undefined) ?? "plain";
+    pieces.push({ kind, text: match[0] });
+    from = match.index + match[0].length;
+  }
+  if (from < line.length) pieces.push({ kind: "plain", text: line.slice(from) });
+  return pieces;
+}
+
+const NAME = /%([\w.$-]*\w)/gu;
+
+/** Names that a line of IR defines: those before its first ` = `. */
+export function definedNames(line: string): string[] {
+  const end = line.search(/\s=\s/u);
+  return end < 0 ? [] : namesIn(line.slice(0, end));
+}
+
+/** Every value name in a piece of IR, without `%`. */
+export function namesIn(text: string): string[] {
+  return [...text.matchAll(NAME)].map((match) => match[1]);
+}

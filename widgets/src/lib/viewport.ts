@@ -1,0 +1,60 @@
+// Which part of a large picture a window shows: x and y of the picture at the window's corner, and the scale.
+
+import type { Rectangle } from "./layout";
+
+export interface Viewport {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+export interface Extent {
+  width: number;
+  height: number;
+}
+
+export const MIN_SCALE = 0.01;
+export const MAX_SCALE = 3;
+/** Below this scale text cannot be read. */
+export const READABLE = 0.55;
+
+export function windowOf(view: Viewport, frame: Extent): Rectangle {
+  return { x: view.x, y: view.y, width: frame.width / view.scale, height: frame.height / view.scale };
+}
+
+/** Zooms by a factor and keeps the picture's point under (px, py) of the window where it is. */
+export function zoomAt(view: Viewport, factor: number, px: number, py: number): Viewport {
+  const scale = clamp(view.scale * factor, MIN_SCALE, MAX_SCALE);
+  return { scale, x: view.x + px / view.scale - px / scale, y: view.y + py / view.scale - py / scale };
+}
+
+/** The whole picture, centred, never larger than life. */
+export function fit(picture: Extent, frame: Extent): Viewport {
+  const scale = clamp(Math.min(frame.width / (picture.width + 24), frame.height / (picture.height + 24)), MIN_SCALE, 1);
+  return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
+}
+
+/** The whole picture where its text can be read that way; or else its upper part, where the program starts. */
+export function firstLook(picture: Extent, frame: Extent): Viewport {
+  const all = fit(picture, frame);
+  if (all.scale >= READABLE) return all;
+  const scale = clamp((frame.width - 24) / picture.width, READABLE, 0.9);
+  return { scale, x: (picture.width - frame.width / scale) / 2, y: -8 / scale };
+}
+
+/** The same view if it shows the rectangle, or one moved to show it in the middle. */
+export function reveal(view: Viewport, frame: Extent, target: Rectangle): Viewport {
+  const seen = windowOf(view, frame);
+  const inX = target.x < seen.x + seen.width && target.x + target.width > seen.x;
+  const topSeen = target.y >= seen.y && target.y < seen.y + seen.height * 0.95;
+  if (inX && topSeen) return view;
+  const scale = Math.max(view.scale, READABLE);
+  const width = frame.width / scale;
+  const height = frame.height / scale;
+  const x = target.x + Math.min(target.width, width) / 2 - width / 2;
+  return { scale, x, y: target.height > height ? target.y - 20 : target.y + target.height / 2 - height / 2 };
+}
+
+export function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}

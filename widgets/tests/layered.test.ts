@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { arrange, GAP_X, MAX_SPAN, place } from "../src/lib/layered";
+import { random } from "./programs";
+
+function randomEdges(count: number, seed: number): [number, number][] {
+  const next = random(seed);
+  return Array.from({ length: Math.floor(count * 1.6) }, (): [number, number] => [Math.floor(next() * count), Math.floor(next() * count)]);
+}
+
+test.each([1, 2, 3, 4, 5, 6, 7, 8])("rows follow the edges of a program without cycles (seed %i)", (seed) => {
+  const forward = randomEdges(60, seed).filter(([a, b]) => a < b);
+  const { rowOf } = arrange(60, forward);
+  for (const [a, b] of forward) expect(rowOf[a]).toBeLessThan(rowOf[b]);
+});
+
+test.each([1, 2, 3, 4])("no two boxes overlap, cycles and self loops included (seed %i)", (seed) => {
+  const next = random(seed);
+  const sizes = Array.from({ length: 80 }, () => ({ width: 20 + next() * 200, height: 20 + next() * 300 }));
+  const { x, y } = place(arrange(80, randomEdges(80, seed)), sizes);
+  for (let a = 0; a < 80; a++) {
+    for (let b = 0; b < a; b++) {
+      const apartX = Math.abs(x[a] - x[b]) >= (sizes[a].width + sizes[b].width) / 2 + GAP_X - 1e-6;
+      const apartY = y[a] + sizes[a].height <= y[b] || y[b] + sizes[b].height <= y[a];
+      expect(apartX || apartY).toBe(true);
+    }
+  }
+});
+
+test("a chain stands in one column, in program order", () => {
+  const sizes = Array.from({ length: 5 }, () => ({ width: 100, height: 20 }));
+  const { x, y } = place(arrange(5, [[0, 1], [1, 2], [2, 3], [3, 4]]), sizes);
+  expect(new Set(x).size).toBe(1);
+  expect([...y]).toEqual([...y].sort((a, b) => a - b));
+});
+
+test("a source sinks to just above its reader instead of standing at the top", () => {
+  const { rowOf } = arrange(4, [[0, 1], [1, 2], [3, 2]]);
+  expect(rowOf[3]).toBe(rowOf[2] - 1);
+});
+
+test("a wide row is split, so that a hundred siblings do not make a picture of one line", () => {
+  const fan = Array.from({ length: 100 }, (_, k): [number, number] => [0, k + 1]);
+  const { rows } = arrange(101, fan);
+  expect(Math.max(...rows.map((row) => row.filter((vertex) => vertex <= 100).length))).toBeLessThanOrEqual(24);
+});
+
+test("an edge over more than MAX_SPAN rows has no route, a shorter one bends once a row", () => {
+  const chain = Array.from({ length: 12 }, (_, k): [number, number] => [k, k + 1]);
+  const { routes } = arrange(13, [...chain, [0, MAX_SPAN], [0, MAX_SPAN + 1]]);
+  expect(routes[12]).toHaveLength(MAX_SPAN + 1);
+  expect(routes[13]).toBeNull();
+});

@@ -1,0 +1,117 @@
+import { expect, test } from "vitest";
+import { Hierarchy } from "../src/lib/hierarchy";
+import { Layouter, type Layout } from "../src/lib/layout";
+import { levelsOf, lift } from "../src/lib/levels";
+import type { GraphView } from "../src/lib/schema";
+import { box, program } from "./programs";
+
+const SIZE = { width: 100, height: 30 };
+
+function layouter(view: GraphView): { hierarchy: Hierarchy; layouter: Layouter } {
+  const hierarchy = new Hierarchy(view);
+  return { hierarchy, layouter: new Layouter(hierarchy, levelsOf(hierarchy, view.edges), () => SIZE) };
+}
+
+function allOpen(hierarchy: Hierarchy): Set<number> {
+  return new Set(hierarchy.boxes.keys());
+}
+
+function contains(layout: Layout, outer: number, inner: number): boolean {
+  const { x, y, w, h } = layout;
+  return x[inner] >= x[outer] && y[inner] >= y[outer] && x[inner] + w[inner] <= x[outer] + w[outer] + 1e-6 && y[inner] + h[inner] <= y[outer] + h[outer] + 1e-6;
+}
+
+function overlap({ x, y, w, h }: Layout, a: number, b: number): boolean {
+  return x[a] < x[b] + w[b] - 1e-6 && x[b] < x[a] + w[a] - 1e-6 && y[a] < y[b] + h[b] - 1e-6 && y[b] < y[a] + h[a] - 1e-6;
+}
+
+test("every box lies inside the box around it and apart from its siblings", () => {
+  const { hierarchy, layouter: l } = layouter(program(400));
+  const layout = l.layout(allOpen(hierarchy));
+  for (const b of layout.boxes) {
+    if (hierarchy.parent[b] >= 0) expect(contains(layout, hierarchy.parent[b], b)).toBe(true);
+    for (const sibling of hierarchy.inside(hierarchy.parent[b])) if (sibling < b) expect(overlap(layout, b, sibling)).toBe(false);
+  }
+});
+
+test("opening a group keeps rows and order of everything around it", () => {
+  const { hierarchy, layouter: l } = layouter(program(300));
+  const modules = new Set(hierarchy.roots);
+  const before = l.layout(modules);
+  const group = hierarchy.children[hierarchy.roots[0]][2];
+  const after = l.layout(new Set([...modules, group]));
+  const siblings = hierarchy.children[hierarchy.roots[0]];
+  for (const a of siblings) {
+    for (const b of siblings) {
+      if (before.y[a] + before.h[a] <= before.y[b]) expect(after.y[a] + after.h[a]).toBeLessThanOrEqual(after.y[b] + 1e-6);
+      const sameRow = before.y[a] === before.y[b] && after.y[a] === after.y[b];
+      if (sameRow && before.x[a] < before.x[b]) expect(after.x[a]).toBeLessThan(after.x[b]);
+    }
+  }
+});
+
+test("closing it again gives the same picture back", () => {
+  const { hierarchy, layouter: l } = layouter(program(300));
+  const closed = new Set<number>();
+  const before = l.layout(closed);
+  l.layout(allOpen(hierarchy));
+  const after = l.layout(closed);
+  expect([...after.x]).toEqual([...before.x]);
+  expect([...after.y]).toEqual([...before.y]);
+});
+
+test("a closed box hides what it holds and keeps its edges, once for each pair", () => {
+  const view: GraphView = {
+    boxes: [box(-1, 0, "module", "a"), box(1, -1, "op", "x"), box(2, -1, "op", "y"), box(-2, 0, "module", "b"), box(3, -2, "op", "z")],
+    edges: [{ source: 1, target: 3, value: 7 }, { source: 2, target: 3, value: 8 }, { source: 1, target: 2, value: 7 }],
+    closed: [],
+  };
+  const { hierarchy, layouter: l } = layouter(view);
+  const layout = l.layout(new Set());
+  expect(layout.boxes.map((i) => hierarchy.boxes[i].id)).toEqual([-1, -2]);
+  expect(layout.edges.map((edge) => edge.values)).toEqual([[7, 8]]);
+  expect(l.layout(new Set([0])).edges).toHaveLength(2);
+});
+
+test("an edge from a box to one inside it is not drawn", () => {
+  const hierarchy = new Hierarchy({ boxes: [box(-1, 0, "module", "a"), box(1, -1, "op", "x")], edges: [], closed: [] });
+  expect(lift(hierarchy, 0, 1)).toBeNull();
+});
+
+test("routed edges go down from box to box and end at the boxes' borders", () => {
+  const { hierarchy, layouter: l } = layouter(program(200));
+  const layout = l.layout(allOpen(hierarchy));
+  const routed = layout.edges.filter((edge) => edge.points);
+  expect(routed.length).toBeGreaterThan(100);
+  for (const { from, to, points } of routed) {
+    const p = [...points!];
+    expect(p[1]).toBeCloseTo(layout.y[from] + layout.h[from]);
+    expect(p[p.length - 1]).toBeCloseTo(layout.y[to]);
+    for (let k = 3; k < p.length; k += 2) expect(p[k]).toBeGreaterThanOrEqual(p[k - 2] - 1e-6);
+  }
+});
+
+test("the first box of the visible ones stands for a record inside a closed box", () => {
+  const { hierarchy } = layouter(program(50));
+  const op = hierarchy.boxes.findIndex((b) => b.kind === "op");
+  expect(hierarchy.shown(op, new Set())).toBe(hierarchy.roots[0]);
+  expect(hierarchy.shown(op, allOpen(hierarchy))).toBe(op);
+});
+
+test("time grows linearly: 20,000 ops take at most 12 times as long as 4,000, and a bounded time", () => {
+  const seconds = (count: number) => {
+    const view = program(count);
+    const best = [0, 1, 2].map(() => {
+      const { hierarchy, layouter: l } = layouter(view);
+      const start = performance.now();
+      l.layout(allOpen(hierarchy));
+      return performance.now() - start;
+    });
+    return Math.min(...best) / 1000;
+  };
+  const small = seconds(4000);
+  const large = seconds(20000);
+  console.info(`layout: 4,000 ops ${small.toFixed(3)} s, 20,000 ops ${large.toFixed(3)} s`);
+  expect(large).toBeLessThan(12 * small);
+  expect(large).toBeLessThan(5);
+});

@@ -1,0 +1,148 @@
+import { expect, test } from "vitest";
+import { Bands } from "../src/lib/bands";
+import { Records } from "../src/lib/records";
+import type { ExplorerView } from "../src/lib/schema";
+import { search } from "../src/lib/search";
+import { picked, Selection } from "../src/lib/selection";
+import { definedNames, tokens } from "../src/lib/tokens";
+import { firstLook, fit, reveal, windowOf, zoomAt } from "../src/lib/viewport";
+import { box, random } from "./programs";
+
+const LINES = [
+  "graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),",
+  "      %conv.weight : Tensor):",
+  '  %3 : str = prim::Constant[value="a%b # \\"c"]()  # m.py:3:4',
+  "  %a.1 : Tensor, %b : Tensor = aten::chunk(%x, %3)",
+  "  %c : Tensor = aten::add_(%a.1, %b)  # m.py:4:8",
+  "  return (%c)",
+];
+
+function view(): ExplorerView {
+  const boxes = [box(101, 0, "input", "%x"), box(-1, 0, "module", "m"), box(11, -1, "op", "aten::chunk"), box(12, -1, "op", "aten::add_")];
+  boxes[0].values = [1];
+  boxes[2].values = [4, 5];
+  boxes[3].values = [6];
+  return {
+    version: 1, title: "t", headline: [], remarks: { columns: [], rows: [], selects: [] }, timing: null, details: {},
+    text: { lines: LINES, nodes: [0, 0, 10, 11, 12, 0], names: { x: 1, "conv.weight": 2, "3": 3, "a.1": 4, b: 5, c: 6 }, locations: { 10: "m.py:3:4", 12: "m.py:4:8" } },
+    graph: { boxes, edges: [], closed: [] },
+    classes: [{ index: 0, label: "class 0", members: [11, 12], representative: 11, text: [] }],
+  };
+}
+
+test("the pieces of a line are the line", () => {
+  for (const line of [...LINES, "", "%", "%% : ::", "__global__ void k(float* x) { x[0] = 1.5e-3f; } // done"]) {
+    expect(tokens(line).map((token) => token.text).join("")).toBe(line);
+  }
+});
+
+test("names, ops, strings and comments are told apart", () => {
+  const kinds = tokens(LINES[2]).filter((token) => token.kind !== "plain").map(({ kind, text }) => [kind, text]);
+  expect(kinds).toEqual([
+    ["value", "%3"], ["type", "str"], ["op", "prim::Constant"], ["string", '"a%b # \\"c"'], ["comment", "# m.py:3:4"],
+  ]);
+  expect(tokens("%a.1, %b").filter((token) => token.kind === "value").map((token) => token.text)).toEqual(["%a.1", "%b"]);
+});
+
+test("a line defines the names before its equals sign only", () => {
+  expect(definedNames(LINES[3])).toEqual(["a.1", "b"]);
+  expect(definedNames(LINES[5])).toEqual([]);
+});
+
+test("records know their lines, boxes, names and source", () => {
+  const records = new Records(view());
+  expect(records.lines(11)).toEqual([3]);
+  expect(records.line(5)).toBe(3);
+  expect(records.line(1)).toBe(0);
+  expect(records.line(2)).toBe(1);
+  expect(records.lines(-1)).toEqual([3, 4]);
+  expect(records.recordAt(1)).toBe(2);
+  expect(records.recordAt(5)).toBe(0);
+  expect(records.title(4)).toBe("%a.1");
+  expect(records.title(12)).toBe("aten::add_");
+  expect(records.longTitle(12)).toBe("aten::add_ → %c");
+  expect(records.title(10)).toBe("prim::Constant");
+  expect(records.nodesFrom("m.py", 4)).toEqual([12]);
+  expect(records.location(6)).toBe("m.py:4:8");
+  expect(records.equals(11)?.members).toEqual([11, 12]);
+  expect(records.equals(10)).toBeNull();
+  expect(records.hierarchy.boxes[records.hierarchy.find(5)].id).toBe(11);
+});
+
+test("a click selects, a second with Shift makes a pair, an unknown one clears", () => {
+  expect(picked([], 5, false)).toEqual([5]);
+  expect(picked([5], 6, false)).toEqual([6]);
+  expect(picked([5], 6, true)).toEqual([5, 6]);
+  expect(picked([5, 6], 7, true)).toEqual([5, 7]);
+  expect(picked([5, 6], 6, true)).toEqual([5]);
+  expect(picked([5], 5, true)).toEqual([]);
+  expect(picked([], 5, true)).toEqual([5]);
+  expect(picked([5, 6], 0, false)).toEqual([]);
+});
+
+test("a selection tells its listeners and its shared model once, and not for the same ids", () => {
+  const sent: number[][] = [];
+  let fire = () => {};
+  let held: number[] = [];
+  const selection = new Selection({ get: () => held, set: (ids) => void sent.push((held = ids)), onChange: (listener) => (fire = listener) });
+  let told = 0;
+  selection.subscribe(() => told++);
+  selection.pick(3);
+  fire();
+  selection.pick(3);
+  expect([sent, told]).toEqual([[[3]], 1]);
+  held = [4, 5];
+  fire();
+  expect([selection.ids, told, sent.length]).toEqual([[4, 5], 2, 1]);
+});
+
+test("evidence is lit until the selection changes", () => {
+  const selection = new Selection();
+  selection.set([1, 2]);
+  selection.light([8, 9]);
+  expect([...selection.lit]).toEqual([8, 9]);
+  selection.set([3]);
+  expect(selection.lit.size).toBe(0);
+});
+
+test("search finds exact names first, then lines and labels in program order", () => {
+  const records = new Records(view());
+  expect(search(records, "%c").shown[0].record).toBe(6);
+  expect(search(records, "aten::").all).toEqual([11, 12]);
+  expect(search(records, "no such thing").all).toEqual([]);
+  expect(search(records, "  ").all).toEqual([]);
+});
+
+test("bands give exactly the rectangles that a window touches", () => {
+  const next = random(3);
+  const bounds = Float64Array.from(Array.from({ length: 300 }, () => {
+    const x = next() * 4000 - 1000;
+    const y = next() * 9000 - 1000;
+    return [x, y, x + next() * 500, y + next() ** 4 * 6000];
+  }).flat());
+  const bands = new Bands(bounds);
+  for (let k = 0; k < 50; k++) {
+    const w = { x: next() * 4000 - 1000, y: next() * 9000 - 1000, width: next() * 900, height: next() * 900 };
+    const touching = [...Array(300).keys()].filter((i) =>
+      bounds[4 * i] <= w.x + w.width && bounds[4 * i + 2] >= w.x && bounds[4 * i + 1] <= w.y + w.height && bounds[4 * i + 3] >= w.y);
+    expect(bands.within(w)).toEqual(touching);
+  }
+});
+
+test("zooming keeps the point under the pointer", () => {
+  const before = { x: 100, y: 50, scale: 1 };
+  const after = zoomAt(before, 2, 30, 40);
+  expect([after.x + 30 / after.scale, after.y + 40 / after.scale]).toEqual([130, 90]);
+});
+
+test("fit shows everything; the first look is readable; reveal moves only when it must", () => {
+  const frame = { width: 400, height: 300 };
+  const tall = { width: 300, height: 9000 };
+  const seen = windowOf(fit(tall, frame), frame);
+  expect(seen.y).toBeLessThanOrEqual(0);
+  expect(seen.y + seen.height).toBeGreaterThanOrEqual(9000);
+  expect(firstLook(tall, frame).scale).toBeGreaterThanOrEqual(0.55);
+  const view = { x: 0, y: 0, scale: 1 };
+  expect(reveal(view, frame, { x: 10, y: 10, width: 50, height: 20 })).toBe(view);
+  expect(reveal(view, frame, { x: 10, y: 2000, width: 50, height: 20 }).y).toBeCloseTo(1860);
+});

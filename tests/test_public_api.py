@@ -1,0 +1,43 @@
+"""The root namespace is what it says, light to import, and every layer is where it belongs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import irscope
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in irscope.__all__:
+        assert getattr(irscope, name).__doc__, name
+
+
+def test_dir_lists_the_public_names_for_tab_completion() -> None:
+    assert set(irscope.__all__) <= set(dir(irscope))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(irscope, "no_such_name")
+
+
+def test_importing_irscope_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, irscope; "
+        "heavy = {'torch', 'pandas', 'llvmlite', 'cupy', 'jax', 'onnx', 'IPython', 'matplotlib', 'anywidget'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_parsing_and_analysis_work_without_torch() -> None:
+    code = """
+import sys
+sys.modules['torch'] = None
+import irscope as irs
+g = irs.parse('graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)')
+assert not irs.AliasDb(g).may_alias('y', 'z')
+assert len(irs.fuse(g).groups) == 1
+assert len(irs.dedup(irs.fuse(g)).classes) == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

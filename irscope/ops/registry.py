@@ -30,7 +30,7 @@ from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.schema_text import parse_schema
 from irscope.ops.torch_registry import torch_schemas
 
-__all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "schema_of"]
+__all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
 
 _OP_FILES: Final = ("pointwise", "reduction", "normalization", "matmul", "views", "memory", "containers", "control", "scalars")
 
@@ -61,6 +61,15 @@ def lookup(name: str) -> Op | None:
 def op_of(node: Node) -> Op | None:
     """The op that a node means, chosen among those of its name by the operand types."""
     return _choice(node).op
+
+
+def overloads(name: str) -> tuple[OpSchema, ...]:
+    """Every corrected schema of a name, over all the ops that share it; empty for an unknown op.
+
+    >>> overloads("my::op")
+    ()
+    """
+    return tuple(schema for op in _ops(name) for schema in op.schemas)
 
 
 def schema_of(node: Node) -> OpSchema | None:

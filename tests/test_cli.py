@@ -1,0 +1,88 @@
+"""The command line does what it says, and a mistake prints one message without a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from irscope.cli import main
+
+PROGRAM = """graph(%x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  %z : Tensor = aten::tanh(%y)
+  return (%z)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.ir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_show_prints_the_program_and_what_fuses(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(program)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(PROGRAM)
+    assert "1 fusion group" in printed
+
+
+def test_show_fused_prints_the_groups(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--fused", str(program), "--input", "float32[2,3]"]) == 0
+    assert "prim::FusionGroup" in capsys.readouterr().out
+
+
+def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(program), "--alias", "x", "y"]) == 0
+    assert capsys.readouterr().out.startswith("no, because")
+
+
+def test_report_writes_a_page_that_asks_for_nothing(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.html"
+    assert main(["report", str(program), "--input", "float32[2,3]", "-o", str(output)]) == 0
+    assert str(output) in capsys.readouterr().out
+    page = output.read_text()
+    assert "aten::tanh" in page
+    assert "<link" not in page
+    assert " src=\"http" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["show", "no_such_file.ir"], "no_such_file.ir"),
+        (["show", "README.unknown"], "README.unknown"),
+        (["report", "missing.pt", "-o", "x.html"], "missing.pt"),
+    ],
+)
+def test_a_file_that_is_not_there_is_one_clear_message(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("irscope: ")
+    assert says in printed.err
+    assert "Traceback" not in printed.err
+
+
+def test_bad_text_shows_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.ir"
+    path.write_text(PROGRAM[:60])
+    assert main(["show", str(path)]) == 2
+    assert "bad.ir:2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["float32", "float32[a]", "nonsense[2]"])
+def test_a_bad_example_type_is_explained(text: str, program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(program), "--input", text]) == 2
+    assert "float32[1,3,416,416]" in capsys.readouterr().err
+
+
+def test_the_program_starts_from_a_shell(program: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "irscope.cli", "show", str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "aten::relu" in done.stdout

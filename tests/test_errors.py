@@ -1,0 +1,53 @@
+"""Errors say what, where, why and what now; a notebook shows the message and no traceback of ours."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import irscope as irs
+from irscope import errors
+
+
+def test_every_error_is_an_irscope_error_and_is_in_the_tree() -> None:
+    classes = {name: thing for name, thing in vars(errors).items() if inspect.isclass(thing)}
+    assert set(errors.__all__) == set(classes)
+    for name, error in classes.items():
+        assert issubclass(error, errors.IrscopeError)
+        assert name in (errors.__doc__ or "")
+
+
+def test_a_notebook_shows_one_message() -> None:
+    pytest.importorskip("IPython")
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    shell = InteractiveShell()
+    with capture_output() as shown:
+        shell.run_cell("import irscope as irs\nirs.parse('graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x')")
+    text = shown.stdout + shown.stderr
+    assert "ParseError" in text
+    assert "^" in text
+    assert "parser.py" not in text
+    assert "Traceback" not in text
+
+
+def test_an_unknown_value_lists_near_misses() -> None:
+    graph = irs.parse("graph(%input : Tensor):\n  %output : Tensor = aten::relu(%input)\n  return (%output)")
+    with pytest.raises(errors.UnknownName, match="did you mean %output"):
+        graph.value("outputs")
+
+
+def test_an_unknown_node_counts_those_that_there_are() -> None:
+    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    assert graph.node("aten::relu_#0".replace("_#", "#")) is graph.node("y")
+    with pytest.raises(errors.UnknownName, match="there are 1"):
+        graph.node("aten::relu#1")
+
+
+def test_a_value_of_another_graph_is_refused() -> None:
+    one = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    two = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    with pytest.raises(errors.UnknownName, match="not a value of graph"):
+        two.value(one.value("y"))

@@ -146,7 +146,7 @@ class UnionType(Type):
     members: tuple[Type, ...]
 
     def __str__(self) -> str:
-        return f"Union[{', '.join(map(str, self.members))}]"
+        return f"Union({', '.join(map(str, self.members))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class AwaitType(Type):
     element: Type
 
     def __str__(self) -> str:
-        return f"Await[{self.element}]"
+        return f"Await({self.element})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class RRefType(Type):
     element: Type
 
     def __str__(self) -> str:
-        return f"RRef({self.element})"
+        return f"RRef[{self.element}]"
 
 
 @dataclass(frozen=True, slots=True)

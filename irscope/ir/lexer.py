@@ -1,0 +1,196 @@
+"""A place in a text that moves forward by pattern, and turns every surprise into a ParseError with a caret."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from irscope.errors import ParseError
+
+__all__ = ["NAME", "Cursor", "quote", "unquote"]
+
+NAME = r"[\w./]+(?:::[\w./]+)*"
+"""The name of a value: torch's dotted names, and the looser ones of ONNX (`onnx::Conv_12`, `/conv/Conv_output_0`)."""
+
+_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+_WORD = re.compile(r"\w+|[^\w\s]|$")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\[\]{},\n]')
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[/0-3][)-7][)-7]|[0-7]{1,3}|.)", re.DOTALL)
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_QUOTED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+_UNSAFE = re.compile(r'[\\"]|[^ -~]')
+
+
+class Cursor:
+    """Reads a text from left to right; spaces, newlines and `# comments` between words mean nothing to it.
+
+    >>> cursor = Cursor("int ]")
+    >>> cursor.take("int"), cursor.take("[")
+    (True, False)
+    >>> cursor.expect("[")
+    Traceback (most recent call last):
+        ...
+    irscope.errors.ParseError: line 1, column 5: expected '[', found ']'
+    ...
+    """
+
+    __slots__ = ("depth", "file", "pos", "text")
+
+    MAX_DEPTH = 100
+    """How deep types and constants may nest; blocks may nest without a limit."""
+
+    def __init__(self, text: str, pos: int = 0, *, file: str = "") -> None:
+        self.text = text
+        self.pos = pos
+        self.file = file
+        self.depth = 0
+
+    def skip(self) -> int:
+        """Passes over spaces and comments; gives the new position."""
+        found = _SPACE.match(self.text, self.pos)
+        assert found is not None  # the pattern matches the empty text
+        self.pos = found.end()
+        return self.pos
+
+    def at(self, literal: str) -> bool:
+        """Whether `literal` comes next."""
+        return self.text.startswith(literal, self.skip())
+
+    def take(self, literal: str) -> bool:
+        """Passes over `literal` if it comes next."""
+        if not self.text.startswith(literal, self.skip()):
+            return False
+        self.pos += len(literal)
+        return True
+
+    def expect(self, literal: str, *alternatives: str) -> None:
+        """Passes over `literal`, or fails naming it and what else would have been right."""
+        if not self.take(literal):
+            self.fail(" or ".join(f"{word!r}" for word in (literal, *alternatives)))
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Passes over what the pattern matches here, if it does."""
+        found = pattern.match(self.text, self.skip())
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def demand(self, pattern: re.Pattern[str], what: str) -> str:
+        """The text that the pattern matches here, or a failure that expected `what`."""
+        found = self.match(pattern)
+        if found is None:
+            self.fail(what)
+        return found.group()
+
+    def string(self) -> str:
+        """The string literal that starts here."""
+        found = self.match(_STRING)
+        if found is None:
+            self.fail("the closing quote of this string", found="none" if self.at('"') else None)
+        return unquote(found.group())
+
+    def balanced(self) -> str:
+        """Any text up to the comma, `)`, `]` or `}` that ends it; strings and brackets inside it belong to it."""
+        start = self.skip()
+        opened = 0
+        for found in _BRACKET.finditer(self.text, start):
+            mark = found.group()
+            if mark in "([{":
+                opened += 1
+            elif mark in ")]}":
+                opened -= 1
+            if opened < 0 or (mark == "," and opened == 0) or mark == "\n":
+                self.pos = found.start()
+                return self.text[start : self.pos].rstrip()
+        self.fail("a closing bracket", found="the end of the text")
+
+    def enter(self) -> None:
+        """One level deeper in a type or constant; fails when that is too deep."""
+        self.depth += 1
+        if self.depth > self.MAX_DEPTH:
+            self.wrong(f"types and constants nest at most {self.MAX_DEPTH} deep")
+
+    def fail(self, expected: str, *, found: str | None = None) -> NoReturn:
+        """Raises ParseError at this place: what was expected, and the word that stands there."""
+        if found is None:
+            word = _WORD.match(self.text, self.skip())
+            shown = word.group() if word is not None else ""
+            found = repr(shown if len(shown) <= 40 else shown[:40] + "…") if shown else "the end of the text"
+        self.wrong(f"expected {expected}, found {found}")
+
+    def wrong(self, what: str, pos: int | None = None, *, hint: str = "") -> NoReturn:
+        """Raises ParseError with this sentence, at `pos` or here."""
+        place = self.pos if pos is None else pos
+        start = self.text.rfind("\n", 0, place) + 1
+        end = self.text.find("\n", place)
+        source_line = self.text[start : end if end >= 0 else len(self.text)]
+        line, column = self.text.count("\n", 0, start) + 1, place - start + 1
+        source_line, shift = _window(source_line.replace("\t", " "), column)
+        error = ParseError(what, line=line, column=column - shift, source_line=source_line, hint=hint, file=self.file)
+        if shift:
+            error = ParseError(what, line=line, column=column, hint=hint, file=self.file)
+            error.where = f"{source_line}\n{' ' * (column - shift - 1)}^"
+        raise error
+
+
+def _window(source_line: str, column: int) -> tuple[str, int]:
+    """The part of a long line that shows the column, and how many characters were left out before it."""
+    if len(source_line) <= 160:
+        return source_line, 0
+    start = max(0, column - 80)
+    return source_line[start : start + 160], start
+
+
+def quote(text: str) -> str:
+    r"""A string as TorchScript prints it, but with letters beyond ASCII as they are.
+
+    >>> print(quote('a\n"b" \x01 é'))
+    "a\n\"b\" \001 é"
+    """
+    return f'"{_UNSAFE.sub(_quoted, text)}"'
+
+
+def _quoted(found: re.Match[str]) -> str:
+    char = found.group()
+    if char in _QUOTED:
+        return _QUOTED[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    escaped = "surrogateescape" if 0xDC80 <= code <= 0xDCFF else "surrogatepass"
+    return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", escaped))
+
+
+def unquote(literal: str) -> str:
+    r"""What a quoted string says, with torch's own spelling of bytes beyond ASCII understood.
+
+    Torch prints such a byte as a negative number in octal, each digit counted down from `0`: `é` is `\0)+\/.)`.
+
+    >>> unquote(r'"a\n\303\251"'), unquote(r'"\0)+\/.)"')
+    ('a\né', 'é')
+    """
+    inside = literal[1:-1]
+    if "\\" not in inside:
+        return inside
+    escaped = _ESCAPE.sub(_unquoted, inside)
+    if escaped.isascii():
+        return escaped
+    try:
+        return escaped.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate stood in the text itself
+        return escaped
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    escape = found.group(1)
+    if escape[0] == "x" and len(escape) == 3:
+        code = int(escape[1:], 16)
+    elif len(escape) == 3:
+        digits = [ord(char) - ord("0") for char in escape]
+        code = (64 * digits[0] + 8 * digits[1] + digits[2]) % 256
+    elif escape[0] in "01234567":
+        code = int(escape, 8)
+    else:
+        return _PLAIN.get(escape, escape)
+    return chr(code) if code < 128 else chr(0xDC00 + code)

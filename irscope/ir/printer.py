@@ -1,0 +1,233 @@
+"""How a program is written: TorchScript's text, which `irscope.ir.parser` reads back to the same structure.
+
+What differs from torch: a node without results is written without ` = `, the body of a group stands under its node, numbers have all
+their digits, and lines are indented at most `MAX_INDENT` deep, lest a deep program be nothing but spaces.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from irscope.ir.constant_text import constant_text
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.payload import Opaque
+from irscope.ir.types import Type
+
+__all__ = ["MAX_INDENT", "assign_names", "print_graph", "print_node", "type_text"]
+
+MAX_INDENT: Final = 128
+"""Spaces; deeper blocks are written at this indentation."""
+
+_LEGAL = re.compile(r"(?:[A-Za-z_][\w.]*(?<!\.)|\d+)(?:\n(?:[A-Za-z_][\w.]*(?<!\.)|\d+))*+", re.ASCII)
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.]")
+_SUFFIX = re.compile(r"\.\d+$")
+
+
+def type_text(type: Type) -> str:
+    """The type as it is printed.
+
+    >>> from irscope.ir.type_text import parse_type
+    >>> type_text(parse_type("Dict[str, Tensor]"))
+    'Dict(str, Tensor)'
+    """
+    return str(type)
+
+
+def print_graph(graph: Graph, *, locations: bool = True) -> str:
+    """The text of a program; with `locations`, source places and module paths follow each node.
+
+    >>> from irscope.ir.parser import parse
+    >>> print(print_graph(parse("graph(%x : Tensor): return (%x)")))
+    graph(%x : Tensor):
+      return (%x)
+    """
+    writer = _Writer(graph.names, locations)
+    params = ",\n      ".join(writer.declarations(graph.inputs))
+    lines = [f"graph({params}):"]
+    stack: list[_Work] = [(iter(graph.body.nodes), "  ")]
+    while stack:
+        work = stack.pop()
+        if isinstance(work, str):
+            lines.append(work)
+            continue
+        nodes, pad = work
+        owner = writer.lines(nodes, pad, lines)
+        if owner is not None:
+            stack.append(work)
+            stack += _blocks(owner, pad, writer)
+    lines.append(f"  return ({writer.operands(graph.outputs)})")
+    return "\n".join(lines)
+
+
+_Work = str | tuple[Iterator[Node], str]
+"""What is still to be written: a finished line, or nodes and their indentation."""
+
+
+def _blocks(owner: Node, pad: str, writer: _Writer) -> list[_Work]:
+    """The blocks of a node as work, the last to be done first."""
+    work: list[_Work] = []
+    heading, inside = f"{pad}  "[:MAX_INDENT], f"{pad}    "[:MAX_INDENT]
+    for index, block in reversed(list(enumerate(owner.blocks))):
+        params = ", ".join(writer.declarations(block.params))
+        work += [f"{inside}-> ({writer.operands(block.returns)})", (iter(block.nodes), inside), f"{heading}block{index}({params}):"]
+    return work
+
+
+class _Writer:
+    """Writes lines of one graph; the texts of types and locations are kept by the identity of their records, which is
+    found faster than their hash."""
+
+    def __init__(self, names: Mapping[Value, str], locations: bool) -> None:
+        self.names = names
+        self.locations = locations
+        self.texts: dict[int, str] = {}
+
+    def type(self, type: Type) -> str:
+        text = self.texts.get(id(type))
+        if text is None:
+            text = self.texts[id(type)] = str(type)
+        return text
+
+    def declarations(self, values: tuple[Value, ...]) -> list[str]:
+        return [f"%{self.names[value]} : {self.type(value.type)}" for value in values]
+
+    def operands(self, values: tuple[Value, ...]) -> str:
+        names = self.names
+        return "%" + ", %".join([names[value] for value in values]) if values else ""
+
+    def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
+        """Writes nodes up to and with the first one that has blocks, and gives that one."""
+        names, texts, append = self.names, self.texts, lines.append
+        for node in nodes:
+            outputs, inputs = node.outputs, node.inputs
+            if len(outputs) == 1 and inputs and not node.attrs and node.op[0] != "^":
+                value = outputs[0]
+                type = texts.get(id(value.type)) or self.type(value.type)
+                line = f"{pad}%{names[value]} : {type} = {node.op}(%{', %'.join([names[value] for value in inputs])})"
+            else:
+                line = pad + self.line(node)
+            if self.locations and (node.location is not None or node.scope):
+                line += self.remark(node)
+            append(line)
+            if node.blocks:
+                return node
+        return None
+
+    def line(self, node: Node) -> str:
+        """A node of any shape."""
+        results = ", ".join(self.declarations(node.outputs))
+        attrs = _attributes(node) if node.attrs or node.op[0] == "^" else ""
+        return f"{results}{' = ' if results else ''}{node.op}{attrs}({self.operands(node.inputs)})"
+
+    def remark(self, node: Node) -> str:
+        """`, scope: a.b # file.py:1:2`."""
+        scope = f", scope: {node.scope}" if node.scope else ""
+        if node.location is None:
+            return scope
+        text = self.texts.get(id(node.location))
+        if text is None:
+            text = self.texts[id(node.location)] = f" # {node.location}"
+        return scope + text
+
+
+def assign_names(graph: Graph) -> dict[Value, str]:
+    """A name for each value, without `%`: its own where no earlier value has it, `x.1` where one has, the smallest free
+    number where it has none. All are names that TorchScript reads.
+
+    >>> from irscope.ir.parser import parse
+    >>> g = parse("graph(%x : Tensor, %7 : Tensor, %in : Tensor):\\n  return (%x)")
+    >>> list(assign_names(g).values())
+    ['x', '7', 'in_']
+    """
+    values = _values(graph)
+    given = [value.name for value in values]
+    if len(set(given)) == len(given) and "" not in given and _LEGAL.fullmatch("\n".join(given)):
+        if _keyword_free(given):
+            return dict(zip(values, given, strict=True))
+    return _resolve(values, [_legal(name) for name in given])
+
+
+def _keyword_free(names: list[str]) -> bool:
+    """Whether no name starts with a word that TorchScript reserves."""
+    reserved = set(keyword.kwlist)
+    return reserved.isdisjoint(names) and not any(name.partition(".")[0] in reserved for name in names if "." in name)
+
+
+def _values(graph: Graph) -> list[Value]:
+    """All values in textual order, as `Graph.values`, without the cost of a generator in a generator."""
+    values = list(graph.body.params)
+    stack = [iter(graph.body.nodes)]
+    while stack:
+        for node in stack[-1]:
+            values += node.outputs
+            if node.blocks:
+                for block in reversed(node.blocks):
+                    stack.append(iter(block.nodes))
+                for block in node.blocks:
+                    values += block.params
+                break
+        else:
+            stack.pop()
+    return values
+
+
+def _legal(name: str) -> str:
+    """The name with what TorchScript would not read replaced."""
+    if name.isdecimal() and name.isascii():
+        return name
+    name = _ILLEGAL.sub("_", name).rstrip(".")
+    if not name:
+        return ""
+    if not (name[0].isalpha() or name[0] == "_"):
+        name = f"_{name.lstrip('.')}"
+    first, dot, rest = name.partition(".")
+    return f"{first}_{dot}{rest}" if keyword.iskeyword(first) else name
+
+
+def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
+    """Names for values of which some want the same name or none."""
+    taken = set(wanted) - {""}
+    owners: set[str] = set()
+    suffixes: dict[str, int] = {}
+    names: dict[Value, str] = {}
+    number = 0
+    for value, name in zip(values, wanted, strict=True):
+        if name in owners and not name.isdecimal():
+            base = _SUFFIX.sub("", name)
+            suffix = suffixes.get(base, 0)
+            while name in taken:
+                suffix += 1
+                name = f"{base}.{suffix}"
+            suffixes[base] = suffix
+        elif not name or name in owners:
+            while str(number) in taken:
+                number += 1
+            name = str(number)
+        owners.add(name)
+        taken.add(name)
+        names[value] = name
+    return names
+
+
+def print_node(node: Node, names: Mapping[Value, str]) -> str:
+    """The line of one node, without its blocks, its location and indentation.
+
+    >>> from irscope.ir.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> print_node(g.node("y"), g.names)
+    '%y : Tensor = aten::relu(%x)'
+    """
+    return _Writer(names, False).line(node)
+
+
+def _attributes(node: Node) -> str:
+    """`[value=1]`; the arguments of a Python op follow in brackets of their own."""
+    type = node.outputs[0].type if len(node.outputs) == 1 else None
+    attrs = dict(node.attrs)
+    arguments = attrs.pop("arguments", None) if node.op.startswith("^") else None
+    inside = ", ".join([f"{key}={constant_text(value, type if key == 'value' else None)}" for key, value in attrs.items()])
+    text = f"[{inside}]" if inside else ""
+    return f"{text}({arguments.text if isinstance(arguments, Opaque) else ''})" if node.op.startswith("^") else text

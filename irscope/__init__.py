@@ -10,6 +10,7 @@ Everything here is imported on first use; `import irscope` loads nothing heavy.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -60,3 +61,19 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext irscope` runs: adds `%%ir` and `%irscope`."""
+    import_module("irscope.magics").load(shell)
+
+
+def _show_richly() -> None:
+    """In a notebook, let graphs and results draw themselves; costs nothing anywhere else."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None:
+        import_module("irscope.display.ipython").register(shell)
+
+
+_show_richly()

@@ -6,7 +6,7 @@
 4. Four rounds of barycentre sweeps order each rank; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
 
-The widgets' `layered.ts` is the same algorithm with the same constants; a test compares the two.
+The widgets lay out in the page, in `layered.ts`, by the same steps.
 Method: Sugiyama, Tagawa and Toda 1981, with the simplifications of Mozilla's iongraph.
 """
 

@@ -1,0 +1,58 @@
+"""The graph view in Graphviz's language, for figures of up to a few hundred boxes.
+
+`graph_dot` gives the text and needs nothing. Drawing it needs the `dot` program; without it, `irscope.display.svg` draws
+the same view.
+"""
+
+from __future__ import annotations
+
+from irscope.report.palette import PALETTE, WRITES
+from irscope.report.view_models import Box, GraphView
+
+__all__ = ["graph_dot"]
+
+
+def graph_dot(view: GraphView) -> str:
+    """DOT text with a cluster for every box that has boxes inside; all boxes open.
+
+    >>> print(graph_dot(GraphView(boxes=[], edges=[], closed=[])))
+    digraph {
+      node [shape=box style=rounded fontname="Helvetica" fontsize=10]
+      compound=true
+    }
+    """
+    children: dict[int, list[Box]] = {}
+    for box in view["boxes"]:
+        children.setdefault(box["parent"], []).append(box)
+    lines = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]', "  compound=true"]
+    pending: list[Box | None] = list(reversed(children.get(0, [])))
+    depth = 1
+    while pending:
+        box = pending.pop()
+        if box is None:
+            depth -= 1
+            lines.append(f"{'  ' * depth}}}")
+            continue
+        indent = "  " * depth
+        colour = WRITES if box["writes"] else PALETTE.get(box["category"], PALETTE["other"])
+        inside = children.get(box["id"])
+        if inside is None:
+            label = box["label"] + (f"\n{box['detail']}" if box["detail"] else "")
+            lines.append(f'{indent}n{_key(box["id"])} [label={_quoted(label)} color="{colour}"]')
+            continue
+        lines.append(f"{indent}subgraph cluster_{_key(box['id'])} {{ label={_quoted(box['label'])} color=\"{colour}\"")
+        lines.append(f"{indent}  n{_key(box['id'])} [shape=point style=invis]")  # so that edges can end at the box itself
+        depth += 1
+        pending.append(None)
+        pending.extend(reversed(inside))
+    lines += [f"  n{_key(edge['source'])} -> n{_key(edge['target'])}" for edge in view["edges"]]
+    return "\n".join([*lines, "}"])
+
+
+def _key(id: int) -> str:
+    return str(id) if id >= 0 else f"m{-id}"
+
+
+def _quoted(text: str) -> str:
+    """A DOT string; only the quote, the backslash and the line end mean something in it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

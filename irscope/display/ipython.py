@@ -1,0 +1,90 @@
+"""Rich display in notebooks, registered from above: the layers below know nothing of HTML.
+
+A picture is an `<img>` with the SVG in its address, which survives a notebook's sanitizer; nothing here ever raises into
+a cell (an object that cannot be drawn shows its plain text).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+__all__ = ["embedded_svg", "register"]
+
+_MOST_TEXT_LINES = 400
+
+
+def register(shell: Any) -> None:
+    """Teach an IPython shell to show irscope's objects; cheap, imports nothing until one is shown."""
+    html = shell.display_formatter.formatters["text/html"]
+    for home, name, draw in (
+        ("irscope.ir.core", "Graph", _graph),
+        ("irscope.transforms.fusion", "Fusion", _fusion),
+        ("irscope.transforms.fusion.fusion", "Fusion", _fusion),
+        ("irscope.transforms.dedup", "Dedup", _table),
+        ("irscope.transforms.dedup.dedup", "Dedup", _table),
+        ("irscope.analysis.alias.alias_db", "AliasDb", _table),
+        ("irscope.runtime.compare", "Comparison", _comparison),
+    ):
+        html.for_type_by_name(home, name, _never_raising(draw))
+
+
+def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    def drawn(thing: Any) -> str | None:
+        try:
+            return draw(thing)
+        except Exception:
+            # IPython shows an empty cell when a formatter raises; None lets it fall back to plain text
+            return None
+
+    return drawn
+
+
+def embedded_svg(svg: str, alt: str) -> str:
+    """An `<img>` that carries its picture."""
+    data = b64encode(svg.encode()).decode()
+    return f'<img alt="{escape(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+
+
+def _graph(graph: Any) -> str:
+    from irscope.display.svg import graph_svg
+    from irscope.report.graph_view import graph_view
+
+    picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
+    lines = str(graph).splitlines()
+    more = f"\n… {len(lines) - _MOST_TEXT_LINES} more lines; print(graph) shows all" if len(lines) > _MOST_TEXT_LINES else ""
+    text = escape("\n".join(lines[:_MOST_TEXT_LINES]) + more)
+    return f"{picture}<details><summary>{escape(repr(graph))}</summary><pre>{text}</pre></details>"
+
+
+def _fusion(fusion: Any) -> str:
+    from irscope.report.exploration import Exploration
+
+    from irscope.display.svg import graph_svg
+    from irscope.display.text import overview
+    from irscope.report.explorer_view import explorer_view
+
+    view = explorer_view(Exploration.of(fusion))
+    return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{escape(overview(view))}</pre>"
+
+
+def _table(thing: Any) -> str:
+    frame = thing.table()
+    return f"<pre>{escape(repr(thing))}</pre>{frame.to_html(max_rows=40, border=0)}"
+
+
+def _comparison(comparison: Any) -> str:
+    from irscope.display.charts import timing_figure
+    from irscope.report.timing_view import timing_view
+
+    table: str = comparison.table().to_html(border=0, float_format=lambda number: f"{number:.4g}")
+    try:
+        from io import BytesIO
+
+        picture = BytesIO()
+        timing_figure(timing_view(comparison)).savefig(picture, format="png", dpi=90)
+    except ImportError:
+        return table
+    return f'{table}<img alt="run times" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'

@@ -1,0 +1,41 @@
+"""What a program looks like in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from irscope.report.view_models import ExplorerView, TableView
+
+__all__ = ["overview", "table_text"]
+
+_WIDEST = 72
+
+
+def overview(view: ExplorerView) -> str:
+    """The head line, the remarks and the equivalence classes of an exploration."""
+    counts = " · ".join(f"{count['value']} {count['label']}".strip() for count in view["headline"])
+    parts = [f"{view['title']}: {counts}"]
+    if view["remarks"]["rows"]:
+        parts += ["", "what did not fuse, and why", table_text(view["remarks"])]
+    if view["classes"]:
+        rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
+        parts += ["", "equivalence classes", _aligned(("class", "members", "ops"), rows)]
+    return "\n".join(parts)
+
+
+def table_text(table: TableView, *, most: int = 20) -> str:
+    """A table with aligned columns, cut after `most` rows."""
+    text = _aligned([column["label"] for column in table["columns"]], table["rows"][:most])
+    more = len(table["rows"]) - most
+    return f"{text}\n… and {more} more" if more > 0 else text
+
+
+def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    cells = [[_short(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def _short(cell: object) -> str:
+    text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,64 @@
+"""One program with everything that was found out about it: what the views are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from irscope.analysis.alias import AliasDb
+from irscope.ir.core import Graph, Node, Value
+from irscope.runtime.compare import Comparison
+from irscope.transforms.dedup import Dedup, dedup
+from irscope.transforms.fusion import Fusion
+
+__all__ = ["Exploration"]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """A fused program, its alias db, its equivalence classes, and measurements if it was run.
+
+    All views show the graph with its fusion groups: values keep their identity through fusion.
+    """
+
+    fusion: Fusion
+    dedup: Dedup
+    comparison: Comparison | None = None
+
+    @staticmethod
+    def of(fusion: Fusion, comparison: Comparison | None = None) -> Exploration:
+        """Everything that follows from a fusion."""
+        return Exploration(fusion, dedup(fusion), comparison)
+
+    @property
+    def graph(self) -> Graph:
+        """The program with its groups."""
+        return self.fusion.graph
+
+    @cached_property
+    def db(self) -> AliasDb:
+        """What may share memory, in the program with its groups."""
+        return AliasDb(self.graph)
+
+    @cached_property
+    def records(self) -> Mapping[int, Value | Node]:
+        """Every value and node by id: what a selection names."""
+        found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
+        found.update((node.id, node) for node in self.graph.nodes())
+        return found
+
+    @cached_property
+    def class_of(self) -> Mapping[Node, int]:
+        """The number of each group's equivalence class."""
+        return {member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)}
+
+    def resolve(self, name: Any) -> int:
+        """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName."""
+        if isinstance(name, int):
+            return name
+        if isinstance(name, Value | Node):
+            return name.id
+        text = str(name)
+        return self.graph.node(text).id if "::" in text else self.graph.value(text).id

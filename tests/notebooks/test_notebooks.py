@@ -1,0 +1,40 @@
+"""Every notebook runs from top to bottom, quickly, and is stored without outputs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytest.importorskip("torch")
+pytest.importorskip("anywidget")
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_there_is_a_tour() -> None:
+    assert ROOT / "notebooks" / "00_tour.ipynb" in NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert not cell.outputs
+            assert cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3", store_widget_state=False, resources={"metadata": {"path": str(path.parent)}})
+    started = time.perf_counter()
+    client.execute()
+    print(f"{path.stem}: {time.perf_counter() - started:.1f} s")
+    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert not [output for output in shown if output.output_type == "error" or output.get("name") == "stderr"]

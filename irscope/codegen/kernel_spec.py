@@ -1,0 +1,215 @@
+"""What one kernel computes, with everything forgotten that it can be told at run time.
+
+A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides, pointers
+and scalars are arguments of the compiled kernel; of a stride the spec knows only its class (does the operand stand still
+along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one compiled kernel.
+
+A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion group
+needs, one for each distinct shape among its outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+
+from irscope.ir.types import TensorType
+
+__all__ = [
+    "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand", "Result",
+    "constant_bits", "constant_value", "is_float", "stride_classes",
+]
+
+BROADCAST: Final = 0
+"""Stride class: the operand stands still along the loop."""
+UNIT: Final = 1
+"""Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop."""
+STRIDED: Final = 2
+"""Stride class: the operand steps by a stride given at run time."""
+
+ITEM_SIZE: Final = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}
+"""Bytes of an element of each type that kernels compute with."""
+
+
+def is_float(dtype: str) -> bool:
+    """Whether the type is a floating-point type.
+
+    >>> is_float("bfloat16"), is_float("int8")
+    (True, False)
+    """
+    return dtype in ("float32", "float64", "float16", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One thing that a kernel reads: a tensor's elements, or a number given at run time."""
+
+    dtype: str
+    kind: Literal["tensor", "scalar"]
+    pattern: tuple[int, ...] = ()
+    """The stride class along each loop, outermost first; empty for a scalar."""
+
+    @property
+    def depth(self) -> int:
+        """How many loops must have started before it can be read: one past the innermost loop along which it moves."""
+        return max((loop + 1 for loop, kind in enumerate(self.pattern) if kind != BROADCAST), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One operation on elements; its result is named by its position in the list."""
+
+    op: str
+    """`input`, `const`, or an op of `irscope.ops.expression`."""
+    args: tuple[int, ...]
+    """Positions of earlier instructions."""
+    dtype: str
+    value: int | None = None
+    """`input`: the operand's position. `const`: the number's bits (see `constant_bits`)."""
+    node: int = field(default=-1, compare=False, repr=False)
+    """The position in the group's block of the node that it came from; not part of what is compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One tensor that a kernel writes."""
+
+    dtype: str
+    pattern: tuple[int, ...]
+    instruction: int
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A pointwise kernel without sizes, hashable: the key of every kernel cache.
+
+    >>> x = Operand("float32", "tensor", (UNIT,))
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+    >>> spec = KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1)
+    >>> spec == KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1), spec.name[:6]
+    (True, 'kernel')
+    """
+
+    inputs: tuple[Operand, ...]
+    instructions: tuple[Instruction, ...]
+    outputs: tuple[Result, ...]
+    rank: int
+    """The number of loops, at least one; the last is the innermost."""
+    nontemporal: bool = False
+    """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest that is equal exactly for equal specs, and the same in every process."""
+        return hashlib.sha256(repr((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal)).encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The kernel's symbol: `kernel_` and the start of the fingerprint."""
+        return f"kernel_{self.fingerprint[:16]}"
+
+    def __hash__(self) -> int:
+        return hash((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One call of one kernel: the extents and strides of its loops, and which tensors of the group it touches."""
+
+    spec: KernelSpec
+    sizes: tuple[int, ...]
+    """The extent of each loop."""
+    reads: tuple[int, ...]
+    """For each operand of the spec, the position of the group's input."""
+    writes: tuple[int, ...]
+    """For each result of the spec, the position of the group's output."""
+    strides: tuple[tuple[int, ...], ...]
+    """Elements per step of each loop: for the results, then for the operands (a scalar has none)."""
+
+    @property
+    def elements(self) -> int:
+        """How many points the iteration space has."""
+        return int(np.prod(self.sizes, dtype=np.int64))
+
+    @property
+    def bytes_moved(self) -> int:
+        """The bytes of every tensor that it reads or writes, each counted once."""
+        total = 0
+        for tensor, strides in zip((*self.spec.outputs, *self.spec.inputs), self.strides, strict=True):
+            extents = [size for size, stride in zip(self.sizes, strides, strict=False) if stride]
+            total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Everything needed to run one fusion group on inputs of one shape."""
+
+    launches: tuple[Launch, ...]
+    outputs: tuple[TensorType, ...]
+    """Type, shape and strides of each output of the group; the caller allocates them."""
+    inputs: int
+    """How many inputs the group has."""
+
+    @property
+    def specs(self) -> tuple[KernelSpec, ...]:
+        """The kernel of each launch."""
+        return tuple(launch.spec for launch in self.launches)
+
+
+def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:
+    """The classes of an operand's strides, outermost first; only the innermost can be `UNIT`.
+
+    >>> stride_classes((0, 1)), stride_classes((1, 0)), stride_classes((1, 1))
+    ((0, 1), (2, 0), (2, 1))
+    """
+    outer = tuple(BROADCAST if stride == 0 else STRIDED for stride in strides[:-1])
+    inner = tuple(stride if stride in (BROADCAST, UNIT) else STRIDED for stride in strides[-1:])
+    return outer + inner
+
+
+def constant_bits(value: float | bool, dtype: str) -> int:
+    """A constant rounded to a type, as an integer that tells -0 from 0 and is equal to itself for NaN.
+
+    Floating-point constants are the bits of a float64 that holds the rounded value exactly.
+
+    >>> hex(constant_bits(1.0, "float32")), constant_bits(-3, "int8")
+    ('0x3ff0000000000000', -3)
+    """
+    if dtype == "bool":
+        return int(bool(value))
+    if not is_float(dtype):
+        return int(value)
+    return int(struct.unpack("<Q", struct.pack("<d", _rounded(float(value), dtype)))[0])
+
+
+def constant_value(bits: int, dtype: str) -> float | bool:
+    """The number of `constant_bits`.
+
+    >>> constant_value(constant_bits(0.5, "bfloat16"), "bfloat16")
+    0.5
+    """
+    if is_float(dtype):
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+    return bool(bits) if dtype == "bool" else bits
+
+
+def _rounded(value: float, dtype: str) -> float:
+    with np.errstate(over="ignore"):
+        if dtype == "float32":
+            return float(np.float32(value))
+        if dtype == "float16":
+            return float(np.float16(value))
+    if dtype == "bfloat16" and np.isfinite(value):
+        bits = int(np.float32(value).view(np.uint32))
+        bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+        return float(np.uint32(bits).view(np.float32))
+    return value

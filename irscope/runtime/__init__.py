@@ -1,0 +1,1 @@
+"""Running programs: devices, compiled kernels, the reference interpreter, measurements."""

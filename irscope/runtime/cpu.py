@@ -1,0 +1,325 @@
+"""Kernels on this machine's processor: LLVM text compiled by llvmlite, run on one or more threads.
+
+A kernel is called with two addresses (see `irscope.codegen.llvm_text`). What does not change from call to call, extents and strides,
+is laid out once when a plan is prepared; a call packs the pointers and jumps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, is_float
+from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
+from irscope.codegen.source import SourceText
+from irscope.errors import DeviceUnavailable, MissingExtra
+from irscope.runtime.base import Availability
+from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.cost import estimated_seconds, stores_should_stream
+
+__all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
+
+_THREADS_PAY: Final = 200e-6
+"""Seconds of estimated time above which a launch is split over threads."""
+_HOLD_GIL: Final = 5e-6
+"""Seconds of estimated time below which letting other Python threads in costs more than it gives."""
+
+_Function = Callable[[bytes, int], None]
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor, as LLVM names it."""
+
+    cpu: str
+    features: str
+    target: Target
+    versions: str
+    """Of llvmlite and LLVM: compiled code is kept apart by them."""
+
+
+@dataclass(frozen=True, eq=False)
+class CpuKernel:
+    """A compiled kernel; keep it alive as long as its functions may run."""
+
+    spec: KernelSpec
+    compile_seconds: float
+    from_disk: bool
+    object_bytes: int
+    """The size of the machine code with its headers."""
+    address: int
+    machine: Any
+    """What owns the code."""
+
+    @cached_property
+    def call(self) -> _Function:
+        """`kernel(data, dims)`, while other Python threads run."""
+        made: _Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        return made
+
+    @cached_property
+    def call_holding(self) -> _Function:
+        """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
+        made: _Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        return made
+
+
+class CpuDevice:
+    """This machine's processor.
+
+    >>> CpuDevice().name
+    'cpu'
+    """
+
+    name = "cpu"
+
+    def __init__(self, *, threads: int | None = None, store: ObjectStore | None = None) -> None:
+        """`threads`: how many share a large launch, by default one a core. `store`: compiled code on disk, by default
+        in the user's cache directory."""
+        self.threads = threads or _cores()
+        self.store = store or ObjectStore(user_cache_directory() / "cpu")
+        self._kernels: KernelCache[CpuKernel] = KernelCache()
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def availability(self) -> Availability:
+        """Whether llvmlite is here, and which processor."""
+        try:
+            host = self.host
+        except MissingExtra as missing:
+            return Availability(False, "the compiler llvmlite is not installed", missing.hint)
+        except Exception as error:
+            return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
+        return Availability(True, f"{host.cpu}, {host.target.vector_bytes * 8}-bit vectors, {self.threads} threads; {host.versions}")
+
+    @property
+    def cache_counts(self) -> CacheCounts:
+        """Kernels asked for and made since this device was."""
+        return self._kernels.counts
+
+    @cached_property
+    def host(self) -> Host:
+        """The processor. Raises MissingExtra without llvmlite."""
+        return _host()
+
+    def source(self, spec: KernelSpec) -> SourceText:
+        """The LLVM text, for this processor if it can be asked and for any otherwise."""
+        try:
+            return emit_llvm(spec, self.host.target)
+        except MissingExtra:
+            return emit_llvm(spec, GENERIC)
+
+    def assembly(self, spec: KernelSpec) -> str:
+        """What the processor will run, as assembly text."""
+        binding = _llvm()
+        module = binding.parse_assembly(self.source(spec).text)
+        return str(_machine(binding, self.host).emit_assembly(module))
+
+    def compile(self, spec: KernelSpec) -> CpuKernel:
+        """The kernel of a spec: from memory, from disk, or from LLVM."""
+        if not self.availability():
+            raise DeviceUnavailable(self.availability().what, hint=f"{self.availability().fix}, or use device='numpy'")
+        return self._kernels.get(spec, lambda: self._build(spec))
+
+    def prepare(self, plan: LaunchPlan) -> CpuPlan:
+        """Compile what a plan needs, decide on threads and streaming stores, and lay out its arguments."""
+        bytes_wide = self.host.target.vector_bytes if self.availability() else 16
+        launches = []
+        for launch in plan.launches:
+            if stores_should_stream(launch, bytes_wide):
+                launch = replace(launch, spec=replace(launch.spec, nontemporal=True))
+            launches.append(launch)
+        kernels = tuple(self.compile(launch.spec) for launch in launches)
+        calls = tuple(
+            self._call(kernel, launch, estimated_seconds(launch, bytes_wide))
+            for kernel, launch in zip(kernels, launches, strict=True) if launch.elements
+        )
+        return CpuPlan(replace(plan, launches=tuple(launches)), kernels, calls)
+
+    def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> _LaunchCall:
+        parts = 1 if seconds < _THREADS_PAY else self.threads
+        ranges = _split(launch, parts, vector_width(launch.spec, self.host.target))
+        function = kernel.call_holding if seconds < _HOLD_GIL else kernel.call
+        return _LaunchCall(function, launch, tuple(ranges), self._workers if len(ranges) > 1 else None)
+
+    def _workers(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(max(self.threads - 1, 1), thread_name_prefix="irscope-kernel")
+            return self._pool
+
+    def _build(self, spec: KernelSpec) -> CpuKernel:
+        start = time.perf_counter()
+        host, text = self.host, emit_llvm(spec, self.host.target).text
+        key = "\n".join((host.versions, host.cpu, host.features, text))
+        code = self.store.load(key)
+        loaded = _load(code, spec.name, host) if code is not None else None
+        from_disk = loaded is not None
+        if code is None or loaded is None:
+            code = _compiled(text, host)
+            loaded = _load(code, spec.name, host)
+            assert loaded is not None, "an object file that LLVM has just made must load"
+            self.store.save(key, code)
+        address, machine = loaded
+        return CpuKernel(spec, time.perf_counter() - start, from_disk, len(code), address, machine)
+
+
+class CpuPlan:
+    """A launch plan ready to run on the processor; safe to call from many threads at once."""
+
+    def __init__(self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall, ...]) -> None:
+        self.plan = plan
+        self.kernels = kernels
+        self._calls = calls
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        """Run on addresses of first elements (and numbers); see `irscope.runtime.base.PreparedPlan`."""
+        for call in self._calls:
+            call(outputs, inputs)
+
+
+class _LaunchCall:
+    """One launch with everything laid out but the pointers."""
+
+    def __init__(
+        self, function: _Function, launch: Launch, ranges: tuple[_Range, ...], workers: Callable[[], ThreadPoolExecutor] | None
+    ) -> None:
+        self.function = function
+        self.launch = launch
+        self.ranges = ranges
+        self.workers = workers
+        self.first = ranges[0].dims_address
+        self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
+        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads)))
+        """Whether the data block is the output, then the inputs in order."""
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        if self.workers is not None:
+            self._run_parts(outputs, inputs)
+        elif self.plain and len(inputs) == len(self.launch.reads):
+            self.function(self.pack(outputs[0], *inputs), self.first)
+        else:
+            launch = self.launch
+            self.function(self.pack(*[outputs[i] for i in launch.writes], *[inputs[i] for i in launch.reads]), self.first)
+
+    def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        assert self.workers is not None
+        launch = self.launch
+        pointers = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
+        pool, jobs = self.workers(), []
+        for part in self.ranges[1:]:
+            moved = self.pack(*(pointer + offset for pointer, offset in zip(pointers, part.offsets, strict=True)))
+            jobs.append(pool.submit(self.function, moved, part.dims_address))
+        self.function(self.pack(*pointers), self.first)
+        for job in jobs:
+            job.result()
+
+
+@dataclass(frozen=True, eq=False)
+class _Range:
+    """A part of an iteration space: how far each pointer moves, and the block of extents and strides."""
+
+    offsets: tuple[int, ...]
+    dims: Any
+
+    @property
+    def dims_address(self) -> int:
+        return ctypes.addressof(self.dims)
+
+
+def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
+    """Cut the longest loop into about equal parts; the innermost only at multiples of the vector width."""
+    loop = max(range(len(launch.sizes)), key=lambda loop: launch.sizes[loop])
+    grain = width * 4 if loop == len(launch.sizes) - 1 else 1
+    length = launch.sizes[loop]
+    cuts = sorted({min(length * part // parts // grain * grain, length) for part in range(parts)} | {length})
+    tensors = (*launch.spec.outputs, *launch.spec.inputs)
+    rows = [stride for strides in launch.strides for stride in strides]
+    ranges = []
+    for start, stop in zip(cuts, cuts[1:], strict=False):
+        offsets = tuple(
+            start * strides[loop] * ITEM_SIZE[tensor.dtype] if strides else 0
+            for tensor, strides in zip(tensors, launch.strides, strict=True)
+        )
+        sizes = [*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1:]]
+        ranges.append(_Range(offsets, (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)))
+    return ranges
+
+
+def _slot(operand: Any) -> str:
+    """How eight bytes of the data block hold an operand."""
+    return "d" if operand.kind == "scalar" and is_float(operand.dtype) else "q"
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# -- llvmlite ---------------------------------------------------------------------------------------------------------
+
+
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as binding
+    except ImportError:
+        raise MissingExtra("llvmlite", extra="cpu", purpose="to compile kernels for the processor") from None
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+def _host() -> Host:
+    binding = _llvm()
+    import llvmlite
+
+    features = binding.get_host_cpu_features()
+    machine = binding.get_process_triple()
+    width, half = 16, "aarch64" in machine or "arm64" in machine
+    if features.get("avx2"):
+        width, half = 64 if features.get("avx512f") and features.get("avx512vl") else 32, bool(features.get("f16c"))
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return Host(
+        binding.get_host_cpu_name(), features.flatten(), Target(width, half), f"llvmlite {llvmlite.__version__}, LLVM {llvm}"
+    )
+
+
+def _machine(binding: Any, host: Host) -> Any:
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=host.cpu, features=host.features, opt=3, codemodel="jitdefault", jit=True
+    )
+
+
+def _compiled(text: str, host: Host) -> bytes:
+    """An object file, with no optimisation pass over the text."""
+    binding = _llvm()
+    machine = _machine(binding, host)
+    module = binding.parse_assembly(text)
+    module.triple = binding.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    return bytes(machine.emit_object(module))
+
+
+def _load(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
+    """The address of a symbol in an object file, and what owns its memory; None if the file does not have it."""
+    binding = _llvm()
+    module = binding.parse_assembly("")
+    module.triple = binding.get_process_triple()
+    engine = binding.create_mcjit_compiler(module, _machine(binding, host))
+    try:
+        engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
+    except RuntimeError:
+        return None
+    engine.finalize_object()
+    address = engine.get_function_address(symbol)
+    return (address, engine) if address else None

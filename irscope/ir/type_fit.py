@@ -1,0 +1,52 @@
+"""Whether a value of one type may stand where another type is wanted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from irscope.ir.types import (
+    ANY, BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, NUMBER, STR, AwaitType, ClassType, DictType, FutureType, ListType,
+    OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type, UnionType,
+)
+
+__all__ = ["fits"]
+
+_KNOWN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR})
+"""Primitive types of which no two overlap; other words (`t`, `number`, handles) may mean anything."""
+
+
+def fits(have: Type, want: Type) -> bool:
+    """Whether a value of type `have` can be one of type `want`; yes when that is not certain.
+
+    >>> fits(NONE, OptionalType(INT)), fits(FLOAT, INT), fits(TensorType("float32", (2,)), TensorType())
+    (True, False, True)
+    """
+    if have is want or want == ANY or have == ANY or isinstance(want, ClassType) or isinstance(have, ClassType):
+        return True
+    if isinstance(want, OptionalType):
+        return have == NONE or fits(have.element if isinstance(have, OptionalType) else have, want.element)
+    if isinstance(want, UnionType):
+        members = have.members if isinstance(have, UnionType) else (have,)
+        if isinstance(have, OptionalType):
+            members = (have.element, NONE)
+        return all(any(fits(member, wanted) for wanted in want.members) for member in members)
+    match have, want:
+        case TensorType(), TensorType():
+            return True
+        case (
+            (ListType(x), ListType(y)) | (FutureType(x), FutureType(y)) | (AwaitType(x), AwaitType(y)) | (RRefType(x), RRefType(y))
+        ):
+            return fits(x, y)
+        case DictType(key, value), DictType(other_key, other_value):
+            return fits(key, other_key) and fits(value, other_value)
+        case TupleType(xs), TupleType(ys):
+            return len(xs) == len(ys) and all(fits(x, y) for x, y in zip(xs, ys, strict=True))
+        case PrimitiveType(), PrimitiveType():
+            if want == NUMBER:
+                return have not in (STR, NONE, DEVICE)
+            return have == want or have not in _KNOWN or want not in _KNOWN
+        case PrimitiveType(), _:
+            return have not in _KNOWN and have != NUMBER
+        case _, PrimitiveType():
+            return want not in _KNOWN and want != NUMBER
+    return False

@@ -1,0 +1,230 @@
+"""A pointwise op from one definition: its schemas, and what it computes per element, once in NumPy and once as an expression.
+
+Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute (halves in
+float32), convert the result. Only the middle step differs between ops.
+
+Operands are told as text. `"self other"` names the arguments whose types promote together; `"?mask"` keeps its own type (it becomes a
+bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is passed on as None. All further
+arguments reach the two functions by name: known ones as Python values, run-time numbers as `Expr` of the computing type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from irscope._base.frozen import EMPTY
+from irscope.ir.types import TensorType
+from irscope.ops.define import define
+from irscope.ops.expression import Expr, NoExpression, cast, lift
+from irscope.ops.op import Op
+from irscope.ops.promotion import is_integral, operand_of, opmath, result_dtype, to_float
+from irscope.ops.strides import iterator_strides
+from irscope.ops.type_rules import Unknown, broadcast, refined, static_shape
+
+__all__ = ["Elementwise", "Kind", "elementwise", "result_type"]
+
+Array = np.ndarray[Any, Any]
+
+Kind = Literal["same", "number", "float", "bool", "logical"]
+"""How result and computing type follow from the promoted type. same: both are it. number: bools become int64. float: whole numbers
+become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
+
+_SUPPORTED = frozenset({
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+})
+"""The element types that kernels compute with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise:
+    """What the three views of one pointwise op share."""
+
+    name: str
+    operands: tuple[str, ...]
+    """Argument names in order, with their marks."""
+    kind: Kind | Callable[..., Kind | None]
+    numpy: Callable[..., Any]
+    expr: Callable[..., Expr] | None
+    in_place: bool
+    axes: Mapping[str, int]
+
+    def type_rule(self, **args: Any) -> TensorType:
+        """The result's type; an in-place op gives its first operand's."""
+        values = self._values(args)
+        first = next((value for value in values if isinstance(value, TensorType)), TensorType())
+        if self.in_place:
+            return first
+        return result_type(self._result_dtype(values, args), self._laid(values))
+
+    def reference(self, **args: Any) -> Array:
+        """The op in NumPy."""
+        values = [value if value is None else np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
+        rest = {name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()}
+        dtype = self._result_dtype(values, args)
+        assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
+        compute = self._compute_dtype(values, args)
+        arrays = [self._converted(mark, value, compute) for mark, value in zip(self.operands, self._laid(values), strict=True)]
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
+        if not self.in_place:
+            return result
+        target: Array = values[0]
+        target[...] = result
+        return target
+
+    def expression(self, **args: Any) -> Expr:
+        """The op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
+        assert self.expr is not None
+        values = self._values(args)
+        for value in values:
+            if isinstance(value, Expr) and value.dtype not in _SUPPORTED:
+                raise NoExpression(f"kernels do not compute with {value.dtype}")
+        dtype = self._result_dtype(values, args)
+        compute = self._compute_dtype(values, args)
+        if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
+            raise NoExpression(f"the element type of the result of {self.name} is not known, or not one that kernels compute with")
+        parts = [
+            None if value is None else lift(value, "bool" if mark[0] == "?" else compute)
+            for mark, value in zip(self.operands, values, strict=True)
+        ]
+        rest = {name: cast(value, compute) if isinstance(value, Expr) else value for name, value in self._rest(args).items()}
+        return cast(self.expr(*parts, **rest), dtype)
+
+    def _values(self, args: Mapping[str, Any]) -> list[Any]:
+        return [args.get(mark.lstrip("?=")) for mark in self.operands]
+
+    def _rest(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        names = {mark.lstrip("?=") for mark in self.operands}
+        return {name: value for name, value in args.items() if name not in names}
+
+    def _kind(self, args: Mapping[str, Any]) -> Kind | None:
+        return self.kind(**self._rest(args)) if callable(self.kind) else self.kind
+
+    def _promoted(self, values: Sequence[Any]) -> str | None:
+        own = [v for mark, v in zip(self.operands, values, strict=True) if mark[0] not in "?=" and v is not None]
+        return result_dtype(map(operand_of, own))
+
+    def _result_dtype(self, values: Sequence[Any], args: Mapping[str, Any]) -> str | None:
+        if self.in_place:
+            return operand_of(values[0]).dtype
+        kind = self._kind(args)
+        if kind in ("bool", "logical"):
+            return "bool"
+        return _converted_kind(self._promoted(values), kind)
+
+    def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any]) -> str | None:
+        kind = self._kind(args)
+        if kind == "logical":
+            return "bool"
+        dtype = _converted_kind(self._promoted(values), kind)
+        return None if dtype is None else opmath(dtype)
+
+    def _laid(self, values: Sequence[Any]) -> list[Any]:
+        """The operands with those of `axes` bent to lie along their axis of the first operand."""
+        laid = list(values)
+        for index, mark in enumerate(self.operands):
+            axis, value = self.axes.get(mark.lstrip("?=")), values[index]
+            if axis is None or value is None or isinstance(value, Unknown):
+                continue
+            first = values[0]
+            rank = first.rank if isinstance(first, TensorType) else first.ndim
+            if isinstance(value, TensorType):
+                bent = value.shape is not None and rank is not None
+                shape = tuple(value.shape or ()) + (1,) * ((rank or 0) - axis - 1) if bent else None
+                laid[index] = refined(value.dtype, shape)
+            elif value.ndim == 1:
+                laid[index] = value.reshape(value.shape + (1,) * max(rank - axis - 1, 0))
+        return laid
+
+    @staticmethod
+    def _converted(mark: str, value: Any, compute: str | None) -> Any:
+        if value is None:
+            return None
+        dtype = np.dtype("bool" if mark[0] == "?" else compute)
+        return np.asarray(value).astype(dtype, copy=False)
+
+
+def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
+    if dtype is None or kind is None:
+        return None
+    if kind == "float":
+        return to_float(dtype)
+    return "int64" if kind == "number" and dtype == "bool" else dtype
+
+
+def result_type(dtype: str | None, operands: Sequence[Any]) -> TensorType:
+    """The type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator gives it."""
+    tensors = [operand for operand in operands if isinstance(operand, TensorType)]
+    shape = broadcast(*(tensor.shape for tensor in tensors))
+    sizes = None if shape is None else static_shape(TensorType(None, shape))
+    laid = [(sizes_of, tensor.strides) for tensor in tensors if (sizes_of := static_shape(tensor)) is not None and tensor.strides is not None]
+    if sizes is None or len(laid) < len(tensors):
+        return refined(dtype, shape)
+    numbers = [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
+    return refined(dtype, shape, iterator_strides(sizes, [*laid, *numbers]))  # type: ignore[list-item]
+
+
+def elementwise(
+    *texts: str,
+    numpy: Callable[..., Any],
+    expr: Callable[..., Expr] | None = None,
+    kind: Kind | Callable[..., Kind | None] = "same",
+    operands: str = "self other",
+    in_place: bool = True,
+    written: bool = False,
+    also: str = "",
+    axes: Mapping[str, int] = EMPTY,
+) -> tuple[Op, ...]:
+    """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
+
+    Where the overloads of the twin are named otherwise, it is declared by itself: `in_place=False` there, `written=True` here.
+
+    >>> [op.name for op in elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")]
+    ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
+    """
+    made = []
+    first = texts[0].partition("::")[2].partition("(")[0].partition(".")[0]
+    for name in (first, *also.split()):
+        here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
+        made.append(_op(here, numpy, expr, kind, operands, written, axes))
+        twins = [twin for text in here if in_place and (twin := _in_place(text, name))]
+        if twins:
+            made.append(_op(twins, numpy, expr, kind, operands, True, axes))
+    return tuple(made)
+
+
+def _op(
+    texts: Sequence[str], numpy: Callable[..., Any], expr: Callable[..., Expr] | None, kind: Kind | Callable[..., Kind | None],
+    operands: str, in_place: bool, axes: Mapping[str, int],
+) -> Op:
+    name = texts[0].partition("(")[0].partition(".")[0]
+    rule = Elementwise(name, tuple(operands.split()), kind, numpy, expr, in_place, axes)
+    return define(
+        *texts, category="pointwise", type_rule=rule.type_rule, reference=rule.reference,
+        expression=None if expr is None else rule.expression, operand_axes=axes,
+    )
+
+
+def _in_place(text: str, name: str) -> str | None:
+    """The schema of the twin that writes `self`; None when that is not a tensor."""
+    if "(Tensor self" not in text or not text.endswith("-> Tensor"):
+        return None
+    written = text.replace("(Tensor self", "(Tensor(a!) self", 1).removesuffix("Tensor") + "Tensor(a!)"
+    return written.replace(f"::{name}", f"::{name}_", 1)
+
+
+def require_known(value: Any, what: str) -> Any:
+    """A flag or mode that an expression must know when it is built."""
+    if isinstance(value, Expr | Unknown):
+        raise NoExpression(f"{what} is not known before the program runs")
+    return value
+
+
+def require_float(dtype: str, what: str) -> None:
+    """Refuse whole numbers."""
+    if is_integral(dtype):
+        raise NoExpression(f"{what} of {dtype} elements")

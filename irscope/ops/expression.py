@@ -1,0 +1,260 @@
+"""What a pointwise op computes for one element, as an expression that a kernel or NumPy evaluates.
+
+An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor operand with index
+`value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`. Every part computes in its own
+`dtype`, on parts of that type; only these differ: comparisons and `isnan` take any type and give bool, `where` takes a bool first, and
+`cast` changes the type. Halves are computed in float32, with the casts written out.
+
+| op | meaning |
+|---|---|
+| add sub mul neg abs | wrap around on integers; on bool only `and or xor not` are used |
+| div | floats: IEEE. Integers: C's, and only with a divisor that is known to be neither 0 nor -1 |
+| fmod remainder | sign of the dividend, of the divisor; on integers only as `div` |
+| minimum maximum | NaN if either is NaN |
+| sign | NaN and zeros give 0 |
+| round | halves to even; floor ceil trunc round are for floats only |
+| pow | C's `pow`, floats only |
+| exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal | floats only |
+| eq ne lt le gt ge | IEEE: a NaN is only `ne` |
+| and or xor not | bitwise on integers |
+| cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import CodegenError
+from irscope.ops.promotion import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
+from irscope.ops.special import erf as erf_array
+from irscope.ops.special import sigmoid as sigmoid_array
+
+__all__ = ["Expr", "NoExpression", "call", "cast", "const", "evaluate", "input_element", "lift", "number", "round_to", "where"]
+
+Array = np.ndarray[Any, Any]
+
+COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+
+class NoExpression(CodegenError):
+    """This call of a pointwise op cannot be part of a kernel; `what` says why, in words for a remark."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expr:
+    """One element's value. Python's operators build new ones; a number beside an expression takes its type.
+
+    >>> x = input_element(0, "float32")
+    >>> print(x * 2.0 + x)
+    (%0 * 2.0f) + %0
+    """
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+    value: Any = None
+    """The number of a `const`; the operand index of an `input` or `scalar`."""
+    strength: int = DIMENSIONED
+    """How it takes part in type promotion (`irscope.ops.promotion`): as a tensor, a 0-dim tensor, or a number."""
+
+    def __add__(self, other: Expr | float) -> Expr:
+        return call("add", self, other)
+
+    def __radd__(self, other: float) -> Expr:
+        return call("add", other, self)
+
+    def __sub__(self, other: Expr | float) -> Expr:
+        return call("sub", self, other)
+
+    def __rsub__(self, other: float) -> Expr:
+        return call("sub", other, self)
+
+    def __mul__(self, other: Expr | float) -> Expr:
+        return call("mul", self, other)
+
+    def __rmul__(self, other: float) -> Expr:
+        return call("mul", other, self)
+
+    def __truediv__(self, other: Expr | float) -> Expr:
+        return call("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Expr:
+        return call("div", other, self)
+
+    def __neg__(self) -> Expr:
+        return call("neg", self)
+
+    def __lt__(self, other: Expr | float) -> Expr:
+        return call("lt", self, other)
+
+    def __le__(self, other: Expr | float) -> Expr:
+        return call("le", self, other)
+
+    def __gt__(self, other: Expr | float) -> Expr:
+        return call("gt", self, other)
+
+    def __ge__(self, other: Expr | float) -> Expr:
+        return call("ge", self, other)
+
+    def __and__(self, other: Expr) -> Expr:
+        return call("and", self, other)
+
+    def __or__(self, other: Expr) -> Expr:
+        return call("or", self, other)
+
+    def __xor__(self, other: Expr) -> Expr:
+        return call("xor", self, other)
+
+    def __invert__(self) -> Expr:
+        return call("not", self)
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+def input_element(index: int, dtype: str, *, rank: int | None = None) -> Expr:
+    """The element of tensor operand `index` at the place that is computed; `rank` 0 says that it has no dimensions."""
+    return Expr("input", (), dtype, index, ZERO_DIM if rank == 0 else DIMENSIONED)
+
+
+def number(index: int, dtype: str) -> Expr:
+    """The number operand `index`, known when the kernel runs: `float64`, `int64` or `bool`."""
+    return Expr("scalar", (), dtype, index, NUMBER_STRENGTH)
+
+
+def const(value: Any, dtype: str) -> Expr:
+    """A number that is known now, in the given type."""
+    kind: type[Any] = bool if dtype == "bool" else int if is_integral(dtype) else float
+    return Expr("const", (), dtype, kind(value), NUMBER_STRENGTH)
+
+
+def lift(value: Any, dtype: str) -> Expr:
+    """A number or an expression, as an expression of this type."""
+    return cast(value, dtype) if isinstance(value, Expr) else const(value, dtype)
+
+
+def cast(operand: Expr, dtype: str) -> Expr:
+    """The same value in another type; itself when it has that type already.
+
+    >>> print(cast(input_element(0, "float16"), "float32"))
+    float32(%0)
+    """
+    if operand.dtype == dtype:
+        return operand
+    if operand.op == "const" and (is_integral(operand.dtype) or (operand.dtype, dtype) == ("float64", "float32")):
+        return const(operand.value, dtype)
+    return Expr("cast", (operand,), dtype, None, operand.strength)
+
+
+def call(op: str, *operands: Expr | float) -> Expr:
+    """An op of the table above on operands of one type; numbers among them take the type of the first expression."""
+    dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
+    args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
+    assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
+    result = "bool" if op in COMPARISONS or op == "isnan" else dtype
+    return Expr(op, args, result, None, max(arg.strength for arg in args))
+
+
+def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Expr:
+    """`chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression."""
+    assert condition.dtype == "bool"
+    dtype = next(operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr))
+    args = (condition, lift(chosen, dtype), lift(otherwise, dtype))
+    return Expr("where", args, dtype, None, max(arg.strength for arg in args))
+
+
+def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
+    """What NumPy makes of an expression, given the operands by index: tests compare ops and kernels with it.
+
+    bfloat16 elements are float32 numbers whose low 16 bits are zero.
+
+    >>> evaluate(input_element(0, "float32") * 2.0, [np.array([1.0, 2.0], np.float32)])
+    array([2., 4.], dtype=float32)
+    """
+    done: dict[int, Array] = {}
+    stack = [expr]
+    with np.errstate(all="ignore"):
+        while stack:
+            here = stack[-1]
+            waiting = [arg for arg in here.args if id(arg) not in done]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            done.setdefault(id(here), _evaluated(here, [done[id(arg)] for arg in here.args], inputs))
+    return done[id(expr)]
+
+
+def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
+    if expr.op in ("input", "scalar"):
+        return np.asarray(inputs[expr.value], _storage(expr.dtype))
+    if expr.op == "const":
+        return np.asarray(expr.value).astype(_storage(expr.dtype))
+    if expr.op == "cast":
+        return round_to(args[0], expr.dtype)
+    result = _NUMPY[expr.op](*args)
+    return np.asarray(result, _storage(expr.dtype))
+
+
+def round_to(array: Array, dtype: str) -> Array:
+    """An array in another element type, bfloat16 by rounding float32 to nearest, ties to even.
+
+    >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
+    array([1., 1.], dtype=float32)
+    """
+    if dtype != "bfloat16":
+        return array.astype(np.dtype(dtype))
+    single = np.asarray(array).astype(np.float32)
+    bits = single.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(single), single, rounded).astype(np.float32)
+
+
+def _storage(dtype: str) -> np.dtype[Any]:
+    return np.dtype("float32" if dtype == "bfloat16" else dtype)
+
+
+def _int_div(a: Array, b: Array) -> Array:
+    """Division as in C: toward zero on integers."""
+    if not np.issubdtype(a.dtype, np.integer):
+        return np.asarray(a / b)
+    quotient = np.abs(a) // np.abs(b)
+    return np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype)
+
+
+def _sign(a: Array) -> Array:
+    return (a > 0).astype(a.dtype) - (a < 0).astype(a.dtype)
+
+
+_NUMPY: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _int_div, "neg": np.negative, "abs": np.abs,
+    "minimum": np.minimum, "maximum": np.maximum, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
+    "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "tanh": np.tanh, "sigmoid": sigmoid_array, "erf": erf_array, "pow": np.power, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "round": np.round, "remainder": np.remainder, "fmod": np.fmod, "reciprocal": lambda x: 1 / x,
+    "sign": _sign, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
+    "where": np.where, "isnan": np.isnan,
+}
+
+_SYMBOLS: Final = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "and": "&", "or": "|", "xor": "^",
+}
+
+
+def _text(expr: Expr) -> str:
+    """The expression as one line; what is used twice is written twice. Expressions of one op are small and shallow."""
+    if expr.op in ("input", "scalar"):
+        return f"%{expr.value}"
+    if expr.op == "const":
+        return f"{expr.value}f" if expr.dtype == "float32" else str(expr.value)
+    parts = [_text(arg) for arg in expr.args]
+    if expr.op in _SYMBOLS:
+        wrapped = [f"({part})" if arg.op in _SYMBOLS else part for arg, part in zip(expr.args, parts, strict=True)]
+        return f" {_SYMBOLS[expr.op]} ".join(wrapped)
+    return f"{expr.dtype if expr.op == 'cast' else expr.op}({', '.join(parts)})"

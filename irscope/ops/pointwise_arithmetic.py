@@ -1,0 +1,346 @@
+"""Pointwise arithmetic: sums and products, quotients with their rounding modes, powers, and the functions of analysis."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ops.elementwise import Kind, elementwise, require_float, require_known
+from irscope.ops.expression import Expr, NoExpression, call, const, where
+from irscope.ops.op import Op
+from irscope.ops.promotion import is_integral
+from irscope.ops.special import erf, sigmoid
+from irscope.ops.type_rules import Unknown
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    return a | b if a.dtype == "bool" else a + b
+
+
+def _times(a: Expr, b: Expr | float) -> Expr:
+    return a & b if a.dtype == "bool" and isinstance(b, Expr) else a * b
+
+
+def _minus(a: Expr, b: Expr) -> Expr:
+    if a.dtype == "bool":
+        raise NoExpression("torch does not subtract bools")
+    return a - b
+
+
+def _scaled(b: Expr, alpha: Expr | float) -> Expr:
+    if isinstance(alpha, Expr):
+        return _times(b, alpha)
+    return b if alpha == 1 else _times(b, const(alpha, b.dtype))
+
+
+def _divisor(b: Expr) -> float:
+    """The known divisor of an integer division; a machine stops at 0, and at the smallest integer by -1."""
+    if b.op != "const" or b.value == 0:
+        raise NoExpression("an integer is divided by what may be zero, which must raise")
+    return float(b.value)
+
+
+def _remainder(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return call("remainder", a, b) if abs(_divisor(b)) != 1 else a * 0
+    return call("remainder", a, b)
+
+
+def _fmod(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return call("fmod", a, b) if abs(_divisor(b)) != 1 else a * 0
+    return call("fmod", a, b)
+
+
+def _floor_divide(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return -a if _divisor(b) == -1 else (a - _remainder(a, b)) / b
+    rest = call("fmod", a, b)
+    quotient = (a - rest) / b
+    crosses = call("ne", rest, 0.0) & (call("lt", b, 0.0) ^ call("lt", rest, 0.0))
+    quotient = where(crosses, quotient - 1.0, quotient)
+    down = call("floor", quotient)
+    whole = where(quotient - down > 0.5, down + 1.0, down)
+    plain = a / b
+    return where(call("eq", b, 0.0), plain, where(call("eq", quotient, 0.0), plain * 0.0, whole))
+
+
+def _div_kind(rounding_mode: Any = None) -> Kind | None:
+    if isinstance(rounding_mode, Unknown):
+        return None
+    return "float" if rounding_mode is None else "same"
+
+
+def _div(a: Expr, b: Expr, rounding_mode: Any = None) -> Expr:
+    mode = require_known(rounding_mode, "the rounding mode")
+    if mode == "floor":
+        return _floor_divide(a, b)
+    if is_integral(a.dtype):
+        return -a if _divisor(b) == -1 else a / b
+    return a / b if mode is None else call("trunc", a / b)
+
+
+def _checked(a: Array, b: Array) -> None:
+    if np.issubdtype(a.dtype, np.integer) and not np.all(b):
+        raise ZeroDivisionError("an integer is divided by zero")
+
+
+def _np_floor_divide(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    if np.issubdtype(a.dtype, np.integer):
+        return np.asarray(a // b)
+    return np.where(b == 0, a / b, np.floor_divide(a, b))
+
+
+def _np_div(a: Array, b: Array, rounding_mode: str | None = None) -> Array:
+    if rounding_mode is None:
+        return np.asarray(a / b)
+    if rounding_mode == "floor":
+        return _np_floor_divide(a, b)
+    _checked(a, b)
+    if np.issubdtype(a.dtype, np.integer):
+        return (a - np.fmod(a, b)) // b
+    return np.trunc(a / b)
+
+
+def _np_remainder(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    return np.asarray(np.remainder(a, b))
+
+
+def _np_fmod(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    return np.asarray(np.fmod(a, b))
+
+
+def _pow(base: Expr, exponent: Expr) -> Expr:
+    if exponent.op != "const":
+        require_float(base.dtype, "a power with an unknown exponent")
+        return call("pow", base, exponent)
+    power = exponent.value
+    if is_integral(base.dtype):
+        return _whole_power(base, int(power))
+    if power in (2.0, 3.0):
+        return _whole_power(base, int(power))
+    if power == -2.0:
+        return 1.0 / (base * base)
+    special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
+    return call(special[power], base) if power in special else call("pow", base, exponent)
+
+
+def _whole_power(base: Expr, power: int) -> Expr:
+    """By squaring, which wraps around as repeated multiplication does."""
+    if power < 0:
+        raise NoExpression("an integer to a negative power must raise")
+    if power == 0:
+        return base * 0 + 1
+    result: Expr | None = None
+    while power:
+        if power & 1:
+            result = base if result is None else result * base
+        power >>= 1
+        base = base * base if power else base
+    assert result is not None
+    return result
+
+
+def _np_pow(base: Array, exponent: Array) -> Array:
+    if np.issubdtype(base.dtype, np.integer):
+        inverse = np.where(base == 1, 1, np.where(base == -1, 1 - 2 * (exponent & 1), 0))
+        return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0)))
+    if exponent.ndim == 0 and float(exponent) in (0.5, -0.5):
+        root = np.sqrt(base)
+        return root if exponent > 0 else 1 / root
+    return np.asarray(np.power(base, exponent))
+
+
+def _sign(x: Expr) -> Expr:
+    return x if x.dtype == "bool" else call("sign", x)
+
+
+def _np_sign(x: Array) -> Array:
+    return x if x.dtype == np.bool_ else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+def _rounded(op: str) -> Any:
+    def expr(x: Expr, decimals: Any = 0) -> Expr:
+        if require_known(decimals, "the number of decimals") != 0:
+            raise NoExpression("rounding to decimals")
+        if x.dtype == "bool":
+            raise NoExpression(f"torch has no {op} of bools")
+        return x if is_integral(x.dtype) else call(op, x)
+
+    return expr
+
+
+def _np_round(x: Array, decimals: int = 0) -> Array:
+    if decimals == 0 or np.issubdtype(x.dtype, np.integer):
+        return np.round(x)
+    scale = x.dtype.type(10.0 ** abs(decimals))
+    return np.asarray(np.round(x * scale) / scale if decimals > 0 else np.round(x / scale) * scale)
+
+
+def _unary(name: str, numpy: Any, expr: Any, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
+    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
+
+
+def _primitive(op: str) -> Any:
+    return lambda x: call(op, x)
+
+
+_LN10_INVERSE: Final = 0.4342944819032518
+
+_SUMS: Final = (
+    *elementwise(
+        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: a + (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
+        expr=lambda a, b, alpha=1: _plus(a, _scaled(b, alpha)),
+    ),
+    *elementwise(
+        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: a - (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
+        expr=lambda a, b, alpha=1: _minus(a, _scaled(b, alpha)),
+        also="subtract",
+    ),
+    *elementwise(
+        "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: b - (a if alpha == 1 else a * np.asarray(alpha).astype(a.dtype)),
+        expr=lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
+        in_place=False,
+    ),
+    *elementwise(
+        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=np.multiply, expr=_times, also="multiply",
+    ),
+    *elementwise(
+        "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        numpy=lambda a, b, c, value=1: a + (b * c if value == 1 else np.asarray(value).astype(a.dtype) * b * c),
+        expr=lambda a, b, c, value=1: _plus(a, _times(_scaled(b, value), c)),
+        operands="self tensor1 tensor2",
+    ),
+    *elementwise(
+        "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        numpy=lambda a, b, c, value=1: a + np.asarray(value).astype(a.dtype) * b / c,
+        expr=lambda a, b, c, value=1: a + _scaled(b, value) / c,
+        operands="self tensor1 tensor2",
+    ),
+    *elementwise(
+        "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+        "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+        numpy=lambda a, b, w: np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
+        expr=lambda a, b, w: where(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
+        operands="self end weight",
+    ),
+)
+
+_QUOTIENTS: Final = (
+    *elementwise(
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        numpy=_np_div, expr=_div, kind=_div_kind, also="divide",
+    ),
+    *elementwise(
+        "aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_div, expr=_div, kind="float",
+    ),
+    *elementwise(
+        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+        "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_floor_divide, expr=_floor_divide, in_place=False,
+    ),
+    *elementwise(
+        "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        numpy=_np_floor_divide, expr=_floor_divide, written=True,
+    ),
+    *elementwise(
+        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_remainder, expr=_remainder,
+    ),
+    *elementwise(
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", numpy=_np_remainder, expr=_remainder, in_place=False,
+    ),
+    *elementwise(
+        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_fmod, expr=_fmod,
+    ),
+)
+
+_POWERS: Final = (
+    *elementwise(
+        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        numpy=_np_pow, expr=_pow, operands="self exponent", in_place=False,
+    ),
+    *elementwise(
+        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+        numpy=_np_pow, expr=_pow, operands="self exponent", written=True,
+    ),
+    *elementwise(
+        "aten::square(Tensor self) -> Tensor", operands="self", kind="number",
+        numpy=np.square, expr=lambda x: x * x,
+    ),
+    *_unary("sqrt", np.sqrt, _primitive("sqrt")),
+    *_unary("rsqrt", lambda x: 1 / np.sqrt(x), _primitive("rsqrt")),
+    *_unary("reciprocal", lambda x: 1 / x, _primitive("reciprocal")),
+)
+
+_SIGNS: Final = (
+    *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
+    *_unary("abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="same", also="absolute"),
+    *_unary("sign", _np_sign, _sign, kind="same"),
+    *_unary("floor", np.floor, _rounded("floor"), kind="same"),
+    *_unary("ceil", np.ceil, _rounded("ceil"), kind="same"),
+    *_unary("trunc", np.trunc, _rounded("trunc"), kind="same", also="fix"),
+    *_unary("frac", lambda x: x - np.trunc(x), lambda x: x - call("trunc", x), kind="same"),
+    *elementwise(
+        "aten::round(Tensor self) -> Tensor",
+        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
+        numpy=_np_round, expr=_rounded("round"), operands="self",
+    ),
+)
+
+_FUNCTIONS: Final = (
+    *_unary("exp", np.exp, _primitive("exp")),
+    *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
+    *_unary("expm1", np.expm1, _primitive("expm1")),
+    *_unary("log", np.log, _primitive("log")),
+    *_unary("log1p", np.log1p, _primitive("log1p")),
+    *_unary("log2", np.log2, _primitive("log2")),
+    *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
+    *_unary("sin", np.sin, _primitive("sin")),
+    *_unary("cos", np.cos, _primitive("cos")),
+    *_unary("tan", np.tan, _primitive("tan")),
+    *_unary("tanh", np.tanh, _primitive("tanh")),
+    *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
+    *_unary("erf", erf, _primitive("erf")),
+    *_unary("erfc", lambda x: (1 - erf(x.astype(np.float64))).astype(x.dtype), None),
+    *_unary("asin", np.arcsin, None, also="arcsin"),
+    *_unary("acos", np.arccos, None, also="arccos"),
+    *_unary("atan", np.arctan, None, also="arctan"),
+    *_unary("sinh", np.sinh, None),
+    *_unary("cosh", np.cosh, None),
+    *_unary("asinh", np.arcsinh, None, also="arcsinh"),
+    *_unary("acosh", np.arccosh, None, also="arccosh"),
+    *_unary("atanh", np.arctanh, None, also="arctanh"),
+    *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
+    *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
+)
+
+OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS, *_SIGNS, *_FUNCTIONS)

@@ -1,0 +1,115 @@
+"""Pointwise choices: the smaller or larger of two, limits, masks, and what to put for numbers that are none."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ops.elementwise import elementwise, require_known
+from irscope.ops.expression import Expr, call, where
+from irscope.ops.op import Op
+from irscope.ops.promotion import is_integral
+
+__all__ = ["OPS", "limited"]
+
+Array = np.ndarray[Any, Any]
+
+
+def larger(a: Expr, b: Expr | float) -> Expr:
+    """The larger of two, NaN if either is."""
+    return a | b if a.dtype == "bool" and isinstance(b, Expr) else call("maximum", a, b)
+
+
+def smaller(a: Expr, b: Expr | float) -> Expr:
+    """The smaller of two, NaN if either is."""
+    return a & b if a.dtype == "bool" and isinstance(b, Expr) else call("minimum", a, b)
+
+
+def limited(x: Expr, low: Expr | float | None, high: Expr | float | None) -> Expr:
+    """`x` within limits; where they cross, the upper one wins."""
+    x = x if low is None else larger(x, low)
+    return x if high is None else smaller(x, high)
+
+
+def _np_limited(x: Array, low: Any = None, high: Any = None) -> Array:
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _np_nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
+    if not np.issubdtype(x.dtype, np.floating):
+        return x
+    limits = np.finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    x = np.where(np.isnan(x), nan or 0.0, x).astype(x.dtype)
+    return np.where(x == np.inf, high, np.where(x == -np.inf, low, x))
+
+
+def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
+    if is_integral(x.dtype):
+        return x
+    limits = np.finfo(x.dtype)
+    infinity = float("inf")
+    high = float(limits.max) if require_known(posinf, "posinf") is None else posinf
+    low = float(limits.min) if require_known(neginf, "neginf") is None else neginf
+    kept = where(call("eq", x, infinity), high, where(call("eq", x, -infinity), low, x))
+    return where(call("isnan", x), require_known(nan, "nan") or 0.0, kept)
+
+
+def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
+    if is_integral(a.dtype):
+        return choice(a, b)  # type: ignore[no-any-return]
+    return where(call("isnan", a), b, where(call("isnan", b), a, choice(a, b)))
+
+
+def _clamp() -> tuple[Op, ...]:
+    names = "self min max"
+    return elementwise(
+        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        numpy=_np_limited, expr=limited, operands=names, also="clip",
+    )
+
+
+def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
+    return elementwise(
+        f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor", f"aten::{name}.Tensor(Tensor self, Tensor {limit}) -> Tensor",
+        numpy=numpy, expr=expr, operands=f"self {limit}",
+    )
+
+
+def _two(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
+    return elementwise(f"aten::{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=expr, in_place=False)
+
+
+OPS: Final = (
+    *_two("maximum", np.maximum, larger),
+    *_two("minimum", np.minimum, smaller),
+    *_two("max.other", np.maximum, larger),
+    *_two("min.other", np.minimum, smaller),
+    *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
+    *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
+    *_clamp(),
+    *_one_limit("clamp_min", "min", np.maximum, larger),
+    *_one_limit("clamp_max", "max", np.minimum, smaller),
+    *elementwise(
+        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+        "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+        "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+        "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+        numpy=np.where, expr=where, operands="?condition self other",
+    ),
+    *elementwise(
+        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+        numpy=lambda x, mask, value: np.where(mask, value, x),
+        expr=lambda x, mask, value: where(mask, value, x),
+        operands="self ?mask =value",
+    ),
+    *elementwise(
+        "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+        numpy=_np_nan_to_num, expr=_nan_to_num, operands="self",
+    ),
+)

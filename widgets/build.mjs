@@ -1,0 +1,43 @@
+// Bundles src/ into the Python package: irscope.js, one ES module with its style sheet inside, and irscope.css, the sheet by itself.
+// The first line of the bundle names the sources that it was made from; hatch_build.py reads it.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build, transform } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const target = join(here, "..", "irscope", "widgets", "static");
+
+/** The SHA-256 of every source with its name, in the order of the names: what `sources_digest` of hatch_build.py computes. */
+function sourcesDigest() {
+  const names = readdirSync(join(here, "src"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(here.length + 1).replaceAll("\\", "/"));
+  const hash = createHash("sha256");
+  for (const name of [...names, "build.mjs", "package-lock.json", "package.json"].sort()) {
+    hash.update(name).update("\0").update(readFileSync(join(here, name))).update("\0");
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+const digest = sourcesDigest();
+const { code: css } = await transform(readFileSync(join(here, "src", "style.css"), "utf8"), { loader: "css", minify: true });
+const { outputFiles } = await build({
+  entryPoints: [join(here, "src", "index.ts")],
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  write: false,
+  legalComments: "none",
+  charset: "utf8",
+  define: { IRSCOPE_STYLES: JSON.stringify(css), IRSCOPE_DIGEST: JSON.stringify(digest) },
+});
+const script = outputFiles[0].text;
+if (script.includes("</script")) throw new Error("the bundle contains '</script' and could not stand in a page");
+mkdirSync(target, { recursive: true });
+writeFileSync(join(target, "irscope.css"), css);
+writeFileSync(join(target, "irscope.js"), `/* irscope front end, sources ${digest} */\n${script}`);
+console.log(`irscope.js ${(script.length / 1024).toFixed(0)} kB, irscope.css ${(css.length / 1024).toFixed(0)} kB`);

@@ -1,0 +1,17 @@
+// The head line: what the program is, in numbers that select what they count, and the search.
+
+import type { Context } from "../lib/context";
+import { h } from "../lib/dom";
+import { searchBox } from "./searchbox";
+
+export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void } {
+  const { view, selection } = context;
+  const counts = view.headline.map(({ label, value, selects, hint }) => {
+    const words = [h("strong", {}, value), ` ${label}`];
+    if (!selects.length) return h("span", { class: "irs-fact", title: hint || null }, ...words);
+    return h("button", { type: "button", class: "irs-fact", title: hint || `select ${label}`, onclick: () => selection.set(selects) }, ...words);
+  });
+  const search = searchBox(context);
+  const element = h("header", { class: "irs-head" }, h("h2", {}, view.title), h("div", { class: "irs-counts" }, ...counts), search.element);
+  return { element, focusSearch: search.focus };
+}

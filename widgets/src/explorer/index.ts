@@ -1,0 +1,65 @@
+// All panes in one element, and the keys that work in each of them.
+
+import { GraphPane } from "../graph/index";
+import { inspectorPane } from "../inspector/index";
+import { Answers, type Ask } from "../lib/answers";
+import type { Context } from "../lib/context";
+import { h } from "../lib/dom";
+import { Records } from "../lib/records";
+import type { ExplorerView, VIEW_VERSION } from "../lib/schema";
+import { Selection, type Shared } from "../lib/selection";
+import { dock } from "../tables/index";
+import { textPane } from "../text/index";
+import { headLine } from "./head";
+import { splitter } from "./splitters";
+
+const READS: VIEW_VERSION = 1;
+
+/** Where the explorer lives: what else shares its selection, and whom it may ask. A page without Python leaves both out. */
+export interface Host {
+  shared?: Shared;
+  ask?: Ask;
+  /** Whether the explorer fills the page. */
+  page?: boolean;
+  signal?: AbortSignal;
+}
+
+/** Draws an explorer into an element; gives the function that takes it away again. */
+export function mount(element: HTMLElement, view: ExplorerView, host: Host = {}): () => void {
+  if (view.version !== READS) {
+    element.append(h("p", { role: "alert" }, `this view has version ${view.version}, and the front end reads version ${READS}: reload the page, or install one version of irscope`));
+    return () => element.replaceChildren();
+  }
+  const gone = new AbortController();
+  host.signal?.addEventListener("abort", () => gone.abort());
+  const records = new Records(view);
+  const context: Context = { view, records, selection: new Selection(host.shared), answers: new Answers(records, host.ask), signal: gone.signal };
+  const root = h("div", { class: host.page ? "irs irs-page" : "irs", role: "application", "aria-label": `irscope explorer: ${view.title}` });
+  const head = headLine(context);
+  const graph = new GraphPane(context);
+  const main = h("div", { class: "irs-main" });
+  main.append(
+    textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
+    splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
+  );
+  root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 24), dock(context));
+  root.addEventListener("keydown", (event) => keys(event, context, head.focusSearch), { signal: gone.signal });
+  element.append(root);
+  return () => {
+    gone.abort();
+    root.remove();
+  };
+}
+
+/** Keys stay inside: the notebook would take them for commands on its cells. */
+function keys(event: KeyboardEvent, { selection }: Context, focusSearch: () => void): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
+  event.stopPropagation();
+  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    focusSearch();
+  } else if (event.key === "Escape") {
+    selection.set([]);
+  }
+}

@@ -1,0 +1,78 @@
+// The search: matches below the box while typing; arrows choose, Enter selects, the last entry selects them all.
+
+import type { Context } from "../lib/context";
+import { freshId, h } from "../lib/dom";
+import { search } from "../lib/search";
+
+const LEAST_PAUSE = 80;
+
+export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
+  const { records, selection } = context;
+  const listId = freshId("found");
+  const list = h("div", { class: "irs-found", role: "listbox", id: listId, "aria-label": "matches", hidden: true });
+  const input = h("input", {
+    type: "search", placeholder: "search  /", role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
+    autocomplete: "off", spellcheck: "false",
+  });
+  let actions: (() => void)[] = [];
+  let at = 0;
+  let pause: ReturnType<typeof setTimeout> | undefined;
+  const close = () => {
+    list.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const mark = () => {
+    [...list.children].forEach((option, k) => option.setAttribute("aria-selected", String(k === at)));
+    list.children[at]?.scrollIntoView({ block: "nearest" });
+    if (list.children[at]) input.setAttribute("aria-activedescendant", list.children[at].id);
+  };
+  const option = (k: number, ...content: Node[]) => h("div", {
+    role: "option", id: `${listId}-${k}`, onpointerdown: (event: PointerEvent) => {
+      event.preventDefault();
+      choose(k);
+    },
+  }, ...content);
+  const choose = (k: number) => {
+    actions[k]?.();
+    close();
+  };
+  const look = () => {
+    const { shown, all } = search(records, input.value);
+    actions = shown.map(({ record }) => () => selection.set([record]));
+    const options = shown.map((match, k) => option(k, h("strong", {}, match.title), h("code", {}, match.line)));
+    if (all.length > 1) {
+      actions.push(() => selection.set(all));
+      options.push(option(options.length, h("em", {}, `select all ${all.length.toLocaleString("en")}`)));
+    }
+    if (!options.length) options.push(h("div", { class: "irs-quiet" }, "nothing found"));
+    at = 0;
+    list.replaceChildren(...options);
+    list.hidden = !input.value.trim();
+    input.setAttribute("aria-expanded", String(!list.hidden));
+    mark();
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(pause);
+    pause = setTimeout(look, LEAST_PAUSE);
+  });
+  input.addEventListener("blur", close);
+  input.addEventListener("keydown", (event) => {
+    const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (by && actions.length) {
+      at = (at + by + actions.length) % actions.length;
+      mark();
+    } else if (event.key === "Enter") {
+      clearTimeout(pause);
+      if (list.hidden || pause !== undefined) look();
+      choose(at);
+    } else if (event.key === "Escape" && input.value) {
+      input.value = "";
+      close();
+      event.stopPropagation();
+    } else return;
+    pause = undefined;
+    event.preventDefault();
+  });
+  return { element: h("div", { class: "irs-search", role: "search" }, input, list), focus: () => input.focus() };
+}

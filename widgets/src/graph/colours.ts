@@ -1,0 +1,21 @@
+// What colour means at the moment: the kind of op, or which equal part a box is.
+
+import type { Box } from "../lib/schema";
+
+export type Meaning = "kind" | "equal";
+
+export const CATEGORIES = [
+  "convolution", "matmul", "normalization", "reduction", "pointwise", "view", "memory", "random", "container", "scalar", "control", "other",
+];
+
+/** A CSS value for a box. */
+export function colourOf(box: Box, meaning: Meaning): string {
+  if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
+  return `var(--irs-cat-${CATEGORIES.includes(box.category) ? box.category : box.kind === "op" ? "other" : box.kind})`;
+}
+
+/** The same as a colour that a canvas takes, read from the styles of an element. */
+export function paintOf(colour: string, styles: CSSStyleDeclaration): string {
+  const name = /^var\((--[\w-]+)\)$/u.exec(colour)?.[1];
+  return name ? styles.getPropertyValue(name).trim() || "#888" : colour;
+}

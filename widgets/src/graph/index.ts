@@ -1,0 +1,170 @@
+// The graph pane: what is open, which part is in the window, and what the toolbar, the legend and the small map do.
+
+import type { Context } from "../lib/context";
+import { h, oncePerFrame } from "../lib/dom";
+import { Layouter, type Layout } from "../lib/layout";
+import { levelsOf } from "../lib/levels";
+import { firstLook, fit, MAX_SCALE, MIN_SCALE, clamp, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
+import type { Meaning } from "./colours";
+import { listen } from "./interact";
+import { legend } from "./legend";
+import { SmallMap } from "./map";
+import { EdgeIndex, type Marks } from "./marks";
+import { Picture } from "./picture";
+import { sizeOf } from "./shapes";
+
+export class GraphPane {
+  readonly element: HTMLElement;
+  readonly picture: Picture;
+  readonly open: Set<number>;
+  layout: Layout;
+  viewport: Viewport = { x: 0, y: 0, scale: 1 };
+  private frame: Extent = { width: 0, height: 0 };
+  private readonly layouter: Layouter;
+  private readonly edges: EdgeIndex;
+  private marks: Marks;
+  private readonly map: SmallMap;
+  private readonly stage: HTMLElement;
+  private readonly legendHolder = h("div", { class: "irs-legend-holder" });
+  private readonly redraw = oncePerFrame(() => this.draw());
+
+  constructor(readonly context: Context) {
+    const { records, view } = context;
+    const { hierarchy } = records;
+    const closed = new Set(view.graph.closed);
+    this.open = new Set(hierarchy.boxes.flatMap((box, i) => (hierarchy.isCluster(i) && !closed.has(box.id) ? [i] : [])));
+    const size = (i: number) => {
+      const box = hierarchy.boxes[i];
+      return sizeOf(box, hierarchy.isCluster(i), records.equals(box.id)?.members.length ?? 0);
+    };
+    this.layouter = new Layouter(hierarchy, levelsOf(hierarchy, view.graph.edges), size);
+    this.layout = this.layouter.layout(this.open);
+    this.edges = new EdgeIndex(context);
+    this.marks = this.edges.marks(this.layout, this.open);
+    this.picture = new Picture(context);
+    this.map = new SmallMap((x, y) => this.centre(x, y));
+    this.stage = h("div", { class: "irs-stage" }, this.picture.canvas, this.picture.svg, this.map.element);
+    this.element = h("section", { class: "irs-pane irs-graph", "aria-label": "graph" }, this.toolbar(), this.stage, this.legendHolder);
+    this.picture.setLayout(this.layout, this.open);
+    this.picture.setMarks(this.marks);
+    this.setMeaning("kind");
+    listen(this, context.signal);
+    context.selection.subscribe(() => this.follow());
+    this.watchSize();
+  }
+
+  /** Opens or closes a box and keeps its corner where it is in the window. */
+  toggle(box: number): void {
+    if (!this.context.records.hierarchy.isCluster(box)) return;
+    if (!this.open.delete(box)) this.open.add(box);
+    this.relayout(box);
+  }
+
+  setAllOpen(open: boolean): void {
+    const { hierarchy } = this.context.records;
+    this.open.clear();
+    if (open) hierarchy.boxes.forEach((_, i) => hierarchy.isCluster(i) && this.open.add(i));
+    this.relayout(-1);
+    this.look(firstLook(this.layout, this.frame));
+  }
+
+  /** Opens what is closed around a record and brings it into the window. */
+  show(record: number): void {
+    const { hierarchy } = this.context.records;
+    const box = hierarchy.find(record);
+    if (box < 0) return;
+    for (let around = hierarchy.parent[box]; around >= 0; around = hierarchy.parent[around]) this.open.add(around);
+    this.relayout(-1);
+    this.look(reveal(this.viewport, this.frame, this.rectangle(box)));
+  }
+
+  look(viewport: Viewport): void {
+    this.viewport = viewport;
+    this.redraw();
+  }
+
+  zoom(factor: number, px = this.frame.width / 2, py = this.frame.height / 2): void {
+    const scale = clamp(this.viewport.scale * factor, Math.min(MIN_SCALE, fit(this.layout, this.frame).scale), MAX_SCALE);
+    this.look(zoomAt(this.viewport, scale / this.viewport.scale, px, py));
+  }
+
+  fit(): void {
+    this.look(fit(this.layout, this.frame));
+  }
+
+  private rectangle(box: number): { x: number; y: number; width: number; height: number } {
+    const { x, y, w, h: high } = this.layout;
+    return { x: x[box], y: y[box], width: w[box], height: high[box] };
+  }
+
+  private relayout(anchor: number): void {
+    const before = anchor < 0 ? null : [this.layout.x[anchor], this.layout.y[anchor]];
+    this.layout = this.layouter.layout(this.open);
+    if (before) {
+      this.viewport.x += this.layout.x[anchor] - before[0];
+      this.viewport.y += this.layout.y[anchor] - before[1];
+    }
+    this.picture.setLayout(this.layout, this.open);
+    this.mark();
+  }
+
+  private mark(): void {
+    this.marks = this.edges.marks(this.layout, this.open);
+    this.picture.setMarks(this.marks);
+    this.map.stale();
+    this.redraw();
+  }
+
+  /** Marks the selection, and moves to it when none of it is in the window. */
+  private follow(): void {
+    this.mark();
+    const goals = [...this.marks.selected, ...this.marks.holding];
+    const seen = goals.some((box) => reveal(this.viewport, this.frame, this.rectangle(box)) === this.viewport);
+    if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, this.rectangle(goals[0]));
+  }
+
+  private centre(x: number, y: number): void {
+    const { scale } = this.viewport;
+    this.look({ scale, x: x - this.frame.width / scale / 2, y: y - this.frame.height / scale / 2 });
+  }
+
+  private setMeaning(meaning: Meaning): void {
+    this.picture.meaning = meaning;
+    this.picture.clear();
+    this.legendHolder.replaceChildren(legend(this.context, meaning));
+    this.map.stale();
+    this.redraw();
+  }
+
+  private draw(): void {
+    this.picture.draw(this.viewport, this.frame);
+    this.map.draw(this.viewport, this.frame, {
+      boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.picture.meaning,
+      shown: this.layout.boxes, selected: this.marks.selected,
+    });
+  }
+
+  private watchSize(): void {
+    const sizes = new ResizeObserver(() => {
+      const first = this.frame.width === 0;
+      this.frame = { width: this.stage.clientWidth, height: this.stage.clientHeight };
+      if (first && this.frame.width) this.viewport = firstLook(this.layout, this.frame);
+      this.redraw();
+    });
+    sizes.observe(this.stage);
+    this.context.signal.addEventListener("abort", () => sizes.disconnect());
+  }
+
+  private toolbar(): HTMLElement {
+    const button = (label: string, title: string, action: () => void) =>
+      h("button", { type: "button", title, "aria-label": title, onclick: action }, label);
+    const meaning = h("select", {
+      "aria-label": "what colour means", title: "what colour means",
+      onchange: (event: Event) => this.setMeaning((event.target as HTMLSelectElement).value as Meaning),
+    }, h("option", { value: "kind" }, "colour: kind of op"), h("option", { value: "equal" }, "colour: equal parts"));
+    return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
+      h("span", { class: "irs-title" }, "Graph"), meaning, h("span", { class: "irs-spring" }),
+      button("open all", "open all boxes", () => this.setAllOpen(true)), button("close all", "close all boxes", () => this.setAllOpen(false)),
+      button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)), button("fit", "show the whole graph (f)", () => this.fit()));
+  }
+}

@@ -1,0 +1,57 @@
+// The small map in the corner: the whole picture, and where the window is. It shows only when the window shows less than all.
+
+import { h } from "../lib/dom";
+import { windowOf, type Extent, type Viewport } from "../lib/viewport";
+import { paint, type Painted } from "./paint";
+
+const WIDTH = 110;
+const HEIGHT = 150;
+const MOST_BOXES = 6000;
+
+export class SmallMap {
+  readonly element: HTMLElement;
+  private readonly canvas = h("canvas");
+  private readonly window = h("div", { class: "irs-map-window" });
+  private scale = 1;
+  private fresh = false;
+
+  constructor(private readonly goTo: (x: number, y: number) => void) {
+    this.element = h("div", { class: "irs-map", "aria-hidden": "true", hidden: true }, this.canvas, this.window);
+    const go = (event: PointerEvent) => {
+      event.stopPropagation();
+      if (!(event.buttons & 1)) return;
+      const place = this.canvas.getBoundingClientRect();
+      this.goTo((event.clientX - place.left) / this.scale, (event.clientY - place.top) / this.scale);
+    };
+    this.element.addEventListener("pointerdown", go);
+    this.element.addEventListener("pointermove", go);
+  }
+
+  stale(): void {
+    this.fresh = false;
+  }
+
+  draw(view: Viewport, frame: Extent, what: Painted): void {
+    const { layout } = what;
+    const seen = windowOf(view, frame);
+    const all = seen.x <= 12 && seen.y <= 12 && seen.x + seen.width >= layout.width - 12 && seen.y + seen.height >= layout.height - 12;
+    this.element.hidden = all || frame.width < 300;
+    if (this.element.hidden) return;
+    this.scale = Math.min(WIDTH / layout.width, HEIGHT / layout.height);
+    const [width, height] = [Math.max(10, layout.width * this.scale), layout.height * this.scale];
+    if (!this.fresh) {
+      this.canvas.style.width = `${width}px`;
+      this.canvas.style.height = `${height}px`;
+      const every = Math.ceil(layout.boxes.length / MOST_BOXES);
+      const shown = every > 1 ? layout.boxes.filter((box, k) => what.open.has(box) || k % every === 0) : layout.boxes;
+      paint(this.canvas, width, height, { x: 0, y: 0, scale: this.scale }, { ...what, shown });
+      this.fresh = true;
+    }
+    const style = this.window.style;
+    const [left, top] = [Math.max(0, seen.x * this.scale), Math.max(0, seen.y * this.scale)];
+    style.left = `${left}px`;
+    style.top = `${top}px`;
+    style.width = `${Math.max(3, Math.min(width, (seen.x + seen.width) * this.scale) - left)}px`;
+    style.height = `${Math.max(3, Math.min(height, (seen.y + seen.height) * this.scale) - top)}px`;
+  }
+}

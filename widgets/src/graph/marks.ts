@@ -1,0 +1,96 @@
+// What the selection means for the picture: which boxes are selected, lit, or hold something selected, and which edges are the
+// selection's own.
+
+import type { Context } from "../lib/context";
+import type { DrawnEdge, Layout } from "../lib/layout";
+import { directPath, edgePath } from "./shapes";
+
+const MOST_OWN_EDGES = 300;
+const MOST_WITH_EDGES = 40;
+
+export interface Marks {
+  selected: Set<number>;
+  lit: Set<number>;
+  /** Closed boxes around something selected. */
+  holding: Set<number>;
+  /** Paths of the selection's own edges. */
+  paths: string[];
+}
+
+export class EdgeIndex {
+  private readonly touching = new Map<number, number[]>();
+  private readonly routed = new WeakMap<Layout, Map<string, DrawnEdge>>();
+
+  constructor(private readonly context: Context) {
+    const { hierarchy } = context.records;
+    context.view.graph.edges.forEach((edge, e) => {
+      for (const end of [edge.source, edge.target]) {
+        const box = hierarchy.find(end);
+        const held = this.touching.get(box);
+        if (held) held.push(e);
+        else this.touching.set(box, [e]);
+      }
+    });
+  }
+
+  marks(layout: Layout, open: ReadonlySet<number>): Marks {
+    const { records, selection } = this.context;
+    const { hierarchy } = records;
+    const marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
+    const add = (record: number, to: Set<number>) => {
+      const box = hierarchy.find(record);
+      if (box < 0) return;
+      const shown = hierarchy.shown(box, open);
+      if (shown === box) to.add(box);
+      else marks.holding.add(shown);
+    };
+    for (const record of selection.lit) add(record, marks.lit);
+    for (const record of selection.ids) add(record, marks.selected);
+    if (selection.ids.length <= MOST_WITH_EDGES) this.draw(marks, layout, open);
+    return marks;
+  }
+
+  private draw(marks: Marks, layout: Layout, open: ReadonlySet<number>): void {
+    const { view, records, selection } = this.context;
+    const { hierarchy } = records;
+    const routed = this.routes(layout);
+    const drawn = new Set<string>();
+    for (const record of selection.ids) {
+      const box = hierarchy.find(record);
+      if (box < 0) continue;
+      const isValue = records.isValue(record) && hierarchy.boxes[box].id !== record;
+      for (const e of this.own(box)) {
+        const edge = view.graph.edges[e];
+        if (isValue && edge.value !== record) continue;
+        const from = hierarchy.shown(hierarchy.find(edge.source), open);
+        const to = hierarchy.shown(hierarchy.find(edge.target), open);
+        const key = `${from} ${to}`;
+        if (from === to || drawn.has(key) || drawn.size >= MOST_OWN_EDGES) continue;
+        drawn.add(key);
+        const { x, y, w, h } = layout;
+        const route = routed.get(key);
+        marks.paths.push(route ? edgePath(route) : directPath(x[from] + w[from] / 2, y[from] + h[from], x[to] + w[to] / 2, y[to]));
+      }
+    }
+  }
+
+  private routes(layout: Layout): Map<string, DrawnEdge> {
+    let routes = this.routed.get(layout);
+    if (!routes) {
+      routes = new Map(layout.edges.flatMap((edge) => (edge.points ? [[`${edge.from} ${edge.to}`, edge] as const] : [])));
+      this.routed.set(layout, routes);
+    }
+    return routes;
+  }
+
+  /** Edges that end at the box or cross its border. */
+  private own(box: number): number[] {
+    const { hierarchy } = this.context.records;
+    const around = hierarchy.isCluster(box) ? hierarchy.descendants(box) : [box];
+    const inside = new Set(around);
+    const found = around.flatMap((inner) => this.touching.get(inner) ?? []);
+    if (around.length === 1) return found;
+    const { edges } = this.context.view.graph;
+    return found.filter((e) => !(inside.has(hierarchy.find(edges[e].source)) && inside.has(hierarchy.find(edges[e].target))));
+  }
+}

@@ -1,0 +1,138 @@
+// The drawing of one layout in one window: only what the window shows is in the document; a window that shows too much is
+// painted on a canvas instead.
+
+import { Bands } from "../lib/bands";
+import type { Context } from "../lib/context";
+import { freshId, h, s } from "../lib/dom";
+import type { Layout } from "../lib/layout";
+import { READABLE, windowOf, type Extent, type Viewport } from "../lib/viewport";
+import { colourOf, type Meaning } from "./colours";
+import type { Marks } from "./marks";
+import { paint } from "./paint";
+import { boxElement, edgePath } from "./shapes";
+
+const MOST_ELEMENTS = 1200;
+const MARGIN = 60;
+
+export class Picture {
+  readonly svg: SVGSVGElement;
+  readonly canvas = h("canvas", { class: "irs-canvas", "aria-hidden": "true" });
+  private readonly world = s("g", { role: "presentation" });
+  private readonly frames = s("g", { role: "presentation" });
+  private readonly lines = s("g", { role: "presentation", class: "irs-edges" });
+  private readonly faces = s("g", { role: "presentation" });
+  private readonly own = s("g", { role: "presentation", class: "irs-own" });
+  private readonly mountedBoxes = new Map<number, SVGGElement>();
+  private readonly mountedEdges = new Map<number, SVGElement>();
+  private readonly idBase = freshId("box");
+  private layout!: Layout;
+  private open: ReadonlySet<number> = new Set();
+  private marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
+  private boxBands!: Bands;
+  private edgeBands!: Bands;
+  meaning: Meaning = "kind";
+
+  constructor(private readonly context: Context) {
+    this.world.append(this.frames, this.lines, this.faces, this.own);
+    this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.world);
+  }
+
+  setLayout(layout: Layout, open: ReadonlySet<number>): void {
+    this.layout = layout;
+    this.open = open;
+    const { x, y, w, h: high } = layout;
+    this.boxBands = new Bands(Float64Array.from(layout.boxes.flatMap((b) => [x[b], y[b], x[b] + w[b], y[b] + high[b]])));
+    this.edgeBands = new Bands(Float64Array.from(layout.edges.flatMap(({ points, leaves, enters }) => {
+      const [x0, x1] = points ? spanX(points) : [Math.min(leaves[0], enters[0]), Math.max(leaves[0], enters[0])];
+      return [x0 - 4, Math.min(leaves[1], enters[1]), x1 + 4, Math.max(leaves[1], enters[1])];
+    })));
+    this.clear();
+  }
+
+  setMarks(marks: Marks): void {
+    this.marks = marks;
+    this.clear();
+  }
+
+  clear(): void {
+    for (const group of [this.frames, this.faces, this.lines]) group.replaceChildren();
+    this.mountedBoxes.clear();
+    this.mountedEdges.clear();
+    this.own.replaceChildren(...this.marks.paths.map((d) => s("path", { d })));
+    const first = [...this.marks.selected][0];
+    if (first === undefined) this.svg.removeAttribute("aria-activedescendant");
+    else this.svg.setAttribute("aria-activedescendant", this.idOf(first));
+  }
+
+  draw(view: Viewport, frame: Extent): void {
+    if (!frame.width || !frame.height) return;
+    const seen = windowOf(view, frame);
+    const near = { x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN };
+    this.world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
+    this.svg.classList.toggle("far", view.scale < READABLE * 0.62);
+    const boxes = this.boxBands.within(near).map((k) => this.layout.boxes[k]);
+    const edges = this.edgeBands.within(near);
+    const crowded = boxes.length > MOST_ELEMENTS;
+    this.canvas.hidden = !crowded;
+    if (crowded) {
+      paint(this.canvas, frame.width, frame.height, view, {
+        boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.meaning, shown: boxes,
+        selected: new Set([...this.marks.selected, ...this.marks.holding]),
+      });
+    }
+    this.mount(this.mountedBoxes, crowded ? [] : boxes, (box) => this.makeBox(box));
+    this.mount(this.mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.makeEdge(edge));
+  }
+
+  /** The innermost box under a point of the picture, -1 for none. */
+  boxAt(x: number, y: number): number {
+    const under = this.boxBands.within({ x, y, width: 0, height: 0 });
+    return under.length ? this.layout.boxes[under[under.length - 1]] : -1;
+  }
+
+  private mount<E extends Element>(mounted: Map<number, E>, wanted: number[], make: (index: number) => E): void {
+    const keep = new Set(wanted);
+    for (const [index, element] of mounted) {
+      if (keep.has(index)) continue;
+      element.remove();
+      mounted.delete(index);
+    }
+    for (const index of wanted) if (!mounted.has(index)) mounted.set(index, make(index));
+  }
+
+  private idOf(box: number): string {
+    return `${this.idBase}-${box}`;
+  }
+
+  private makeBox(index: number): SVGGElement {
+    const { records } = this.context;
+    const box = records.hierarchy.boxes[index];
+    const open = this.open.has(index) && records.hierarchy.isCluster(index);
+    const marks = [
+      this.marks.selected.has(index) ? "selected" : "", this.marks.lit.has(index) ? "lit" : "", this.marks.holding.has(index) ? "holding" : "",
+    ];
+    const element = boxElement(box, this.layout, index, {
+      open, cluster: records.hierarchy.isCluster(index), copies: records.equals(box.id)?.members.length ?? 0, marks: marks.join(" "),
+      colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index),
+    });
+    (open ? this.frames : this.faces).append(element);
+    return element;
+  }
+
+  private makeEdge(index: number): SVGElement {
+    const edge = this.layout.edges[index];
+    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub" });
+    if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(4, 1.1 + 0.5 * Math.log2(edge.values.length)));
+    this.lines.append(path);
+    return path;
+  }
+}
+
+function spanX(points: Float64Array): [number, number] {
+  let [low, high] = [points[0], points[0]];
+  for (let k = 2; k < points.length; k += 2) {
+    low = Math.min(low, points[k]);
+    high = Math.max(high, points[k]);
+  }
+  return [low, high];
+}

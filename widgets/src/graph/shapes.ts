@@ -1,0 +1,113 @@
+// How one box and one edge look: sizes, words and SVG elements. Colours are classes and variables, never literals.
+
+import { s } from "../lib/dom";
+import type { DrawnEdge, Layout } from "../lib/layout";
+import type { Size } from "../lib/layered";
+import type { Box } from "../lib/schema";
+
+const LABEL_CHAR = 6.7;
+const DETAIL_CHAR = 5.6;
+const MOST_LABEL = 32;
+const MOST_DETAIL = 38;
+const OP_HEIGHT = 26;
+const TALL_HEIGHT = 40;
+
+export function sizeOf(box: Box, isCluster: boolean, copies: number): Size {
+  const label = Math.min(box.label.length, MOST_LABEL) * LABEL_CHAR;
+  const detail = Math.min(box.detail.length, MOST_DETAIL) * DETAIL_CHAR;
+  const extras = (isCluster ? 18 : 0) + (copies > 1 ? 12 + 7 * String(copies).length : 0) + (box.writes ? 14 : 0);
+  return { width: Math.max(56, Math.ceil(Math.max(label + extras, detail) + 22)), height: box.detail ? TALL_HEIGHT : OP_HEIGHT };
+}
+
+export function shortened(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+export interface Look {
+  open: boolean;
+  cluster: boolean;
+  copies: number;
+  marks: string;
+  /** The box's colour, as a CSS value. */
+  colour: string;
+  depth: number;
+  id: string;
+}
+
+export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
+  const [x, y, w, height] = [layout.x[index], layout.y[index], layout.w[index], layout.h[index]];
+  const element = s("g", {
+    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.marks}`,
+    transform: `translate(${x} ${y})`, "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
+    role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies),
+    "aria-selected": look.marks.includes("selected") ? "true" : "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
+  }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}`));
+  const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
+  if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
+  element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));
+  if (!look.open && box.kind === "op") element.append(s("rect", { class: "irs-strip", x: 0, y: 3, width: 4, height: height - 6, rx: 2 }));
+  element.append(...words(box, w, height, look));
+  return element;
+}
+
+function words(box: Box, w: number, height: number, look: Look): SVGElement[] {
+  const left = look.cluster ? 26 : box.kind === "op" ? 12 : w / 2;
+  const anchor = look.cluster || box.kind === "op" ? "start" : "middle";
+  const middle = look.open ? 17 : box.detail ? 16 : height / 2 + 4;
+  const made: SVGElement[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, shortened(box.label, MOST_LABEL))];
+  if (box.detail && !look.open) {
+    made.push(s("text", { class: "irs-detail", x: left, y: 31, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
+  }
+  if (look.cluster) {
+    const sign = look.open ? "M-4 0H4" : "M-4 0H4M0 -4V4";
+    made.push(s("g", { class: "irs-toggle", transform: `translate(14 ${look.open ? 13 : middle - 4})` },
+      s("rect", { x: -8, y: -8, width: 16, height: 16, rx: 4 }), s("path", { d: sign }), s("title", {}, look.open ? "close" : "open")));
+  }
+  if (look.copies > 1) {
+    const text = `×${look.copies}`;
+    const wide = 9 + 6.4 * text.length;
+    made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
+      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 11.5, "text-anchor": "middle" }, text),
+      s("title", {}, `${look.copies} equal parts; click to select them all`)));
+  }
+  if (box.writes) {
+    made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16} ${height - 16})`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));
+  }
+  return made;
+}
+
+function spoken(box: Box, copies: number): string {
+  const parts = [box.kind === "op" ? "" : box.kind, box.label, box.detail, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
+  return parts.filter((part) => part).join(", ");
+}
+
+const ARROW = 4;
+
+/** The path of an edge: smooth between rows, straight through them, with an arrow head; two stubs for an edge with no route. */
+export function edgePath(edge: DrawnEdge): string {
+  const { points, leaves, enters } = edge;
+  if (!points) {
+    return `M${leaves[0]} ${leaves[1]}v9m-3 0h6M${enters[0]} ${enters[1] - 12}m-3 0h6m-3 0V${enters[1]}${head(enters, 1)}`;
+  }
+  const down = points[points.length - 1] >= points[1] ? 1 : -1;
+  let path = `M${points[0]} ${points[1]}`;
+  for (let k = 2; k < points.length; k += 2) {
+    const [x0, y0, x1, y1] = [points[k - 2], points[k - 1], points[k], points[k + 1]];
+    path += x0 === x1 ? `V${y1}` : curve(x0, y0, x1, y1);
+  }
+  return path + head([points[points.length - 2], points[points.length - 1]], down);
+}
+
+/** A curve straight from one box to another, for an edge of the selection that no level draws. */
+export function directPath(x0: number, y0: number, x1: number, y1: number): string {
+  return `M${x0} ${y0}${curve(x0, y0, x1, y1)}${head([x1, y1], 1)}`;
+}
+
+function curve(x0: number, y0: number, x1: number, y1: number): string {
+  const bend = Math.max(Math.min(Math.abs(y1 - y0) / 2, 120), 10) * (y1 >= y0 ? 1 : -1);
+  return `C${x0} ${y0 + bend} ${x1} ${y1 - bend} ${x1} ${y1}`;
+}
+
+function head([x, y]: readonly [number, number] | number[], down: number): string {
+  return `M${x - ARROW * 0.75} ${y - ARROW * down}L${x} ${y}L${x + ARROW * 0.75} ${y - ARROW * down}`;
+}

@@ -1,0 +1,25 @@
+// The alias tab: the explanation, who writes, what may share memory, and the points-to graph around the value.
+
+import type { Context } from "../lib/context";
+import { h } from "../lib/dom";
+import type { AliasDetail, Detail } from "../lib/schema";
+import { pointsTo } from "./points_to";
+import { chips, labelled, note, sentence } from "./words";
+
+const MOST = 60;
+
+export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): Node[] {
+  const others = alias.alias_set.filter((record) => record !== detail.id);
+  const made: Node[] = [sentence(context, alias.summary)];
+  if (alias.points_to.labels.length) made.push(labelled("points to", pointsTo(context, detail.id, alias.points_to)));
+  made.push(labelled(`may share memory with ${others.length || "nothing else"}`, limited(context, others)));
+  made.push(labelled(alias.writers.length ? `written by ${alias.writers.length}` : "never written in place", limited(context, alias.writers)));
+  return made;
+}
+
+function limited(context: Context, records: readonly number[]): HTMLElement {
+  const more = records.length > MOST ? note(`and ${(records.length - MOST).toLocaleString("en")} more`) : null;
+  const all = records.length > 1
+    ? h("button", { type: "button", class: "irs-plain", onclick: () => context.selection.set(records) }, "select all") : null;
+  return h("div", {}, chips(context, records.slice(0, MOST)), more, all);
+}

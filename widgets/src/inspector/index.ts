@@ -1,0 +1,142 @@
+// The inspector: what is selected, and what is known of it. One record shows its details, two the answers about the pair,
+// more a list. What the view itself knows stands at once; the rest comes when it is answered.
+
+import type { Context } from "../lib/context";
+import { freshId, h } from "../lib/dom";
+import { bare } from "../lib/answers";
+import type { Detail } from "../lib/schema";
+import { aliasTab } from "./alias";
+import { kernelTab } from "./kernel";
+import { pairAnswers } from "./pair";
+import { chips, codeLine, note, sentence, showTime } from "./words";
+
+const TABS = ["Alias", "Fusion", "Same", "Kernel"] as const;
+type Tab = (typeof TABS)[number];
+const QUIET_MS = 300;
+const MOST_LISTED = 200;
+
+export interface Reveal {
+  (record: number): void;
+}
+
+export function inspectorPane(context: Context, reveal: Reveal): HTMLElement {
+  const { selection } = context;
+  const head = h("div", { class: "irs-subject", "aria-live": "polite" });
+  const body = h("div", { class: "irs-inspector-body" });
+  const element = h("section", { class: "irs-pane irs-inspector", "aria-label": "inspector" }, h("div", { class: "irs-bar" }, h("span", { class: "irs-title" }, "Inspector")), head, body);
+  let tab: Tab = "Alias";
+  let shown = "";
+  const show = () => {
+    const wanted = selection.ids.join(" ");
+    if (wanted === shown) return; // only the evidence changed
+    shown = wanted;
+    const still = () => shown === wanted;
+    if (selection.ids.length === 0) empty(context, head, body);
+    else if (selection.ids.length === 1) one(selection.ids[0], still);
+    else if (selection.ids.length === 2) pairAnswers(context, head, body, still);
+    else many(context, head, body);
+  };
+  const one = (record: number, still: () => boolean) => {
+    subject(context, head, bare(context.records, record), reveal);
+    const tabs = tabList(tab, (next) => (tab = next));
+    body.replaceChildren(tabs.element);
+    const slow = setTimeout(() => still() && tabs.fill(() => [note(context.answers.isLive ? "asking Python…" : "")]), QUIET_MS);
+    context.answers.detail(record).then(
+      (detail) => {
+        clearTimeout(slow);
+        if (!still()) return;
+        subject(context, head, detail, reveal);
+        tabs.fill((name) => tabContent(context, detail, name));
+      },
+      (error: unknown) => {
+        clearTimeout(slow);
+        if (still()) tabs.fill(() => [problem(error)]);
+      },
+    );
+  };
+  selection.subscribe(show);
+  shown = "-";
+  show();
+  return element;
+}
+
+export function problem(error: unknown): HTMLElement {
+  return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
+}
+
+function empty(context: Context, head: HTMLElement, body: HTMLElement): void {
+  const key = (name: string) => h("kbd", {}, name);
+  head.replaceChildren();
+  body.replaceChildren(h("div", { class: "irs-hints" },
+    h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked, here and in Python."),
+    h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
+    h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears."),
+    context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: answers are those stored with it.")));
+}
+
+function many(context: Context, head: HTMLElement, body: HTMLElement): void {
+  const { ids } = context.selection;
+  head.replaceChildren(h("h3", {}, `${ids.length.toLocaleString("en")} selected`));
+  const more = ids.length > MOST_LISTED ? note(`and ${(ids.length - MOST_LISTED).toLocaleString("en")} more`) : null;
+  body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, ids.slice(0, MOST_LISTED)), more));
+}
+
+function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Reveal): void {
+  const { records } = context;
+  const hidden = records.hierarchy.find(detail.id) >= 0;
+  const facts = [detail.scope, detail.location, detail.time].filter((fact) => fact);
+  head.replaceChildren(
+    h("div", { class: "irs-subject-title" }, h("h3", {}, detail.title),
+      hidden ? h("button", { type: "button", title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null),
+    detail.text ? codeLine(context, detail.text) : "",
+    facts.length ? h("div", { class: "irs-facts" }, ...facts.map((fact) => h("span", {}, fact))) : "",
+  );
+}
+
+interface TabList {
+  element: HTMLElement;
+  fill(content: (tab: Tab) => Node[]): void;
+}
+
+function tabList(current: Tab, remember: (tab: Tab) => void): TabList {
+  const panel = h("div", { class: "irs-panel", role: "tabpanel", tabindex: "0", id: freshId("panel") });
+  let chosen = current;
+  let content: (tab: Tab) => Node[] = () => [];
+  const buttons = new Map(TABS.map((name) => [name, h("button", {
+    type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, onclick: () => choose(name),
+  }, name)] as const));
+  const choose = (name: Tab) => {
+    chosen = name;
+    remember(name);
+    for (const [other, button] of buttons) {
+      button.setAttribute("aria-selected", String(other === name));
+      button.tabIndex = other === name ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", buttons.get(name)!.id);
+    panel.replaceChildren(...content(name));
+  };
+  const list = h("div", { class: "irs-tabs", role: "tablist", "aria-label": "what to know of it", onkeydown: (event: KeyboardEvent) => {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!by) return;
+    event.preventDefault();
+    choose(TABS[(TABS.indexOf(chosen) + by + TABS.length) % TABS.length]);
+    buttons.get(chosen)!.focus();
+  } }, ...buttons.values());
+  choose(current);
+  const fill = (next: (tab: Tab) => Node[]) => {
+    content = next;
+    panel.replaceChildren(...content(chosen));
+  };
+  return { element: h("div", { class: "irs-tabbed" }, list, panel), fill };
+}
+
+function tabContent(context: Context, detail: Detail, tab: Tab): Node[] {
+  const { records, selection } = context;
+  if (tab === "Alias") return detail.alias ? aliasTab(context, detail, detail.alias) : [note("no memory of its own: this is not a tensor or a container of tensors")];
+  if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
+  if (tab === "Kernel") return detail.kernel ? kernelTab(context, detail.kernel) : [note("no generated kernel: this runs through the array library")];
+  const equals = records.equals(detail.id);
+  const all = equals && equals.members.length > 1
+    ? h("button", { type: "button", onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});
+  return [detail.same ? sentence(context, detail.same) : note("it has no equals that were looked for"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
+}

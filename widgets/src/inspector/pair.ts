@@ -1,0 +1,42 @@
+// The answers about two records, each one sentence with its evidence; the evidence is lit in every pane.
+
+import type { Context } from "../lib/context";
+import { h } from "../lib/dom";
+import type { PairDetail, VerdictView } from "../lib/schema";
+import { problem } from "./index";
+import { chips, note, sentence } from "./words";
+
+export function pairAnswers(context: Context, head: HTMLElement, body: HTMLElement, still: () => boolean): void {
+  const { answers, records, selection } = context;
+  const [first, second] = selection.ids;
+  head.replaceChildren(h("h3", {}, `${records.longTitle(first)}  and  ${records.longTitle(second)}`));
+  body.replaceChildren(h("div", { class: "irs-panel" }, note(answers.isLive ? "asking Python…" : "")));
+  answers.pair(first, second).then(
+    (pair) => {
+      if (!still()) return;
+      body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, [first, second]), ...verdicts(context, pair)));
+      selection.light([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []));
+    },
+    (error: unknown) => still() && body.replaceChildren(h("div", { class: "irs-panel" }, problem(error))),
+  );
+}
+
+function verdicts(context: Context, pair: PairDetail): Node[] {
+  return [
+    verdict(context, "May they alias?", pair.alias),
+    verdict(context, "Fused together?", pair.fusion),
+    verdict(context, "The same?", pair.same),
+  ];
+}
+
+function verdict(context: Context, question: string, answer: VerdictView | null): HTMLElement {
+  if (!answer) {
+    const why = context.answers.isLive ? "this question does not apply to the two" : "the page does not know: a notebook with a kernel answers this";
+    return h("div", { class: "irs-verdict" }, h("h4", {}, question), note(why));
+  }
+  const mark = h("span", { class: answer.holds ? "irs-yes" : "irs-no" }, answer.holds ? "yes" : "no");
+  const evidence = answer.witness.length
+    ? h("div", { class: "irs-evidence", onpointerenter: () => context.selection.light(answer.witness) }, h("span", { class: "irs-quiet" }, "evidence "), chips(context, answer.witness))
+    : null;
+  return h("div", { class: "irs-verdict" }, h("h4", {}, question, " ", mark), sentence(context, `because ${answer.because}`), evidence);
+}

@@ -1,0 +1,49 @@
+// Sentences and names in the inspector. Every printed name in them is a button that selects its value.
+
+import type { Context } from "../lib/context";
+import { h } from "../lib/dom";
+import type { Detail } from "../lib/schema";
+import { tokens } from "../lib/tokens";
+
+export function note(text: string): HTMLElement {
+  return h("p", { class: "irs-quiet" }, text);
+}
+
+/** A sentence with its `%names` linked. */
+export function sentence(context: Context, text: string): HTMLElement {
+  return h("p", { class: "irs-sentence" }, ...linked(context, text));
+}
+
+/** A line of IR in colour, its names linked. */
+export function codeLine(context: Context, text: string): HTMLElement {
+  return h("code", { class: "irs-code" }, ...linked(context, text, true));
+}
+
+function linked(context: Context, text: string, coloured = false): (Node | string)[] {
+  const { records, selection } = context;
+  return tokens(text).map(({ kind, text: piece }) => {
+    const record = kind === "value" ? records.names.get(piece.slice(1)) : undefined;
+    if (record === undefined) return coloured && kind !== "plain" ? h("span", { class: `irs-t-${kind}` }, piece) : piece;
+    return h("button", {
+      type: "button", class: "irs-name", title: `select ${piece}; Shift asks about the pair`,
+      onclick: (event: MouseEvent) => selection.pick(record, event.shiftKey),
+    }, piece);
+  });
+}
+
+/** Records as buttons: a click selects, Shift asks about the pair. */
+export function chips(context: Context, records: readonly number[]): HTMLElement {
+  const made = records.map((record) => h("button", {
+    type: "button", class: context.records.isValue(record) ? "irs-chip value" : "irs-chip",
+    onclick: (event: MouseEvent) => context.selection.pick(record, event.shiftKey),
+  }, context.records.longTitle(record)));
+  return h("div", { class: "irs-chips" }, ...made);
+}
+
+export function labelled(label: string, content: Node): HTMLElement {
+  return h("div", { class: "irs-labelled" }, h("h4", {}, label), content);
+}
+
+export function showTime(detail: Detail): HTMLElement {
+  return detail.time ? note(detail.time) : h("span", {});
+}

@@ -1,0 +1,92 @@
+// Answers about one record or a pair: asked of Python in a notebook, read from the view's details in a page without a kernel.
+
+import type { Records } from "./records";
+import type { Detail, PairDetail, VerdictView } from "./schema";
+
+export type Ask = (ids: number[]) => Promise<Detail | PairDetail>;
+
+export class Answers {
+  private readonly details = new Map<number, Promise<Detail>>();
+  private readonly pairs = new Map<string, Promise<PairDetail>>();
+
+  constructor(
+    private readonly records: Records,
+    private readonly ask: Ask | undefined,
+  ) {}
+
+  get isLive(): boolean {
+    return this.ask !== undefined;
+  }
+
+  detail(record: number): Promise<Detail> {
+    return remembered(this.details, record, async () => {
+      const stored = this.stored(record);
+      if (stored || !this.ask) return stored ?? bare(this.records, record);
+      return (await this.ask([record])) as Detail;
+    });
+  }
+
+  pair(first: number, second: number): Promise<PairDetail> {
+    return remembered(this.pairs, `${first} ${second}`, async () => {
+      if (this.ask) return (await this.ask([first, second])) as PairDetail;
+      return pairFromDetails(this.records, this.stored(first), this.stored(second), [first, second]);
+    });
+  }
+
+  private stored(record: number): Detail | undefined {
+    return this.records.view.details[record];
+  }
+}
+
+/** A failed answer is forgotten, so that asking again asks again. */
+function remembered<K, V>(known: Map<K, Promise<V>>, key: K, find: () => Promise<V>): Promise<V> {
+  const found = known.get(key) ?? find();
+  known.set(key, found);
+  found.catch(() => known.delete(key));
+  return found;
+}
+
+/** What the view alone tells of a record. */
+export function bare(records: Records, record: number): Detail {
+  const line = records.line(record);
+  return {
+    id: record, kind: records.isValue(record) ? "value" : "node", title: records.longTitle(record),
+    text: line < 0 ? "" : records.view.text.lines[line].trim(), location: records.location(record), scope: "",
+    alias: null, fusion: "", same: "", kernel: null, time: "",
+  };
+}
+
+/** What two details tell of the pair. Only what they state: an absent answer is absent, not "no". */
+export function pairFromDetails(records: Records, first: Detail | undefined, second: Detail | undefined, ids: [number, number]): PairDetail {
+  const [a, b] = ids;
+  const names = `${records.longTitle(a)} and ${records.longTitle(b)}`;
+  return { ids, alias: aliasOf(first, second, names), fusion: fusionOf(records, a, b, names), same: sameOf(records, a, b, names) };
+}
+
+function aliasOf(first: Detail | undefined, second: Detail | undefined, names: string): VerdictView | null {
+  if (!first?.alias || !second?.alias) return null;
+  const shared = first.alias.alias_set.includes(second.id) || second.alias.alias_set.includes(first.id);
+  if (shared) return { holds: true, because: `${names} are in one alias set: ${first.alias.summary}`, witness: [first.id, second.id] };
+  return { holds: false, because: `neither of ${names} is in the other's alias set`, witness: [] };
+}
+
+function fusionOf(records: Records, a: number, b: number, names: string): VerdictView | null {
+  const { hierarchy } = records;
+  const groupOf = (record: number) => {
+    let box = hierarchy.find(record);
+    while (box >= 0 && hierarchy.boxes[box].kind !== "group") box = hierarchy.parent[box];
+    return box;
+  };
+  const [groupA, groupB] = [groupOf(a), groupOf(b)];
+  if (groupA < 0 && groupB < 0) return null;
+  if (groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [hierarchy.boxes[groupA].id] };
+  const groups = [groupA, groupB].filter((box) => box >= 0).map((box) => hierarchy.boxes[box].id);
+  return { holds: false, because: groups.length === 2 ? `${names} are in two fusion groups` : "one of the two is in no fusion group", witness: groups };
+}
+
+function sameOf(records: Records, a: number, b: number, names: string): VerdictView | null {
+  const [classA, classB] = [records.equals(a), records.equals(b)];
+  if (!classA || !classB) return null;
+  if (classA.index === classB.index) return { holds: true, because: `${names} are in one equivalence class`, witness: [] };
+  return { holds: false, because: `${names} are in two equivalence classes, ${classA.index} and ${classB.index}`, witness: [] };
+}

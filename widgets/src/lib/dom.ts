@@ -1,0 +1,53 @@
+// Elements in one expression. Text always goes in as text, never as markup.
+
+type Listener = (event: never) => void;
+type Attributes = Record<string, string | number | boolean | null | undefined | Listener>;
+type Child = Node | string | null | undefined;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value as unknown as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child !== null && child !== undefined) element.append(child);
+  return element;
+}
+
+/** An HTML element; attributes that start with `on` are listeners. */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function s<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+let made = 0;
+
+/** An id that no other element of the page has. */
+export function freshId(word: string): string {
+  return `irs-${word}-${++made}-${Math.floor(performance.now())}`;
+}
+
+/** Runs a function at most once a frame, however often it is asked for. */
+export function oncePerFrame(work: () => void): () => void {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      work();
+    });
+  };
+}
+
+/** The nearest element around an event's target that carries this data attribute, with its number; null when there is none. */
+export function dataNumber(target: EventTarget | null, name: string): number | null {
+  const found = target instanceof Element ? target.closest(`[data-${name}]`) : null;
+  const value = found?.getAttribute(`data-${name}`);
+  return value === null || value === undefined ? null : Number(value);
+}

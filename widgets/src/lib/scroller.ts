@@ -1,0 +1,76 @@
+// A list of any length of which only the rows in sight are in the document. All rows have one height.
+
+import { h, oncePerFrame } from "./dom";
+
+const SPARE = 6;
+
+export class Scroller {
+  readonly element: HTMLElement;
+  private readonly body: HTMLElement;
+  private readonly mounted = new Map<number, HTMLElement>();
+  private count = 0;
+
+  constructor(
+    private readonly rowHeight: number,
+    private readonly makeRow: (index: number) => HTMLElement,
+    signal: AbortSignal,
+    attributes: Record<string, string> = {},
+  ) {
+    this.body = h("div", { class: "irs-rows", role: "presentation" });
+    this.element = h("div", { class: "irs-scroller", tabindex: "0", ...attributes }, this.body);
+    const draw = oncePerFrame(() => this.draw());
+    this.element.addEventListener("scroll", draw, { signal, passive: true });
+    const sizes = new ResizeObserver(draw);
+    sizes.observe(this.element);
+    signal.addEventListener("abort", () => sizes.disconnect());
+  }
+
+  /** Shows this many rows, made anew. */
+  reset(count: number): void {
+    this.count = count;
+    this.body.style.height = `${count * this.rowHeight}px`;
+    this.redraw();
+  }
+
+  /** Makes the rows in sight anew. */
+  redraw(): void {
+    for (const row of this.mounted.values()) row.remove();
+    this.mounted.clear();
+    this.draw();
+  }
+
+  row(index: number): HTMLElement | undefined {
+    return this.mounted.get(index);
+  }
+
+  isInSight(index: number): boolean {
+    const top = index * this.rowHeight;
+    return top >= this.element.scrollTop && top + this.rowHeight <= this.element.scrollTop + this.element.clientHeight;
+  }
+
+  /** Scrolls a row into sight; does nothing when it is there already. */
+  reveal(index: number): void {
+    if (index < 0 || this.isInSight(index)) return;
+    this.element.scrollTop = Math.max(0, index * this.rowHeight - this.element.clientHeight / 2);
+    this.draw();
+  }
+
+  private draw(): void {
+    const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
+    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + this.element.clientHeight) / this.rowHeight) + SPARE);
+    for (const [index, row] of this.mounted) {
+      if (index < first || index >= last) {
+        row.remove();
+        this.mounted.delete(index);
+      }
+    }
+    for (let index = first; index < last; index++) {
+      if (this.mounted.has(index)) continue;
+      const row = this.makeRow(index);
+      row.style.top = `${index * this.rowHeight}px`;
+      row.style.height = `${this.rowHeight}px`;
+      this.mounted.set(index, row);
+      this.body.append(row);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// The text pane: the IR, or the user's source where the view has it. A click on a name selects the value, elsewhere on a
+// line what the line stands for; the selection is marked in every line that prints it.
+
+import type { Context } from "../lib/context";
+import { freshId, h } from "../lib/dom";
+import { Scroller } from "../lib/scroller";
+import { tokens } from "../lib/tokens";
+import { irLines, sourceLines, type Lines } from "./lines";
+
+const ROW = 18;
+const MOST_MARKS = 400;
+
+export function textPane(context: Context): HTMLElement {
+  const { view, selection, signal } = context;
+  const texts = new Map<string, Lines>([["IR", irLines(context)]]);
+  for (const file of Object.keys(view.source ?? {})) texts.set(file, sourceLines(context, file));
+  let lines = texts.get("IR")!;
+  const listId = freshId("text");
+  const scroller = new Scroller(ROW, (index) => row(lines, index, listId), signal, {
+    role: "listbox", "aria-label": "IR text", "aria-multiselectable": "true", id: listId,
+  });
+  const ruler = h("div", { class: "irs-ruler", "aria-hidden": "true" });
+
+  const refresh = (reveal: boolean) => {
+    lines.mark();
+    scroller.redraw();
+    drawRuler(ruler, lines);
+    const first = lines.marked.find(([, kind]) => kind === "selected")?.[0] ?? lines.marked[0]?.[0] ?? -1;
+    const seen = lines.marked.some(([line, kind]) => kind === "selected" && scroller.isInSight(line));
+    if (reveal && !seen) scroller.reveal(first);
+    if (first >= 0) scroller.element.setAttribute("aria-activedescendant", `${listId}-${first}`);
+    else scroller.element.removeAttribute("aria-activedescendant");
+  };
+  const show = (name: string) => {
+    lines = texts.get(name)!;
+    scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
+    scroller.element.scrollTop = 0;
+    lines.mark();
+    scroller.reset(lines.count);
+    refresh(true);
+  };
+  selection.subscribe(() => refresh(true));
+  listen(scroller, () => lines, signal);
+  show("IR");
+  const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
+  const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`));
+  return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, h("div", { class: "irs-text-body" }, scroller.element, ruler));
+}
+
+function fileChoice(names: string[], show: (name: string) => void): HTMLElement {
+  const short = (name: string) => name.split("/").pop() ?? name;
+  const options = names.map((name) => h("option", { value: name, title: name }, short(name)));
+  return h("select", { "aria-label": "text to show", onchange: (event: Event) => show((event.target as HTMLSelectElement).value) }, ...options);
+}
+
+function row(lines: Lines, index: number, listId: string): HTMLElement {
+  const mark = lines.markOf(index);
+  const pieces = tokens(lines.text(index)).map(({ kind, text }) => {
+    if (kind === "plain") return text;
+    const record = kind === "value" ? lines.recordOf(text.slice(1)) : undefined;
+    if (record === undefined) return h("span", { class: `irs-t-${kind}` }, text);
+    return h("span", { class: `irs-t-value ${lines.nameMark(record)}`, "data-record": record }, text);
+  });
+  return h("div", {
+    class: `irs-line ${mark}`, role: "option", id: `${listId}-${index}`, "data-line": index,
+    "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
+  }, h("span", { class: "irs-number", "aria-hidden": "true" }, String(index + 1)), h("code", {}, ...pieces));
+}
+
+/** Small marks beside the scrollbar for what is selected out of sight. */
+function drawRuler(ruler: HTMLElement, lines: Lines): void {
+  const marks = lines.marked.slice(0, MOST_MARKS).map(([line, kind]) => {
+    const mark = h("i", { class: kind });
+    mark.style.top = `${(100 * line) / Math.max(1, lines.count)}%`;
+    return mark;
+  });
+  ruler.replaceChildren(...marks);
+}
+
+function listen(scroller: Scroller, lines: () => Lines, signal: AbortSignal): void {
+  const { element } = scroller;
+  element.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault(), { signal });
+  element.addEventListener("click", (event) => {
+    if (!event.shiftKey && document.getSelection()?.toString()) return; // the user marks text to copy it
+    const target = event.target as Element;
+    const name = target.closest("[data-record]");
+    const line = target.closest("[data-line]");
+    lines().pick(name ? Number(name.getAttribute("data-record")) : null, line ? Number(line.getAttribute("data-line")) : null, event.shiftKey);
+  }, { signal });
+  element.addEventListener("pointerover", (event) => {
+    const name = (event.target as Element).closest("[data-record]");
+    for (const other of element.querySelectorAll(".hover")) other.classList.remove("hover");
+    if (!name) return;
+    const record = name.getAttribute("data-record")!;
+    for (const other of element.querySelectorAll(`[data-record="${record}"]`)) other.classList.add("hover");
+    if (!name.hasAttribute("title")) name.setAttribute("title", lines().hint(Number(record)));
+  }, { signal });
+  element.addEventListener("keydown", (event) => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    lines().step(step, event.shiftKey);
+  }, { signal });
+}

@@ -10,6 +10,7 @@ import numpy as np
 from irscope.ir.types import TENSOR, Dim, ListType, TensorType
 from irscope.ops.arrays import array_type, channels_last_copy, laid_out_like, numpy_dtype, suggests_channels_last
 from irscope.ops.define import define
+from irscope.ops.pointwise_cast import conversion
 from irscope.ops.promotion import promote_types
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last
 from irscope.ops.type_rules import (
@@ -248,16 +249,19 @@ OPS = (
         "-> Tensor(b|a)",
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-        category="memory", type_rule=_to, reference=_to_array,
+        category="memory", type_rule=_to, reference=_to_array, expression=conversion,
     ),
     define(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
         category="memory",
         type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
-        reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
+        reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}), expression=conversion,
     ),
-    define("aten::type_as(Tensor self, Tensor other) -> Tensor", category="memory", type_rule=_to, reference=_to_array),
+    define(
+        "aten::type_as(Tensor self, Tensor other) -> Tensor",
+        category="memory", type_rule=_to, reference=_to_array, expression=conversion,
+    ),
     define(
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",

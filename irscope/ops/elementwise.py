@@ -52,7 +52,7 @@ class Elementwise:
     in_place: bool
     axes: Mapping[str, int]
 
-    def type_rule(self, **args: Any) -> TensorType:
+    def type_rule(self, /, **args: Any) -> TensorType:
         """The result's type; an in-place op gives its first operand's."""
         values = self._values(args)
         first = next((value for value in values if isinstance(value, TensorType)), TensorType())
@@ -60,7 +60,7 @@ class Elementwise:
             return first
         return result_type(self._result_dtype(values, args), self._laid(values))
 
-    def reference(self, **args: Any) -> Array:
+    def reference(self, /, **args: Any) -> Array:
         """The op in NumPy."""
         values = [value if value is None else np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
         rest = {name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()}
@@ -76,7 +76,7 @@ class Elementwise:
         target[...] = result
         return target
 
-    def expression(self, **args: Any) -> Expr:
+    def expression(self, /, **args: Any) -> Expr:
         """The op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
         assert self.expr is not None
         values = self._values(args)

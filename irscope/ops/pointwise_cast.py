@@ -16,8 +16,10 @@ from irscope.ops.type_rules import Unknown, dtype_name
 __all__ = ["OPS", "conversion"]
 
 
-def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, **rest: Any) -> Expr:
+def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device: Any = None, **rest: Any) -> Expr:
     """One element of `to`, `type_as` and their like; where it lies, `irscope.ops.copies` tells."""
+    if device is not None:
+        raise NoExpression("the elements may move to another device")
     target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)
     if target is None or target.startswith(("complex", "float8", "q")) or self.dtype.startswith(("complex", "float8", "q")):
         raise NoExpression(f"kernels do not convert {self.dtype} to {target}")

@@ -1,0 +1,200 @@
+"""What each node of a program reads and writes, in terms of the points-to graph, with the nodes in its blocks counted in.
+
+Only memory that somebody writes is listed: reads of the rest conflict with nothing. Besides memory there are two orders that
+a program must keep: of effects on the world (print, raise, calls) and of draws of random numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.analysis.alias.points_to import PointsTo
+from irscope.analysis.alias.walk import GROUPS
+from irscope.analysis.effects import MemorySignature, Signatures, is_stopping
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.payload import NOT_CONSTANT, constant_of
+from irscope.ir.types import GENERATOR, ClassType
+from irscope.ops.effects import has_side_effects
+from irscope.ops.randomness import draws_random_numbers
+from irscope.ops.registry import bind, schema_of
+
+__all__ = ["EVERYTHING", "Access", "Accesses", "NodeAccesses"]
+
+EVERYTHING: Final = -1
+"""The class number of an access to all memory: waiting for a task that may have written anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One reading or writing of memory."""
+
+    node: Node
+    """Who does it; inside a structured node, the inner node."""
+    value: Value | None
+    """The operand through which it is done; None where there is none (unseen code)."""
+    place: int
+    """The class of the points-to graph, or `EVERYTHING`."""
+    shape: bool
+    """A read: of the shape alone. A write: of the shape too."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NodeAccesses:
+    """All that one node does, its blocks included."""
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    side_effect: Node | None
+    """The first node in it with an effect on the world."""
+    random: Node | None
+    """The first node in it that draws random numbers."""
+    uses: tuple[Value, ...]
+    """All values that it or a node inside it names."""
+
+
+_NO_READS: Final = frozenset({"prim::If", "prim::Loop", "prim::GradOf", "prim::fork"}) | GROUPS
+_WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
+
+
+class Accesses:
+    """The accesses of the nodes of one graph, each found when first asked for."""
+
+    def __init__(self, graph: Graph, points_to: PointsTo) -> None:
+        self._graph = graph
+        self._points_to = points_to
+        self._signatures = Signatures()
+        self._known: dict[Node, NodeAccesses] = {}
+        self._deep: dict[int, tuple[int, ...]] = {}
+        self._writes: dict[Node, list[tuple[int, bool]]] = {}
+        for write in points_to.writes:
+            self._writes.setdefault(write.node, []).append((points_to.class_of[write.element], write.to_shape))
+
+    def of(self, node: Node) -> NodeAccesses:
+        """What the node and all nodes inside it do."""
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = self._own(node) if not node.blocks else self._with_blocks(node)
+        return found
+
+    def _with_blocks(self, node: Node) -> NodeAccesses:
+        parts = [self._own(node)]
+        returned: list[Value] = []
+        todo = list(node.blocks)
+        while todo:
+            block = todo.pop()
+            returned.extend(block.returns)
+            for inner in block.nodes:
+                parts.append(self._known.get(inner) or self._own(inner))
+                if inner.blocks and inner not in self._known:
+                    todo.extend(inner.blocks)
+        return NodeAccesses(
+            _distinct([access for part in parts for access in part.reads]),
+            _distinct([access for part in parts for access in part.writes]),
+            next((part.side_effect for part in parts if part.side_effect is not None), None),
+            next((part.random for part in parts if part.random is not None), None),
+            tuple(dict.fromkeys([*(value for part in parts for value in part.uses), *returned])),
+        )
+
+    def _own(self, node: Node) -> NodeAccesses:
+        """What the node does by itself, without its blocks."""
+        if node.op == "prim::Constant":
+            return NodeAccesses((), (), None, None, ())
+        writes = tuple(Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ()))
+        reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
+        if node.op in _WAITS:
+            reads.append(Access(node, None, EVERYTHING, False))
+            writes += (Access(node, None, EVERYTHING, True),)
+        side_effect = has_side_effects(node.op) or (node.op not in _NO_READS and self._is_opaque(node))
+        return NodeAccesses(
+            _distinct(reads), _distinct(writes), node if side_effect else None, node if self._is_random(node) else None, node.inputs
+        )
+
+    def _is_opaque(self, node: Node) -> bool:
+        return self._points_to.opaque is not None and any(
+            place == self._points_to.class_of[self._points_to.opaque] for place, _ in self._writes.get(node, ())
+        )
+
+    def _through(self, node: Node, place: int) -> Value | None:
+        """The operand by which the node gets at a class that it writes."""
+        element_of, class_of = self._points_to.element_of, self._points_to.class_of
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None and place in self._inside(class_of[element]):
+                return value
+        return None
+
+    def _reads(self, node: Node) -> list[Access]:
+        points_to = self._points_to
+        if node.op in _NO_READS:
+            return []
+        if node.op == "prim::GetAttr":
+            holder = node.inputs[0].type
+            slot = points_to.slots.get((holder.name, node.attrs.get("name", ""))) if isinstance(holder, ClassType) else None
+            return [Access(node, node.inputs[0], points_to.class_of[slot], False)] if slot is not None else self._deep_reads(node)
+        signature = self._signatures.of(node)
+        if signature.is_opaque and points_to.opaque is not None:
+            return [Access(node, None, points_to.class_of[points_to.opaque], False)]
+        reads = [] if signature.reads == "none" else self._reads_of_kind(node, signature)
+        if is_stopping(node.op):
+            reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
+        return reads
+
+    def _reads_of_kind(self, node: Node, signature: MemorySignature) -> list[Access]:
+        if signature.reads == "deep":
+            return self._deep_reads(node)
+        only_shape = signature.reads == "shape"
+        marks = self._points_to.is_reshaped if only_shape else self._points_to.is_written
+        found = []
+        for value in node.inputs:
+            element = self._points_to.element_of.get(value)
+            if element is not None and marks[place := self._points_to.class_of[element]]:
+                found.append(Access(node, value, place, only_shape))
+        return found
+
+    def _deep_reads(self, node: Node) -> list[Access]:
+        element_of, class_of, is_written = self._points_to.element_of, self._points_to.class_of, self._points_to.is_written
+        found = []
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None:
+                found.extend(Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place])
+        return found
+
+    def _inside(self, place: int) -> tuple[int, ...]:
+        """The class and the classes of all that it holds, at any depth."""
+        inside = self._points_to.inside
+        if place not in inside:
+            return (place,)
+        known = self._deep.get(place)
+        if known is None:
+            seen, todo = {place: None}, [place]
+            while todo:
+                fresh = [held for held in inside.get(todo.pop(), ()) if held not in seen]
+                seen.update(dict.fromkeys(fresh))
+                todo.extend(fresh)
+            known = self._deep[place] = tuple(seen)
+        return known
+
+    def _is_random(self, node: Node) -> bool:
+        if any(value.type == GENERATOR for value in node.inputs):
+            return True
+        if not draws_random_numbers(node.op):
+            return False
+        schema = schema_of(node)
+        known: dict[str, Any] = {}
+        for name, value in (bind(node, schema) if schema is not None else {}).items():
+            payload = constant_of(self._graph, value) if isinstance(value, Value) else value
+            if payload is not NOT_CONSTANT:
+                known[name] = payload
+        return draws_random_numbers(node.op, known)
+
+
+def _distinct(accesses: list[Access]) -> tuple[Access, ...]:
+    """One access for each class, the one that says most."""
+    if len(accesses) < 2:
+        return tuple(accesses)
+    kept: dict[tuple[int, bool], Access] = {}
+    for access in accesses:
+        kept.setdefault((access.place, access.shape), access)
+    return tuple(kept.values())

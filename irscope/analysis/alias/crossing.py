@@ -1,0 +1,110 @@
+"""What keeps two nodes in order, and a growing set of nodes that is asked whether the next one can cross it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from irscope.analysis.alias.accesses import EVERYTHING, Access, NodeAccesses
+from irscope.analysis.alias.reach import Reach
+from irscope.ir.core import Node, Value
+
+if TYPE_CHECKING:
+    from irscope.analysis.alias.alias_db import AliasDb
+
+__all__ = ["Obstacle", "WorkingSet", "memory_obstacle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a later node has to stay behind an earlier one."""
+
+    kind: Literal["data", "memory", "effect", "random"]
+    earlier: Node
+    later: Node
+    value: Value | None = None
+    """Data: what the earlier node makes and the later one uses."""
+    accesses: tuple[Access, Access] | None = None
+    """Memory: the earlier access and the later one."""
+
+
+def memory_obstacle(reach: Reach, earlier: NodeAccesses, later: NodeAccesses) -> tuple[Access, Access] | None:
+    """Two accesses of two nodes to one memory, at least one of them a write (a write is also listed as a read)."""
+    for write in later.writes:
+        for read in earlier.reads:
+            if _collide(reach, read, write):
+                return read, write
+    for write in earlier.writes:
+        for read in later.reads:
+            if _collide(reach, read, write):
+                return write, read
+    return None
+
+
+def _collide(reach: Reach, read: Access, write: Access) -> bool:
+    """Whether a write may change what a read sees. Shapes are changed by few writes."""
+    if read.shape and not write.shape:
+        return False
+    return EVERYTHING in (read.place, write.place) or reach.meet(read.place, write.place)
+
+
+class WorkingSet:
+    """Nodes that move together towards one end of their block."""
+
+    def __init__(self, db: AliasDb, *, towards_end: bool) -> None:
+        self._db = db
+        self._towards_end = towards_end
+        self.members: list[Node] = []
+        self._values: dict[Value, Node] = {}
+        """Moving to the end: what members make. Moving to the start: what members use."""
+        self._reads: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
+        self._writes: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
+        self._effect: Node | None = None
+        self._random: Node | None = None
+
+    def add(self, node: Node) -> None:
+        """Take one more node along."""
+        accesses = self._db.accesses(node)
+        self.members.append(node)
+        for value in node.outputs if self._towards_end else accesses.uses:
+            self._values.setdefault(value, node)
+        for table, found in ((self._reads, accesses.reads), (self._writes, accesses.writes)):
+            for access in found:
+                kept = table.setdefault(self._db.region(access.place), {})
+                kept.setdefault((access.place, access.shape), (node, access))
+        self._effect = self._effect or (node if accesses.side_effect else None)
+        self._random = self._random or (node if accesses.random else None)
+
+    def obstacle(self, node: Node) -> Obstacle | None:
+        """What keeps the members from crossing a node that stands in their way."""
+        accesses = self._db.accesses(node)
+        for value in accesses.uses if self._towards_end else node.outputs:
+            member = self._values.get(value)
+            if member is not None:
+                return self._between("data", member, node, value)
+        found = self._memory(node, accesses)
+        if found is not None:
+            return found
+        if self._effect is not None and accesses.side_effect is not None:
+            return self._between("effect", self._effect, node)
+        if self._random is not None and accesses.random is not None:
+            return self._between("random", self._random, node)
+        return None
+
+    def _memory(self, node: Node, accesses: NodeAccesses) -> Obstacle | None:
+        for table, found in ((self._reads, accesses.writes), (self._writes, accesses.reads)):
+            for access in found:
+                for region in (self._db.region(access.place), EVERYTHING) if access.place != EVERYTHING else tuple(table):
+                    for member, other in table.get(region, {}).values():
+                        read, write = (other, access) if table is self._reads else (access, other)
+                        if _collide(self._db.reach, read, write):
+                            return self._between("memory", member, node, accesses=(other, access))
+        return None
+
+    def _between(
+        self, kind: Literal["data", "memory", "effect", "random"], member: Node, node: Node, value: Value | None = None,
+        accesses: tuple[Access, Access] | None = None,
+    ) -> Obstacle:
+        if self._towards_end:
+            return Obstacle(kind, member, node, value, accesses)
+        return Obstacle(kind, node, member, value, accesses and (accesses[1], accesses[0]))

@@ -1,0 +1,425 @@
+"""What may be the same memory: a points-to graph, built in one walk over a program and then sealed.
+
+**What is claimed.** If in some execution of the graph two names are bound, at one moment or at two, to the same memory (one
+tensor storage, one list object, ...), then the elements of the two names reach a common element. A "no" is therefore a
+proof; a "may" is not a proof of the opposite. The answer holds for the whole execution: order in time is not used.
+
+**Elements and edges.** An *element* stands for a set of memories: what one value may be over all executions and iterations.
+An edge from e to f says "whatever f may be, e may be". An element with no edges is a *location*: memory that came into being at one
+place of the program. A result that nothing else can share gets no element until somebody asks (`PointsToBuilder.element`):
+most values of most programs never have one, and are their own location. Each place where one name can come to be
+bound to what another is bound to must add an edge, or let both names share one element. These places are:
+
+1. *Ops whose result shares an operand*, by schema (`irscope.analysis.effects`). What the caller owes is that schemas tell
+   the truth; the overlay corrects those that are known not to, and execution checks them.
+2. *If*: each result has edges to the results of both blocks.
+3. *Loop*: a carried value is, on entry of the body, either the initial value or the body's result of the round before; after the
+   loop it is one or the other as well (no round at all: the initial value). One element with these two edges serves the block
+   parameter and the node's output. This makes cycles.
+4. *Containers*. A list or dict has a *cell*, an element that stands for everything it holds. What is stored gets an edge from the
+   cell; what is taken out shares the cell's element. Two names of one container must agree on its cell, also for stores that come later
+   through either name: so an edge between two containers makes each one's cell an edge of the other's. Tuples cannot change,
+   so they have a field element each and plain edges. What sits in boxes in boxes follows by the same two rules.
+5. *Types that do not say* (`Any`, unions, objects): one cell that is its own cell, a bag for all that is inside at any depth. An edge
+   from such a value to a container therefore makes the container's cell part of the bag.
+6. *Attributes of objects*: one element for each class and attribute, whichever object it is of. Objects of one class are thus not told
+   apart, and need not be.
+7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the inputs of its content's
+   structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
+8. *Code that nobody sees* (calls, unknown ops). We assume that it reaches only what such code was once given, and memory of its
+   own: an operand *escapes*, with everything inside it, and the results may be anything that escaped (even later: that is the
+   element "escaped", to which each escape adds an edge), any input, or unknown. Escaped containers may hold all of that.
+   What was never given away and never came from outside cannot be touched.
+9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined.
+
+**Assumed.** A constant tensor belongs to its node alone. Two names of incompatible structure (a list, a tensor) are not
+the same memory unless a mixed type came between, which rule 5 sees. Schemas are true (1), and so is the reach of unseen code (8).
+
+**Writes** are kept beside the graph: pairs of a node and an element. A value has a writer if its element and a written one
+share a location. `seal` spreads this as one boolean: down from written elements to locations, then up again.
+
+**Given up.** Offsets inside a storage, list positions, dict keys, which branch was taken, and order in time.
+
+**Cost.** The walk appends to flat lists; sealing collapses cycles (Tarjan, with an explicit stack), joins connected elements by
+union-find (most questions end there), and spreads the writes: each linear in elements and edges. No set of locations is
+stored per value: that is what makes TorchScript's version quadratic when ifs merge a running value. The two phases are two types, as
+the authors of PyTorch's PR #36345 wished: nothing can be asked of a `PointsToBuilder` and nothing be added to a `PointsTo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from irscope.analysis.alias.seal import collapse_cycles, partition, spread_writes
+from irscope.analysis.alias.structure import MIXED, Structure, Structures
+from irscope.ir.core import Node, Value
+
+__all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an element that is not a value's stands for."""
+
+    kind: Literal["contents", "field", "input", "escaped", "unknown", "attribute", "slot", "objects", "opaque"]
+    of: Value | None = None
+    """The container whose contents or field this is."""
+    name: str = ""
+
+    def __str__(self) -> str:
+        of = f" of {self.of!r}" if self.of is not None else f" {self.name}" if self.name else ""
+        return f"{self.kind}{of}"
+
+
+Label = Value | Place
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One node writes one element."""
+
+    node: Node
+    element: int
+    to_shape: bool
+    """Whether extents, strides or the storage itself may change, and not just data."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PointsTo:
+    """A sealed points-to graph over *classes* of elements (each a cycle of the graph, or one element).
+
+    Classes are numbered so that edges go from higher to lower.
+    """
+
+    element_of: Mapping[Value, int]
+    """Values that something may share; the others are their own memory."""
+    labels: Sequence[Label]
+    class_of: Sequence[int]
+    """Element to class."""
+    edges: tuple[Sequence[int], Sequence[int], Sequence[Node | None]]
+    """Source element, target element, and the node that made the edge; parallel."""
+    targets: Mapping[int, tuple[int, ...]]
+    """Class to the classes it may be; a location has none."""
+    inside: Mapping[int, tuple[int, ...]]
+    """Class to the classes of what it holds: cells and tuple fields."""
+    cells: Mapping[int, int]
+    fields: Mapping[int, tuple[int | None, ...]]
+    region: Sequence[int]
+    """Class to its region: elements of two regions never share memory."""
+    writes: Sequence[Write]
+    is_written: bytearray
+    """For each class, whether some node writes memory of it."""
+    is_reshaped: bytearray
+    """The same for writes that may change shapes."""
+    outside: frozenset[int]
+    """Classes of memory that the graph's caller or unseen code can reach."""
+    slots: Mapping[tuple[str, str], int]
+    """Class name and attribute name to the element of that attribute's slot."""
+    opaque: int | None
+    """The element of everything that unseen code was given."""
+
+
+class PointsToBuilder:
+    """Elements, edges and writes of a program that is being walked; only grows, and answers nothing.
+
+    >>> from irscope.ir.types import TENSOR
+    >>> a, b = Value(1, TENSOR, "a"), Value(2, TENSOR, "b")
+    >>> builder = PointsToBuilder()
+    >>> builder.bind(b, builder.element(a))
+    >>> sealed = builder.seal()
+    >>> sealed.element_of[a] == sealed.element_of[b]
+    True
+    """
+
+    def __init__(self) -> None:
+        self.element_of: dict[Value, int] = {}
+        self.structures = Structures()
+        self.cells: dict[int, int] = {}
+        self.fields: dict[int, tuple[int | None, ...]] = {}
+        self.slots: dict[tuple[str, str], int] = {}
+        self._labels: list[Label] = []
+        self._sources: list[int] = []
+        self._targets: list[int] = []
+        self._reasons: list[Node | None] = []
+        self._writes: list[Write] = []
+        self._same_cell: dict[int, int] = {}
+        self._from_outside: dict[tuple[str, str], tuple[int, Structure]] = {}
+        self._bags_given_away: list[int] = []
+        self._escaped: set[int] = set()
+        self._rebound: list[tuple[int, int, Node]] = []
+        self._attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
+        self._bag_of_objects: int | None = None
+        self._opaque: int | None = None
+
+    # Elements
+
+    def new(self, label: Label) -> int:
+        """One more element, with no edges."""
+        self._labels.append(label)
+        return len(self._labels) - 1
+
+    def fresh(self, structure: Structure, label: Label) -> int:
+        """An element for memory that is shared with nothing, with its cells and fields."""
+        element = self.new(label)
+        of = label if isinstance(label, Value) else label.of
+        if structure.kind == "box":
+            if structure.content is not None:
+                self.cells[element] = self.fresh(structure.content, Place("contents", of))
+        elif structure.kind == "tuple":
+            self.fields[element] = tuple(
+                self.fresh(field, Place("field", of, str(index))) if field is not None else None
+                for index, field in enumerate(structure.fields)
+            )
+        elif structure.kind == "mixed":
+            bag = self.cells[element] = self.new(Place("contents", of))
+            self.cells[bag] = bag
+        elif structure.kind == "object":
+            self.cells[element] = self.bag_of_objects()
+        return element
+
+    def element(self, value: Value) -> int | None:
+        """The element of a value, made now if nothing was known of it; None for numbers and the like."""
+        found = self.element_of.get(value)
+        if found is None:
+            structure = self.structures.of(value.type)
+            if structure is not None:
+                found = self.element_of[value] = self.fresh(structure, value)
+        return found
+
+    def bind(self, value: Value, element: int | None) -> None:
+        """Let a value share an element: it is always one of the memories that the element stands for."""
+        if element is not None and self.structures.of(value.type) is not None:
+            self.element_of[value] = element
+
+    def bind_any(self, value: Value, elements: Sequence[int | None], node: Node) -> None:
+        """Let a value be whatever one of these elements is; with a single one it shares that element."""
+        structure = self.structures.of(value.type)
+        if structure is None:
+            return
+        found = list(dict.fromkeys(element for element in elements if element is not None))
+        if len(found) == 1 and not self._needs_own(structure, found[0]):
+            self.element_of[value] = found[0]
+            return
+        merged = self.element_of[value] = self.fresh(structure, value)
+        for element in found:
+            self.flow(merged, element, node)
+
+    def _needs_own(self, structure: Structure, element: int) -> bool:
+        """Whether a value of this structure has parts that the element lacks (a list taken out of an `Any`)."""
+        if structure.kind == "tuple":
+            return len(self.fields.get(element, ())) != len(structure.fields)
+        return structure.kind in ("box", "mixed", "object") and (structure.content is not None or structure.kind != "box") and element not in self.cells
+
+    def bag_of_objects(self) -> int:
+        """The one cell that all objects of classes share."""
+        if self._bag_of_objects is None:
+            bag = self._bag_of_objects = self.new(Place("objects"))
+            self.cells[bag] = bag
+        return self._bag_of_objects
+
+    # Edges
+
+    def flow(self, source: int, target: int, reason: Node | None = None) -> None:
+        """`source` may be whatever `target` may be, and what they hold follows (rules 4 and 5)."""
+        todo = [(source, target)]
+        while todo:
+            here, there = todo.pop()
+            if here == there:
+                continue
+            self._sources.append(here)
+            self._targets.append(there)
+            self._reasons.append(reason)
+            mine, others = self.cells.get(here), self.cells.get(there)
+            if mine is not None and others is not None and self._joins(mine, others):
+                todo.append((mine, others))
+                todo.append((others, mine))
+            if here in self.fields or there in self.fields:
+                todo.extend(self._field_flows(here, there))
+
+    def _joins(self, cell: int, other: int) -> bool:
+        """Note that two cells are the same from now on; False if they were already."""
+        same = self._same_cell
+        while cell in same:
+            same[cell] = same.get(same[cell], same[cell])
+            cell = same[cell]
+        while other in same:
+            same[other] = same.get(same[other], same[other])
+            other = same[other]
+        if cell == other:
+            return False
+        same[other] = cell
+        return True
+
+    def _field_flows(self, here: int, there: int) -> list[tuple[int, int]]:
+        mine, others = self.fields.get(here), self.fields.get(there)
+        if mine is not None and others is not None and len(mine) == len(others):
+            pairs = zip(mine, others, strict=True)
+        else:
+            left = mine if mine is not None else (self.cells.get(here),)
+            right = others if others is not None else (self.cells.get(there),)
+            pairs = ((a, b) for a in left for b in right)  # type: ignore[assignment]
+        return [(a, b) for a, b in pairs if a is not None and b is not None]
+
+    def hold(self, container: int, things: Sequence[int], reason: Node | None) -> None:
+        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's fields)."""
+        atoms = self._atoms(things)
+        for place in (self.cells.get(container), *self.fields.get(container, ())):
+            for target in self._atoms([place]) if place is not None else ():
+                for atom in atoms:
+                    self.flow(target, atom, reason)
+
+    def _atoms(self, elements: Sequence[int]) -> list[int]:
+        """The elements, with tuples replaced by their fields."""
+        found: list[int] = []
+        todo = list(reversed(elements))
+        while todo:
+            element = todo.pop()
+            if element in self.fields:
+                todo.extend(field for field in reversed(self.fields[element]) if field is not None)
+            else:
+                found.append(element)
+        return found
+
+    def rebind_storage(self, tensor: int, source: int, node: Node) -> None:
+        """`tensor.set_(source)`: the tensor object, under all its names, has the source's storage from now on."""
+        self._rebound.append((tensor, source, node))
+
+    # Memory from outside
+
+    def outside(self, kind: Literal["input", "escaped", "unknown"], structure: Structure) -> int:
+        """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
+        known = self._from_outside.get((kind, structure.bucket))
+        if known is not None:
+            return known[0]
+        element = self.fresh(structure, Place(kind, name=structure.bucket))
+        self._from_outside[kind, structure.bucket] = (element, structure)
+        content = "input" if kind == "input" else "unknown"
+        if structure.kind == "box" and structure.content is not None:
+            self.flow(self.cells[element], self.outside(content, structure.content))
+        elif structure.kind == "tuple":
+            for index, field in enumerate(structure.fields):
+                if field is not None:
+                    inside = self.fields[element][index]
+                    assert inside is not None
+                    self.flow(inside, self.outside(kind, field))
+        elif structure.kind in ("mixed", "object"):
+            self.flow(self.cells[element], self.outside(content, MIXED))
+            for member in structure.members:
+                self.flow(element, self.outside(kind, member))
+        if kind == "unknown":
+            self.flow(element, self.outside("input", structure))
+            self.flow(element, self.outside("escaped", structure))
+        return element
+
+    def escape(self, element: int, structure: Structure, node: Node) -> None:
+        """Unseen code is given this, and with it everything inside."""
+        todo: list[tuple[int, Structure]] = [(element, structure)]
+        while todo:
+            here, built = todo.pop()
+            if here in self._escaped:
+                continue
+            self._escaped.add(here)
+            if built.kind == "tuple":
+                inside = self.fields.get(here, ())
+                todo.extend((f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None)
+            self.flow(self.outside("escaped", built), here, node)
+            if built.kind in ("mixed", "object"):
+                self._bags_given_away.extend((here, self.cells[here]))
+                self.flow(self.cells[here], self.outside("unknown", MIXED), node)
+            elif built.kind == "box" and built.content is not None:
+                todo.append((self.cells[here], built.content))
+
+    def opaque(self) -> int:
+        """The element of everything that unseen code was given, at any time."""
+        if self._opaque is None:
+            self._opaque = self.new(Place("opaque"))
+        return self._opaque
+
+    def attribute(self, class_name: str, name: str, structure: Structure) -> int:
+        """What attribute `name` of objects of a class may be."""
+        known = self._attributes.get((class_name, name))
+        if known is None:
+            known = (self.fresh(structure, Place("attribute", name=f"{class_name}.{name}")), structure)
+            self._attributes[class_name, name] = known
+            self.flow(known[0], self.outside("input", structure))
+            self.flow(self.bag_of_objects(), known[0])
+            self.flow(self.bag_of_objects(), self.slot(class_name, name))
+        return known[0]
+
+    def slot(self, class_name: str, name: str) -> int:
+        """The place in the object where the attribute is kept: what `SetAttr` writes and `GetAttr` reads."""
+        if (class_name, name) not in self.slots:
+            self.slots[class_name, name] = self.new(Place("slot", name=f"{class_name}.{name}"))
+        return self.slots[class_name, name]
+
+    # Writes
+
+    def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
+        """A node writes the memory that an element stands for."""
+        self._writes.append(Write(node, element, to_shape))
+
+    # Sealing
+
+    def seal(self) -> PointsTo:
+        """The finished graph. The builder must not be used any more."""
+        self._join_mixed()
+        self._apply_rebinding()
+        count = len(self._labels)
+        class_of, targets = collapse_cycles(count, self._sources, self._targets)
+        inside = self._inside(class_of)
+        written = spread_writes(len(class_of), targets, (class_of[w.element] for w in self._writes))
+        reshaped = spread_writes(len(class_of), targets, (class_of[w.element] for w in self._writes if w.to_shape))
+        outside = frozenset(class_of[e] for (kind, _), (e, _) in self._from_outside.items())
+        return PointsTo(
+            self.element_of, self._labels, class_of, (self._sources, self._targets, self._reasons), targets, inside, self.cells, self.fields,
+            partition(len(class_of), targets), self._writes, written, reshaped, outside, self.slots, self._opaque,
+        )
+
+    def _join_mixed(self) -> None:
+        """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
+        by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
+        if self._bag_of_objects is not None and self._bag_of_objects in self._bags_given_away:
+            for element, structure in self._attributes.values():
+                self.flow(element, self.outside("unknown", structure))
+        for (kind, _), (element, structure) in self._from_outside.items():
+            by_kind[kind].append((element, structure))
+        for members in by_kind.values():
+            anything = [element for element, structure in members if structure is MIXED]
+            for element, structure in members:
+                if anything and structure is not MIXED:
+                    self.flow(anything[0], element)
+                    if structure.kind == "mixed":
+                        self.flow(element, anything[0])
+        for element, _ in by_kind["escaped"]:
+            for bag in dict.fromkeys(self._bags_given_away):
+                self.flow(element, bag)
+            if self._opaque is not None:
+                self.flow(self._opaque, element)
+
+    def _apply_rebinding(self) -> None:
+        """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it."""
+        if not self._rebound:
+            return
+        targets: dict[int, list[int]] = {}
+        for source, target in zip(self._sources, self._targets, strict=True):
+            targets.setdefault(source, []).append(target)
+        for tensor, new_storage, node in self._rebound:
+            seen, todo = {tensor}, [tensor]
+            while todo:
+                element = todo.pop()
+                if element not in targets:
+                    self.flow(element, new_storage, node)
+                fresh = [t for t in targets.get(element, ()) if t not in seen]
+                seen.update(fresh)
+                todo.extend(fresh)
+
+    def _inside(self, class_of: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        found: dict[int, dict[int, None]] = {}
+        for element, cell in self.cells.items():
+            found.setdefault(class_of[element], {})[class_of[cell]] = None
+        for element, fields in self.fields.items():
+            held = found.setdefault(class_of[element], {})
+            held.update((class_of[field], None) for field in fields if field is not None)
+        return {element: tuple(held) for element, held in found.items()}

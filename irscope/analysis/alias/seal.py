@@ -1,0 +1,140 @@
+"""The three linear passes that turn a heap of edges into something that answers: cycles, regions, writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["collapse_cycles", "partition", "spread_writes"]
+
+
+def collapse_cycles(
+    count: int, sources: Sequence[int], targets: Sequence[int]
+) -> tuple[Sequence[int], dict[int, tuple[int, ...]]]:
+    """Each element's class, and the classes that each class points to; edges go from higher class numbers to lower.
+
+    >>> class_of, edges = collapse_cycles(3, [1, 2, 1], [2, 1, 0])
+    >>> class_of[1] == class_of[2], edges
+    (True, {1: (0,)})
+    """
+    out: dict[int, list[int]] = {}
+    is_sorted = True
+    for source, target in zip(sources, targets, strict=True):
+        if source <= target:
+            is_sorted = False
+        known = out.get(source)
+        if known is None:
+            out[source] = [target]
+        else:
+            known.append(target)
+    if is_sorted:
+        return range(count), {source: tuple(dict.fromkeys(found)) for source, found in out.items()}
+    class_of = _strong_components(count, out)
+    joined: dict[int, dict[int, None]] = {}
+    for source, found in out.items():
+        here = class_of[source]
+        others = joined.setdefault(here, {})
+        for target in found:
+            if class_of[target] != here:
+                others[class_of[target]] = None
+    return class_of, {here: tuple(others) for here, others in joined.items() if others}
+
+
+def _strong_components(count: int, out: Mapping[int, Sequence[int]]) -> list[int]:
+    """Tarjan's algorithm with an explicit stack. Components are numbered targets first."""
+    order = [-1] * count
+    lowest = [0] * count
+    class_of = [-1] * count
+    clock = classes = 0
+    pending: list[int] = []
+    none: tuple[int, ...] = ()
+    for root in range(count):
+        if order[root] >= 0:
+            continue
+        if root not in out:
+            order[root] = clock
+            clock += 1
+            class_of[root] = classes
+            classes += 1
+            continue
+        order[root] = lowest[root] = clock
+        clock += 1
+        pending.append(root)
+        path = [(root, iter(out[root]))]
+        while path:
+            here, rest = path[-1]
+            for target in rest:
+                if order[target] < 0:
+                    order[target] = lowest[target] = clock
+                    clock += 1
+                    pending.append(target)
+                    path.append((target, iter(out.get(target, none))))
+                    break
+                if class_of[target] < 0 and order[target] < lowest[here]:
+                    lowest[here] = order[target]
+            else:
+                path.pop()
+                if path and lowest[here] < lowest[path[-1][0]]:
+                    lowest[path[-1][0]] = lowest[here]
+                if lowest[here] == order[here]:
+                    member = -1
+                    while member != here:
+                        member = pending.pop()
+                        class_of[member] = classes
+                    classes += 1
+    return class_of
+
+
+def partition(count: int, edges: Mapping[int, tuple[int, ...]]) -> Sequence[int]:
+    """Each class's region: the connected part of the graph it lies in, named by one of its classes.
+
+    >>> list(partition(4, {1: (0,), 3: (0,)}))
+    [0, 0, 2, 0]
+    """
+    if not edges:
+        return range(count)
+    root = list(range(count))
+    for source, found in edges.items():
+        here = source
+        while root[here] != here:
+            root[here] = here = root[root[here]]
+        for there in found:
+            while root[there] != there:
+                root[there] = there = root[root[there]]
+            if there < here:
+                root[here] = here = there
+            else:
+                root[there] = here
+    for index in range(count):  # roots are smaller than what hangs below them, so one step is enough
+        root[index] = root[root[index]]
+    return root
+
+
+def spread_writes(count: int, edges: Mapping[int, tuple[int, ...]], written: Iterable[int]) -> bytearray:
+    """Which classes share a location with one of the written classes.
+
+    >>> list(spread_writes(4, {1: (0,), 2: (0,)}, [2]))
+    [1, 1, 1, 0]
+    """
+    marks = bytearray(count)
+    todo = [here for here in written]
+    if not todo:
+        return marks
+    locations = bytearray(count)
+    seen = bytearray(count)
+    while todo:
+        here = todo.pop()
+        if seen[here]:
+            continue
+        seen[here] = 1
+        found = edges.get(here)
+        if found is None:
+            locations[here] = 1
+        else:
+            todo.extend(found)
+    marks = locations
+    for here in sorted(edges):  # targets before sources
+        for there in edges[here]:
+            if marks[there]:
+                marks[here] = 1
+                break
+    return marks

@@ -11,26 +11,14 @@ from functools import lru_cache
 
 from irscope.ir.lexer import Cursor
 from irscope.ir.types import (
-    DTYPES,
-    AwaitType,
-    ClassType,
-    DictType,
-    Dim,
-    FutureType,
-    ListType,
-    OptionalType,
-    PrimitiveType,
-    RRefType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
+    DTYPES, NUMBER, AwaitType, ClassType, DictType, Dim, FutureType, ListType, OptionalType, PrimitiveType, RRefType,
+    TensorType, TupleType, Type, UnionType,
 )
 
 __all__ = ["annotation", "parse_type", "read_type"]
 
-_DTYPE_OF = {word: dtype for dtype, word in DTYPES.items()}
-_DTYPE_OF |= {f"{word}Tensor": dtype for dtype, word in DTYPES.items()} | {"Tensor": None}  # type: ignore[dict-item]
+_DTYPE_OF: dict[str, str | None] = {"Tensor": None}
+_DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()} | {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}
 _IDENT = re.compile(r"[A-Za-z_][\w.]*(?:<[\w.]*>)?")
 _INT = re.compile(r"-?\d{1,19}(?![\w.])")
 _DIM = re.compile(r"\*|-?\d{1,19}(?![\w.])|SS\(-?\d{1,19}\)|[A-Za-z_]\w*(?!\w|=)")
@@ -94,7 +82,13 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
         return _read_tensor(cursor, word), 1
     if word in _CONTAINERS or word in ("Dict", "Union", "Tuple"):
         return _read_container(cursor, word)
-    return (ClassType(word) if "." in word or "<" in word else PrimitiveType(word)), 1
+    return _word_type(word), 1
+
+
+def _word_type(word: str) -> Type:
+    if word == "number":  # an older spelling of Scalar
+        return NUMBER
+    return ClassType(word) if "." in word or "<" in word else PrimitiveType(word)
 
 
 def _read_row(cursor: Cursor, end: str) -> tuple[tuple[Type, ...], int]:
@@ -166,6 +160,8 @@ def _read_tensor(cursor: Cursor, word: str) -> Type:
     if isinstance(strides, tuple) and len(strides) != len(shape):
         cursor.wrong(f"a tensor type of rank {len(shape)} has {len(strides)} strides")
     ranked = (inside and not word.endswith("Tensor")) or bool(shape)
+    if ranked and not shape:
+        strides = ()  # nothing to step over: torch prints no strides of a 0-dimensional tensor, and they are known
     return TensorType(
         _DTYPE_OF[word], tuple(shape) if ranked else None, strides if isinstance(strides, tuple) else None,
         device if isinstance(device, str) else None, None if grad is None else grad == "1", cursor.take("[Undefined]"),

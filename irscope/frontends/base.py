@@ -1,0 +1,108 @@
+"""Which frontend reads a source: the registry, and the errors of sources that nobody reads.
+
+A frontend is a module with the names of the `Frontend` protocol. Adding one is that file and one line in `FRONTENDS`.
+A frontend's module is imported when a source gets as far as it, and imports its own package (torch, …) only to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from irscope.errors import LoadError
+from irscope.ir.core import Graph, Module
+
+__all__ = ["FRONTENDS", "Frontend", "load"]
+
+FRONTENDS: Final = (
+    "irscope.frontends.text",
+    "irscope.frontends.torchscript",
+    "irscope.frontends.export",
+)
+"""Modules in the order in which they are asked; the first that reads a source loads it."""
+
+
+class Frontend(Protocol):
+    """One way for a program to get in."""
+
+    name: str
+    """What it reads, in a few words: it stands in the error of a source that no frontend reads."""
+    suffixes: tuple[str, ...]
+    """File suffixes that it reads, with their dots."""
+
+    def reads(self, source: object, args: Sequence[object]) -> bool:
+        """Whether `load` should be tried; cheap, imports nothing heavy. Files arrive as a Path that exists."""
+
+    def load(self, source: Any, args: Sequence[Any], *, name: str | None) -> Graph | Module:
+        """The program, every node of it, with example arguments only checked against its inputs."""
+
+
+def load(source: object, *args: object, name: str | None = None) -> Graph | Module:
+    """The program in `source`: IR text, a file, a torch program, or a graph, which is given back.
+
+    A torch module or a Python function needs example arguments; the other sources check them if they are there.
+
+    >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    <Graph 'graph': 1 nodes, 1 inputs, 1 outputs>
+    """
+    if isinstance(source, Graph | Module):
+        return source
+    if is_path(source):
+        source = _existing(Path(cast("str | Path", source)).expanduser())
+    for frontend in _frontends():
+        if frontend.reads(source, args):
+            return frontend.load(source, args, name=name)
+    raise _unread(source)
+
+
+def is_path(source: object) -> bool:
+    """Whether a source names a file: any Path, and any string of one line that is not IR."""
+    if not isinstance(source, str):
+        return isinstance(source, Path)
+    return bool(source.strip()) and "\n" not in source and "graph(" not in source
+
+
+def _frontends() -> Iterator[Frontend]:
+    for path in FRONTENDS:
+        yield cast(Frontend, import_module(path))
+
+
+def _existing(path: Path) -> Path:
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
+    if not path.parent.is_dir():
+        raise LoadError(f"there is no file {str(path)!r}", hint=f"there is no folder {str(path.parent)!r} either")
+    beside = sorted(item.name for item in path.parent.iterdir() if item.is_file())
+    near = get_close_matches(path.name, beside) or [item for item in beside if Path(item).suffix in _suffixes()][:5]
+    hint = f"in that folder: {', '.join(near)}" if near else "no file in that folder looks like a program"
+    raise LoadError(f"there is no file {str(path)!r}", hint=hint)
+
+
+def _suffixes() -> tuple[str, ...]:
+    return tuple(suffix for frontend in _frontends() for suffix in frontend.suffixes)
+
+
+def _unread(source: object) -> LoadError:
+    known = "\n".join(f"{frontend.name} ({', '.join(frontend.suffixes)})" for frontend in _frontends())
+    if isinstance(source, Path):
+        unnamed = "a file without a suffix could be anything"
+        what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
+        hint = "rename the file, or pass its text or the loaded object"
+        return LoadError(f"{what}: {str(source)!r}", where=known, hint=hint)
+    if callable(source):
+        return LoadError(
+            f"a function needs example arguments, which say what it is written for; {_kind(source)} has none",
+            hint="irs.load(function, torch.rand(2, 3))",
+        )
+    return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
+
+
+def _kind(source: object) -> str:
+    name = getattr(source, "__name__", None)
+    kind = type(source)
+    return f"{name!r}" if name and callable(source) else f"an object of type {kind.__module__}.{kind.__qualname__}"

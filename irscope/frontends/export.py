@@ -1,0 +1,130 @@
+"""torch.export: exported programs, their `.pt2` files, and modules and functions that are exported on the way in."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends.exported_graph import import_exported
+from irscope.frontends.torch_values import require_torch
+from irscope.ir.core import Graph
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "torch.export program"
+suffixes: Final = (".pt2",)
+_NOISE: Final = ("The error above", "For C++ stack", "Traceback", "For more information", "  File ", "from user code")
+"""How the parts of torch's messages begin that speak to torch's own developers."""
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """An ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save` wrote."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in (*suffixes, ".pt")
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if isinstance(source, torch.export.ExportedProgram | torch.nn.Module):
+        return True
+    return callable(source) and any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(args))
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+    """The program as torch.export captured it, not decomposed; nested arguments are one input per leaf.
+
+    Raises CaptureError where torch.export fails, ArgumentError for missing or wrong example arguments, LoadError for a
+    file that is none.
+    """
+    torch = require_torch("to load an exported program")
+    if isinstance(source, Path):
+        name, source = name or source.stem, _open(source)
+    if isinstance(source, torch.export.ExportedProgram):
+        graph = import_exported(source, name or "exported")
+        if args and len(args) != len(graph.free_inputs):
+            _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
+        return graph
+    title = name or str(getattr(source, "__name__", type(source).__name__))
+    return import_exported(_capture(source, args, title), title if title.isidentifier() else "exported")
+
+
+def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
+    torch = require_torch("to export a model")
+    is_module = isinstance(source, torch.nn.Module)
+    _check(source.forward if is_module else source, args, title)
+    model = source if is_module else _as_module(source)
+    try:
+        return torch.export.export(model, tuple(args), strict=False)
+    except Exception as error:
+        what = f"torch.export cannot capture {title}"
+        raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
+
+
+def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
+    """Raises ArgumentError unless the function can be called with just these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    parameters = signature.parameters.values()
+    expected = [str(parameter) for parameter in parameters]
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if needed and not args:
+        raise ArgumentError(
+            f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
+            hint=f"irs.load({title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
+        )
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        _complain(args, expected, str(error))
+
+
+def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> None:
+    what = f"{len(args)} example arguments do not fit" + (f": {why}" if why else f" {len(expected)} inputs")
+    raise ArgumentError(what, hint=f"pass {', '.join(expected) or 'none'}")
+
+
+def _as_module(function: Callable[..., Any]) -> Any:
+    """A module whose forward is the function: torch.export takes nothing else."""
+    torch = require_torch("to export a function")
+
+    class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    return Function()
+
+
+def _trimmed(message: str, lines: int = 8) -> str:
+    """Torch's message without its stack, its advice for torch's developers and its blank lines."""
+    kept: list[str] = []
+    for line in message.splitlines():
+        if line.startswith(_NOISE):
+            break
+        if line.strip():
+            kept.append(line.rstrip())
+    return "\n".join(kept[:lines])
+
+
+def _advice(error: Exception) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text:
+        return "the model branches on the values of a tensor: write it with torch.cond, or load torch.jit.script(model)"
+    return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
+
+
+def _open(path: Path) -> Any:
+    torch = require_torch("to load an exported program")
+    hint = "save it again with torch.export.save"
+    if not zipfile.is_zipfile(path):
+        raise LoadError(f"{str(path)!r} is not a file that torch.export.save wrote, or a damaged one", hint=hint)
+    try:
+        return torch.export.load(str(path))
+    except Exception as error:
+        what = f"{str(path)!r} is not a program that this torch reads"
+        raise LoadError(what, where=_trimmed(str(error)), hint=hint) from None

@@ -1,0 +1,45 @@
+"""IR text, from a string or a file: TorchScript's format, with what our printer adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from irscope.errors import ArgumentError, LoadError, ParseError
+from irscope.ir.core import Graph
+from irscope.ir.parser import parse
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "IR text"
+suffixes: Final = (".ir", ".txt")
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """Any string (`base.load` has turned the names of files into paths), and text files."""
+    return isinstance(source, str) or (isinstance(source, Path) and source.suffix.lower() in suffixes)
+
+
+def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph:
+    """The graph that a text spells.
+
+    Raises ParseError with the place, ArgumentError for the wrong number of example arguments.
+    """
+    text, file = (_read(source), str(source)) if isinstance(source, Path) else (source, "")
+    if not text.strip():
+        raise ParseError("there is no text", line=1, column=1, file=file, hint="IR starts with graph(%x : Tensor):")
+    graph = parse(text, file=file)
+    if args and len(args) != len(graph.free_inputs):
+        expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
+        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
+        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    return Graph(graph.body, name, graph.bound) if name else graph
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        what = f"{str(path)!r} is not text: byte {error.start} is not UTF-8"
+        raise LoadError(what, hint="IR files are plain UTF-8 text") from None

@@ -1,0 +1,89 @@
+"""TorchScript: scripted and traced functions and modules, and files saved by `torch.jit.save`."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import ArgumentError, LoadError
+from irscope.frontends.script_inline import inline_function, inline_module
+from irscope.frontends.torch_values import require_torch
+from irscope.ir.core import Graph, Value
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "TorchScript"
+suffixes: Final = (".pt", ".pth", ".ts")
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """A scripted function or module, or a file with a suffix of torch's that holds no `torch.export` program."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in suffixes and not _is_exported(source)
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(source, torch.jit.ScriptFunction | torch.jit.ScriptModule)
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+    """The program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
+
+    Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
+    """
+    torch = require_torch("to load TorchScript")
+    if isinstance(source, Path):
+        name, source = name or source.stem, _open(source)
+    if isinstance(source, torch.jit.ScriptFunction):
+        graph, schema = inline_function(source.inlined_graph, name or source.name), source.schema
+    else:
+        if not source._c._has_method("forward"):
+            methods = ", ".join(source._c._method_names()) or "none"
+            what = f"the scripted module {source.original_name!r} has no method forward"
+            raise LoadError(what, hint=f"its methods: {methods}")
+        graph = inline_module(source._c, "forward", name or source.original_name)
+        schema = source._c._get_method("forward").schema
+    return _with_defaults(graph, schema, args) if args else graph
+
+
+def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:
+    """The graph with its last inputs bound to the defaults that the example arguments rely on."""
+    free = graph.free_inputs
+    declared = [argument for argument in schema.arguments if argument.name != "self"][-len(free) :] if free else []
+    needed = sum(1 for argument in declared if not argument.has_default_value())
+    if not needed <= len(args) <= len(free):
+        expected = ", ".join(f"{argument.name}: {argument.type}" for argument in declared)
+        count = f"{needed}" if needed == len(free) else f"{needed} to {len(free)}"
+        what = f"{len(args)} example arguments for a program that takes {count}"
+        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    rest: dict[Value, Any] = {free[index]: declared[index].default_value for index in range(len(args), len(free))}
+    return Graph(graph.body, graph.name, {**graph.bound, **rest}) if rest else graph
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return []
+
+
+def _is_exported(path: Path) -> bool:
+    return any("exported_program" in member or "/models/" in f"/{member}" for member in _members(path))
+
+
+def _open(path: Path) -> Any:
+    torch = require_torch("to load TorchScript")
+    members = _members(path)
+    if members and not any(f"/{member}".count("/code/") for member in members):
+        raise LoadError(
+            f"{str(path)!r} holds tensors or a pickled object, not a program",
+            hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
+        )
+    try:
+        return torch.jit.load(str(path), map_location="cpu")
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first}"
+        raise LoadError(what, hint="save it again with torch.jit.save") from None

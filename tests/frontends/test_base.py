@@ -1,0 +1,120 @@
+"""Which frontend reads a source, and what a source that nobody reads is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from irscope.errors import ArgumentError, IrscopeError, LoadError, ParseError
+from irscope.frontends import load
+from irscope.ir.structural import same_structure
+
+TEXT = "graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::mul(%x, %k)\n  return (%y)\n"
+
+
+def test_a_graph_is_given_back():
+    graph = load(TEXT)
+    assert load(graph) is graph
+
+
+@pytest.mark.parametrize("suffix", [".ir", ".txt"])
+def test_text_files_are_read(tmp_path: Path, suffix: str):
+    path = tmp_path / f"net{suffix}"
+    path.write_text(TEXT)
+    assert same_structure(load(path), load(TEXT))
+    assert same_structure(load(str(path)), load(TEXT))
+
+
+def test_a_name_renames_the_graph():
+    assert load(TEXT, name="doubled").name == "doubled"
+
+
+def test_a_missing_file_names_its_near_misses(tmp_path: Path):
+    (tmp_path / "yolo.ir").write_text(TEXT)
+    with pytest.raises(LoadError, match=r"there is no file .*yolov\.ir") as caught:
+        load(tmp_path / "yolov.ir")
+    assert "yolo.ir" in caught.value.hint
+
+
+def test_a_missing_folder_is_told_apart(tmp_path: Path):
+    with pytest.raises(LoadError) as caught:
+        load(str(tmp_path / "absent" / "net.ir"))
+    assert "no folder" in caught.value.hint
+
+
+def test_a_folder_is_not_a_program(tmp_path: Path):
+    with pytest.raises(LoadError, match="is a folder"):
+        load(tmp_path)
+
+
+def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path):
+    path = tmp_path / "net.docx"
+    path.write_text(TEXT)
+    with pytest.raises(LoadError, match=r"'\.docx'") as caught:
+        load(path)
+    for suffix in (".ir", ".pt", ".pt2"):
+        assert suffix in caught.value.where
+
+
+@pytest.mark.parametrize("text", ["", "  \n \n", TEXT[:60], "graph(%x : Tensor):\n  return (%z)\n"])
+def test_empty_and_truncated_text_has_a_place(text: str):
+    with pytest.raises(ParseError) as caught:
+        load(text)
+    assert caught.value.line >= 1
+
+
+def test_a_binary_file_is_not_text(tmp_path: Path):
+    path = tmp_path / "net.ir"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LoadError, match="not UTF-8"):
+        load(path)
+
+
+def test_text_checks_the_number_of_arguments():
+    with pytest.raises(ArgumentError) as caught:
+        load(TEXT, 1)
+    assert "%x : Tensor, %k : int" in caught.value.hint
+
+
+def test_an_object_of_no_frontend_lists_what_is_read():
+    with pytest.raises(LoadError, match=r"builtins\.dict") as caught:
+        load({"a": 1})
+    assert "torch.export" in caught.value.where
+
+
+def test_a_function_without_arguments_asks_for_them():
+    def double(x):
+        return x * 2
+
+    with pytest.raises(LoadError, match="'double'"):
+        load(double)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pt2"])
+def test_without_torch_the_extra_is_named(tmp_path: Path, suffix: str):
+    path = tmp_path / f"net{suffix}"
+    path.write_bytes(b"PK")
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from irscope.errors import MissingExtra\n"
+        "from irscope.frontends import load\n"
+        f"try: load({str(path)!r})\n"
+        "except MissingExtra as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pip install 'irscope[torch]'" in done.stdout
+
+
+def test_text_needs_no_torch():
+    script = f"import sys; sys.modules['torch'] = None\nfrom irscope.frontends import load\nprint(repr(load({TEXT!r})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "1 nodes" in done.stdout
+
+
+def test_every_error_is_ours(tmp_path: Path):
+    for source in ("nothing.ir", tmp_path, 3, "", "graph("):
+        with pytest.raises(IrscopeError):
+            load(source)

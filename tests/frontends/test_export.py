@@ -1,0 +1,232 @@
+"""torch.export import: arguments, types, paths, mutation, branches, and the errors of what cannot be captured."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+
+import pytest
+
+from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends import load
+from irscope.ir.core import Graph, Node
+from irscope.ir.parser import parse
+from irscope.ir.payload import constant_of
+from irscope.ir.structural import same_structure
+from irscope.ir.verify import verify
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4), nn.GELU())
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen.add_(1)
+        low, high = torch.split(self.body(x), [1, 3], 1)
+        return low + high, torch.max(x, 1)
+
+
+def only(graph: Graph, op: str) -> Node:
+    (node,) = (node for node in graph.nodes() if node.op == op)
+    return node
+
+
+def test_a_module_is_exported_on_the_way_in():
+    net = Net()
+    graph = load(net, torch.rand(2, 3))
+    verify(graph)
+    assert graph.name == "Net"
+    names = {value.name: held for value, held in graph.bound.items()}
+    assert sorted(names) == ["body.0.bias", "body.0.weight", "seen"]
+    assert names["body.0.weight"] is net.body[0].weight
+    assert [value.name for value in graph.free_inputs] == ["x"]
+    assert str(graph.value("x").type) == "Float(2, 3, strides=[3, 1], device=cpu)"
+    assert same_structure(parse(str(graph)), graph)
+
+
+def test_scopes_and_locations():
+    graph = load(Net(), torch.rand(2, 3))
+    assert only(graph, "aten::linear").scope == "body.0"
+    assert only(graph, "aten::gelu").scope == "body.1"
+    _, first = inspect.getsourcelines(Net.forward)
+    location = only(graph, "aten::max").location
+    assert location is not None
+    assert (Path(location.file).name, location.line) == ("test_export.py", first + 3)
+    assert only(graph, "aten::linear").location.line == first + 2, "the user's line, not torch's"
+
+
+def test_every_argument_of_the_schema_is_there():
+    graph = load(lambda x: torch.nn.functional.gelu(x + 1, approximate="tanh"), torch.rand(2))
+    add, gelu = only(graph, "aten::add"), only(graph, "aten::gelu")
+    assert [constant_of(graph, value) for value in add.inputs[1:]] == [1, 1]
+    assert constant_of(graph, gelu.inputs[1]) == "tanh"
+
+
+def test_element_types_are_torchscripts_numbers():
+    graph = load(lambda x: torch.sum(x, dtype=torch.float64), torch.rand(2))
+    assert constant_of(graph, only(graph, "aten::sum").inputs[1]) == 7
+
+
+def test_lists_and_several_results():
+    graph = load(Net(), torch.rand(2, 3))
+    split, unpack = only(graph, "aten::split_with_sizes"), only(graph, "prim::ListUnpack")
+    assert constant_of(graph, split.inputs[1]) == (1, 3)
+    assert [str(value.type.shape) for value in unpack.outputs] == ["(2, 1)", "(2, 3)"]
+    biggest = only(graph, "aten::max")
+    assert [value.type.dtype for value in biggest.outputs] == ["float32", "int64"]
+    assert set(biggest.outputs) <= set(graph.outputs)
+
+
+def test_in_place_ops_stay_in_place():
+    graph = load(Net(), torch.rand(2, 3))
+    assert only(graph, "aten::add_").inputs[0].name == "seen"
+
+
+def test_a_functional_program_copies_back_into_its_buffers():
+    class Writes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x):
+            self.seen.add_(1)
+            x.mul_(2)
+            return x + self.seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(Writes(), (torch.rand(2),)).run_decompositions()
+    graph = load(program)
+    verify(graph)
+    copies = [node for node in graph.nodes() if node.op == "aten::copy_"]
+    assert [node.inputs[0].name for node in copies] == ["seen", "x"]
+    assert not any(node.op in ("aten::add_", "aten::mul_") for node in graph.nodes())
+    assert len(graph.outputs) == 1
+
+
+def test_tied_parameters_are_one_input():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    graph = load(Tied(), torch.rand(2, 3))
+    first, second = (node for node in graph.nodes() if node.op == "aten::linear")
+    assert first.inputs[1] is second.inputs[1]
+    assert len(graph.bound) == 3
+
+
+def test_dynamic_shapes_are_symbols():
+    program = torch.export.export(
+        Net(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, strict=False
+    )
+    graph = load(program)
+    symbol = graph.value("x").type.shape[0]
+    assert isinstance(symbol, str)
+    assert only(graph, "aten::gelu").output.type.shape == (symbol, 4)
+    assert same_structure(parse(str(graph)), graph)
+
+
+def test_arithmetic_on_sizes_is_scalar_ops():
+    class Flat(nn.Module):
+        def forward(self, x):
+            return x.reshape(x.shape[0] * 3), x.shape[0] + 1
+
+    shapes = {"x": {0: torch.export.Dim("n")}}
+    program = torch.export.export(Flat(), (torch.rand(4, 3),), dynamic_shapes=shapes, strict=False)
+    graph = load(program)
+    verify(graph)
+    assert [str(value.type) for value in graph.outputs][1] == "int"
+    assert {"aten::size", "aten::mul", "aten::add"} <= {node.op for node in graph.nodes()}
+
+
+def test_a_branch_becomes_an_if():
+    def choose(x):
+        return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
+
+    graph = load(choose, torch.rand(3))
+    verify(graph)
+    branch = only(graph, "prim::If")
+    inside = [node.op for block in branch.blocks for node in block.nodes if node.op != "prim::Constant"]
+    assert inside == ["aten::add", "aten::sub"]
+
+
+def test_a_region_without_gradients_is_inlined():
+    def some(x):
+        with torch.no_grad():
+            y = x * 2
+        return y + 1
+
+    graph = load(some, torch.rand(3))
+    assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == ["aten::mul", "aten::add"]
+
+
+def test_autocast_is_refused_with_a_way_out():
+    def cast(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ x
+
+    with pytest.raises(CaptureError, match="autocast") as caught:
+        load(cast, torch.rand(3, 3))
+    assert "run_decompositions" in caught.value.hint
+
+
+def test_a_saved_program_is_the_same(tmp_path: Path):
+    program = torch.export.export(nn.Sequential(nn.Linear(3, 4), nn.GELU()), (torch.rand(2, 3),), strict=False)
+    for name in ("net.pt2", "net.pt"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.export.save(program, str(tmp_path / name))
+            graph = load(tmp_path / name)
+        assert same_structure(graph, load(program))
+
+
+def test_a_damaged_file_is_told(tmp_path: Path):
+    (tmp_path / "bad.pt2").write_bytes(b"nonsense")
+    with pytest.raises(LoadError, match="damaged"):
+        load(tmp_path / "bad.pt2")
+
+
+def test_a_module_without_arguments_asks_for_them():
+    with pytest.raises(ArgumentError, match="needs example arguments"):
+        load(Net())
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_wrong_number_of_arguments_names_the_expected(count: int):
+    with pytest.raises(ArgumentError) as caught:
+        load(Net(), *[torch.rand(2, 3)] * count)
+    assert caught.value.hint == "pass x"
+
+
+def test_the_wrong_number_of_arguments_for_a_program():
+    program = torch.export.export(Net(), (torch.rand(2, 3),), strict=False)
+    with pytest.raises(ArgumentError, match="2 example arguments"):
+        load(program, torch.rand(2, 3), 1)
+
+
+def test_what_cannot_be_captured_says_why():
+    def choose(x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+    with pytest.raises(CaptureError) as caught:
+        load(choose, torch.rand(3))
+    assert "torch.cond" in caught.value.hint
+    assert 0 < len(caught.value.where.splitlines()) <= 8
+
+
+def test_a_model_that_fails_says_its_own_error():
+    with pytest.raises(CaptureError) as caught:
+        load(nn.Linear(3, 4), torch.rand(2, 5))
+    assert "[2, 5] X [3, 4]" in caught.value.where

@@ -1,0 +1,348 @@
+"""TorchScript import, against torch's own text of the same graph and torch's own runs."""
+
+import inspect
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from irscope.errors import ArgumentError, LoadError
+from irscope.frontends import load
+from irscope.frontends.script_inline import inline_function
+from irscope.ir.core import Graph
+from irscope.ir.parser import parse
+from irscope.ir.payload import TensorData, constant_value
+from irscope.ir.structural import same_structure
+from irscope.ir.verify import verify
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
+
+
+def helper(x: torch.Tensor, k: int) -> torch.Tensor:
+    if k > 2:
+        return x * k
+    return x.relu_()
+
+
+def branches(x: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    y = helper(x, sizes[0])
+    for i in range(len(sizes)):
+        if i % 2 == 0:
+            y = y + sizes[i]
+        else:
+            y.mul_(2.5)
+    return helper(y, 3)
+
+
+def containers(x: torch.Tensor, d: dict[str, torch.Tensor], name: str | None):
+    parts: list[torch.Tensor] = []
+    for i, part in enumerate(torch.split(x, 1)):
+        if i > 0:
+            parts.append(part)
+    d["x"] = parts[0]
+    print("hi", 2.5, 1j, torch.device("cpu"), [1, 2], (1, None), torch.float16)
+    if name is not None:
+        assert name in d, "missing"
+    return torch.cat(parts), d, (1, "a")
+
+
+def elifs(x: torch.Tensor, k: int) -> torch.Tensor:
+    if k == 0:
+        return x
+    elif k == 1:
+        return x + 1
+    elif k == 2:
+        return x - 1
+    else:
+        raise ValueError(f"no {k}")
+
+
+@pytest.mark.parametrize("function", [helper, branches, containers, elifs])
+def test_a_function_imports_as_its_text_parses(function):
+    scripted = torch.jit.script(function)
+    graph = load(scripted)
+    verify(graph)
+    assert same_structure(graph, parse(str(scripted.inlined_graph)))
+
+
+def test_locations_are_those_that_torch_prints():
+    scripted = torch.jit.script(branches)
+    ours = [node.location for node in load(scripted).nodes()]
+    assert ours == [node.location for node in parse(str(scripted.inlined_graph)).nodes()]
+    assert sum(location is not None for location in ours) > 10
+
+
+def test_an_optimised_graph_imports_its_groups():
+    inside = "graph(%a : Tensor):\n  %b : Tensor = aten::relu(%a)\n  %c : Tensor = aten::tanh(%b)\n  return (%c)"
+    outside = torch._C.parse_ir("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    node = next(outside.nodes())
+    fused = outside.create("prim::FusionGroup", list(node.inputs()), 1).g_("Subgraph", torch._C.parse_ir(inside))
+    fused.insertBefore(node)
+    node.output().replaceAllUsesWith(fused.output())
+    node.destroy()
+    graph = inline_function(outside, "f")
+    verify(graph)
+    assert same_structure(graph, parse(str(outside)))
+    (group,) = graph.body.nodes
+    assert [node.op for node in group.blocks[0].nodes] == ["aten::relu", "aten::tanh"]
+
+
+class Leaf(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.scale = 2
+
+    def forward(self, x):
+        return torch.relu(self.lin(x)) * self.scale
+
+
+class Tree(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = Leaf()
+        self.rest = nn.ModuleList([Leaf(), nn.ReLU(), nn.Sequential(Leaf(), nn.ReLU())])
+
+    def forward(self, x):
+        x = self.left(x)
+        for part in self.rest:
+            x = part(x)
+        return x
+
+
+def scopes(graph: Graph, op: str) -> list[str]:
+    return [node.scope for node in graph.nodes() if node.op == op]
+
+
+def test_scopes_are_module_paths_through_lists():
+    graph = load(torch.jit.script(Tree()))
+    verify(graph)
+    assert scopes(graph, "aten::linear") == ["left.lin", "rest.0.lin", "rest.2.0.lin"]
+    assert scopes(graph, "aten::relu") == ["left", "rest.0", "rest.1", "rest.2.0", "rest.2.1"]
+    assert scopes(graph, "aten::mul") == ["left", "rest.0", "rest.2.0"]
+
+
+def test_a_trace_has_the_same_scopes():
+    graph = load(torch.jit.trace(Tree(), torch.rand(2, 3)))
+    assert scopes(graph, "aten::linear") == ["left.lin", "rest.0.lin", "rest.2.0.lin"]
+    assert str(graph.outputs[0].type).startswith("Float(2, 3")
+    _, first = inspect.getsourcelines(Leaf.forward)
+    (line,) = {node.location.line for node in graph.nodes() if node.op == "aten::relu" and node.scope == "left"}
+    assert line == first + 1
+
+
+def test_locations_are_lines_of_this_file():
+    _, first = inspect.getsourcelines(Leaf.forward)
+    node = next(node for node in load(torch.jit.script(Tree())).nodes() if node.op == "aten::relu")
+    place = node.location
+    assert place is not None
+    assert (Path(place.file).name, place.line, place.column) == ("test_torchscript.py", first + 1, 15)
+
+
+def test_parameters_are_bound_inputs_named_by_path():
+    scripted = torch.jit.script(Tree())
+    graph = load(scripted)
+    assert [value.name for value in graph.free_inputs] == ["x.1"]
+    names = {value.name: held for value, held in graph.bound.items()}
+    assert sorted(names) == sorted(name for name, _ in scripted.named_parameters())
+    for name, tensor in scripted.named_parameters():
+        assert names[name] is tensor
+    assert str(graph.value("left.lin.weight").type) == "Float(3, 3, strides=[3, 1], device=cpu)"
+    assert not any(node.op == "prim::GetAttr" for node in graph.nodes())
+
+
+def test_only_calls_and_attributes_vanish():
+    """The rest is what torch's inlined graph has: these methods have nothing to fold."""
+    scripted = torch.jit.script(Tree())
+    left_out = ("prim::Constant", "prim::GetAttr")
+    theirs = Counter(node.op for node in parse(str(scripted.inlined_graph)).nodes() if node.op not in left_out)
+    assert Counter(node.op for node in load(scripted).nodes() if node.op not in left_out) == theirs
+
+
+def test_tied_parameters_are_one_input():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    graph = load(torch.jit.script(Tied()))
+    assert sorted(value.name for value in graph.bound) == ["a.bias", "a.weight", "b.bias"]
+    first, second = (node for node in graph.nodes() if node.op == "aten::linear")
+    assert first.inputs[1] is second.inputs[1]
+
+
+def test_one_submodule_under_two_paths_keeps_both_scopes():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(3, 3)
+            self.b = self.a
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    graph = load(torch.jit.script(Twice()))
+    assert scopes(graph, "aten::linear") == ["a", "b"]
+    assert len(graph.bound) == 2
+
+
+class Counting(nn.Module):
+    count: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.fixed = 7
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return x * self.count + self.fixed
+
+
+def test_a_written_attribute_stays_an_attribute():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = Counting()
+            self.same = self.a
+
+        def forward(self, x):
+            return self.a(x) + self.same.count
+
+    graph = load(torch.jit.script(Two()))
+    verify(graph)
+    ops = Counter(node.op for node in graph.nodes())
+    assert (ops["prim::GetAttr"], ops["prim::SetAttr"]) == (3, 1), "also the reading by the other path"
+    assert sorted(value.name for value in graph.bound) == ["a", "same"]
+    constants = [constant_value(node) for node in graph.nodes() if node.op == "prim::Constant"]
+    assert 7 in constants
+
+
+def test_a_list_that_is_appended_to_is_no_constant():
+    class Lists(nn.Module):
+        seen: list[int]
+        names: list[str]
+
+        def __init__(self):
+            super().__init__()
+            self.seen, self.names = [1], ["a", "b"]
+
+        def forward(self, x):
+            self.seen.append(x.size(0))
+            return x * len(self.names)
+
+    graph = load(torch.jit.script(Lists()))
+    assert [value.name for value in graph.bound] == ["seen"]
+    assert ("a", "b") in [constant_value(node) for node in graph.nodes() if node.op == "prim::Constant"]
+
+
+def test_a_module_that_is_chosen_at_run_time_is_called_through_its_interface():
+    @torch.jit.interface
+    class Step(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            pass
+
+    class Chooses(nn.Module):
+        step: Step
+
+        def __init__(self):
+            super().__init__()
+            self.step = Leaf()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.step.forward(x)
+
+    graph = load(torch.jit.script(Chooses()))
+    assert scopes(graph, "aten::linear") == ["step.lin"], "the object behind the interface is known"
+
+
+def test_missing_parameters_are_none():
+    graph = load(torch.jit.script(nn.Linear(2, 2, bias=False)))
+    linear = next(node for node in graph.nodes() if node.op == "aten::linear")
+    assert constant_value(graph.producer[linear.inputs[2]]) is None
+
+
+def test_frozen_modules_have_tensor_constants():
+    graph = load(torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval())))
+    payloads = [constant_value(node) for node in graph.nodes() if node.op == "prim::Constant"]
+    assert sorted(payload.shape for payload in payloads if isinstance(payload, TensorData)) == [(2,), (2, 2)]
+
+
+def test_constant_tensors_share_memory():
+    frozen = torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval()))
+    payload = next(constant_value(node) for node in load(frozen).nodes() if node.op == "prim::Constant")
+    assert payload.original.data_ptr() == payload.array.ctypes.data
+
+
+def test_a_saved_file_is_the_same_program(tmp_path: Path):
+    scripted = torch.jit.script(Tree())
+    scripted.save(str(tmp_path / "tree.pt"))
+    graph = load(tmp_path / "tree.pt")
+    assert graph.name == "tree"
+    assert same_structure(graph, load(scripted))
+    assert [node.location for node in graph.nodes()] == [node.location for node in load(scripted).nodes()]
+
+
+def test_a_checkpoint_is_no_program(tmp_path: Path):
+    torch.save(Tree().state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(LoadError, match="not a program"):
+        load(tmp_path / "weights.pt")
+
+
+def test_a_damaged_file_is_told(tmp_path: Path):
+    torch.jit.script(Tree()).save(str(tmp_path / "tree.pt"))
+    data = (tmp_path / "tree.pt").read_bytes()
+    for damaged in (data[: len(data) // 2], b"", b"nonsense"):
+        (tmp_path / "bad.pt").write_bytes(damaged)
+        with pytest.raises(LoadError, match=r"bad\.pt"):
+            load(tmp_path / "bad.pt")
+
+
+def test_the_number_of_arguments_is_checked():
+    scripted = torch.jit.script(helper)
+    with pytest.raises(ArgumentError) as caught:
+        load(scripted, torch.rand(2))
+    assert "x: Tensor, k: int" in caught.value.hint
+
+
+def test_left_out_defaults_are_bound():
+    @torch.jit.script
+    def scaled(x: torch.Tensor, k: int = 3):
+        return x * k
+
+    assert [value.name for value in load(scaled, torch.rand(2)).free_inputs] == ["x.1"]
+    assert len(load(scaled).free_inputs) == 2
+
+
+def test_a_module_without_forward_names_its_methods():
+    class NoForward(nn.Module):
+        @torch.jit.export
+        def step(self, x: torch.Tensor):
+            return x
+
+    with pytest.raises(LoadError) as caught:
+        load(torch.jit.script(NoForward()))
+    assert "step" in caught.value.hint
+
+
+def test_yolov3_loads_fast():
+    from yolov3 import yolov3
+
+    scripted = torch.jit.script(yolov3(width=4))
+    assert sum(1 for _ in parse(str(scripted.inlined_graph)).nodes()) >= 2800
+    load(scripted)
+    best = min(_seconds(load, scripted) for _ in range(3))
+    assert best < 0.5, "0.1 s on two idle cores"
+
+
+def _seconds(function, *args) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start

@@ -138,8 +138,9 @@ def _read_word(cursor: Cursor, type: Type | None, key: str) -> Any:
         return read_type(cursor)
     if cursor.at("<Tensor>") and isinstance(type, TensorType) and type.is_static:
         cursor.take("<Tensor>")
-        assert type.dtype is not None and type.shape is not None  # static
-        return TensorData(type.dtype, type.shape, None, type.device or "cpu")  # type: ignore[arg-type]
+        assert type.dtype is not None  # static
+        shape = tuple(dim for dim in type.shape or () if isinstance(dim, int))
+        return TensorData(type.dtype, shape, None, type.device or "cpu")
     return _read_opaque(cursor)
 
 

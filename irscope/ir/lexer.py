@@ -103,7 +103,8 @@ class Cursor:
             if opened < 0 or (mark == "," and opened == 0) or mark == "\n":
                 self.pos = found.start()
                 return self.text[start : self.pos].rstrip()
-        self.fail("a closing bracket", found="the end of the text")
+        self.pos = len(self.text)
+        return self.fail("a closing bracket")
 
     def enter(self) -> None:
         """One level deeper in a type or constant; fails when that is too deep."""

@@ -144,9 +144,9 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     """
     values = _values(graph)
     given = [value.name for value in values]
-    if len(set(given)) == len(given) and "" not in given and _LEGAL.fullmatch("\n".join(given)):
-        if _keyword_free(given):
-            return dict(zip(values, given, strict=True))
+    distinct = len(set(given)) == len(given) and "" not in given
+    if distinct and _LEGAL.fullmatch("\n".join(given)) and _keyword_free(given):
+        return dict(zip(values, given, strict=True))
     return _resolve(values, [_legal(name) for name in given])
 
 
@@ -164,8 +164,7 @@ def _values(graph: Graph) -> list[Value]:
         for node in stack[-1]:
             values += node.outputs
             if node.blocks:
-                for block in reversed(node.blocks):
-                    stack.append(iter(block.nodes))
+                stack.extend(iter(block.nodes) for block in reversed(node.blocks))
                 for block in node.blocks:
                     values += block.params
                 break

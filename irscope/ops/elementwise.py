@@ -29,8 +29,9 @@ __all__ = ["Elementwise", "Kind", "elementwise", "result_type"]
 
 Array = np.ndarray[Any, Any]
 
-Kind = Literal["same", "number", "float", "bool", "logical"]
-"""How result and computing type follow from the promoted type. same: both are it. number: bools become int64. float: whole numbers
+Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
+"""How result and computing type follow from the promoted type. same: both are it. exact: so it
+is, and NumPy sees halves as they are. number: bools become int64. float: whole numbers
 become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
 
 _SUPPORTED = frozenset({
@@ -66,7 +67,7 @@ class Elementwise:
         rest = {name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()}
         dtype = self._result_dtype(values, args)
         assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
-        compute = self._compute_dtype(values, args)
+        compute = self._compute_dtype(values, args, widen=False)
         arrays = [self._converted(mark, value, compute) for mark, value in zip(self.operands, self._laid(values), strict=True)]
         with np.errstate(all="ignore"):
             result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
@@ -84,7 +85,7 @@ class Elementwise:
             if isinstance(value, Expr) and value.dtype not in _SUPPORTED:
                 raise NoExpression(f"kernels do not compute with {value.dtype}")
         dtype = self._result_dtype(values, args)
-        compute = self._compute_dtype(values, args)
+        compute = self._compute_dtype(values, args, widen=True)
         if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
             raise NoExpression(f"the element type of the result of {self.name} is not known, or not one that kernels compute with")
         parts = [
@@ -116,12 +117,12 @@ class Elementwise:
             return "bool"
         return _converted_kind(self._promoted(values), kind)
 
-    def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any]) -> str | None:
+    def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool) -> str | None:
         kind = self._kind(args)
         if kind == "logical":
             return "bool"
         dtype = _converted_kind(self._promoted(values), kind)
-        return None if dtype is None else opmath(dtype)
+        return dtype if dtype is None or (kind == "exact" and not widen) else opmath(dtype)
 
     def _laid(self, values: Sequence[Any]) -> list[Any]:
         """The operands with those of `axes` bent to lie along their axis of the first operand."""

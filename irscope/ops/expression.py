@@ -127,9 +127,14 @@ def number(index: int, dtype: str) -> Expr:
 
 
 def const(value: Any, dtype: str) -> Expr:
-    """A number that is known now, in the given type."""
-    kind: type[Any] = bool if dtype == "bool" else int if is_integral(dtype) else float
-    return Expr("const", (), dtype, kind(value), NUMBER_STRENGTH)
+    """A number that is known now, in the given type; a whole number wraps around into it.
+
+    >>> const(-1, "uint8").value
+    255
+    """
+    if dtype == "bool" or not is_integral(dtype):
+        return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
+    return Expr("const", (), dtype, np.asarray(int(value)).astype(dtype).item(), NUMBER_STRENGTH)
 
 
 def lift(value: Any, dtype: str) -> Expr:

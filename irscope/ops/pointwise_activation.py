@@ -160,8 +160,8 @@ _BACKWARD: Final = (
     ),
     *_activation(
         "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)",
-        lambda g, x, min_val, max_val: np.where((x <= min_val) | (x >= max_val), 0, g),
-        lambda g, x, min_val, max_val: where(_between(x, min_val, max_val) | call("isnan", x), g, 0.0),
+        lambda g, x, min_val, max_val: np.where((x > min_val) & (x < max_val), g, 0),
+        lambda g, x, min_val, max_val: where(_between(x, min_val, max_val), g, 0.0),
         operands="grad_output self",
     ),
     *_activation(

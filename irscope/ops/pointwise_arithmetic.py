@@ -9,7 +9,7 @@ import numpy as np
 from irscope.ops.elementwise import Kind, elementwise, require_float, require_known
 from irscope.ops.expression import Expr, NoExpression, call, const, where
 from irscope.ops.op import Op
-from irscope.ops.promotion import is_integral
+from irscope.ops.promotion import NUMBER_STRENGTH, is_integral
 from irscope.ops.special import erf, sigmoid
 from irscope.ops.type_rules import Unknown
 
@@ -121,6 +121,8 @@ def _np_fmod(a: Array, b: Array) -> Array:
 def _pow(base: Expr, exponent: Expr) -> Expr:
     if exponent.op != "const":
         require_float(base.dtype, "a power with an unknown exponent")
+        if exponent.strength == NUMBER_STRENGTH:
+            raise NoExpression("the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others")
         return call("pow", base, exponent)
     power = exponent.value
     if is_integral(base.dtype):

@@ -15,6 +15,10 @@ __all__ = ["OPS", "limited"]
 
 Array = np.ndarray[Any, Any]
 
+_LARGEST: Final = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308,
+}
+
 
 def larger(a: Expr, b: Expr | float) -> Expr:
     """The larger of two, NaN if either is."""
@@ -50,10 +54,10 @@ def _np_nan_to_num(x: Array, nan: float | None = None, posinf: float | None = No
 def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
     if is_integral(x.dtype):
         return x
-    limits = np.finfo(x.dtype)
     infinity = float("inf")
-    high = float(limits.max) if require_known(posinf, "posinf") is None else posinf
-    low = float(limits.min) if require_known(neginf, "neginf") is None else neginf
+    largest = _LARGEST[x.args[0].dtype if x.op == "cast" else x.dtype]
+    high = largest if require_known(posinf, "posinf") is None else posinf
+    low = -largest if require_known(neginf, "neginf") is None else neginf
     kept = where(call("eq", x, infinity), high, where(call("eq", x, -infinity), low, x))
     return where(call("isnan", x), require_known(nan, "nan") or 0.0, kept)
 
@@ -110,6 +114,6 @@ OPS: Final = (
     ),
     *elementwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        numpy=_np_nan_to_num, expr=_nan_to_num, operands="self",
+        numpy=_np_nan_to_num, expr=_nan_to_num, operands="self", kind="exact",
     ),
 )

@@ -193,8 +193,8 @@ class Maths:
         p, n = self.reduced(self.at_most(self.at_least(x, floor), form.exp_range[1]))
         scale = self.exponential_of_two(self.integer("sub", n, self.whole(1)))
         halved = self.fma(p, scale, self.sub(scale, self.number(0.5)))
-        result = self.add(halved, halved)
-        return self.pick(self.equal(x, self.number(0.0)), x, result)
+        tiny = self.less(self.abs(x), self.number(2.0 ** -(form.mantissa + 2)))  # halving would lose the last bit of a denormal
+        return self.pick(tiny, x, self.add(halved, halved))
 
     def sigmoid(self, x: str) -> str:
         """e/(1+e) or 1/(1+e) with e = e^-|x|, so that both tails keep their precision."""

@@ -11,6 +11,7 @@ from irscope.ir.types import TENSOR, Dim, ListType, TensorType
 from irscope.ops.arrays import array_type, channels_last_copy, laid_out_like, numpy_dtype, suggests_channels_last
 from irscope.ops.define import define
 from irscope.ops.pointwise_cast import conversion
+from irscope.ops.pointwise_cast import conversion
 from irscope.ops.promotion import promote_types
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last
 from irscope.ops.type_rules import (
@@ -32,9 +33,10 @@ def _to(
     memory_format: Abstract = None, **rest: Abstract,
 ) -> TensorType:
     target = dtype_name(dtype, self.dtype) if other is None else other.dtype
-    where = self.device if device is None else device if isinstance(device, str) else None
+    where = device if isinstance(device, str) else self.device if device is None else None
+    where = where if other is None else other.device
     same = target == self.dtype and target is not None and copy is False and memory_format in (None, 1)
-    if same and (device is None or (where is not None and where == self.device)):
+    if same and ((device is None and other is None) or (where is not None and where == self.device)):
         return self
     result = laid_out_like(self, target, memory_format)
     if copy is False and memory_format not in (None, 1):  # nothing happens when the format is that already

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from irscope._base.frozen import EMPTY
-from irscope.ir.schema import AliasAnnotation, OpSchema
+from irscope.ir.schema import OpSchema
+from irscope.ops.effects import effect_of_schema
 from irscope.ops.op import Category, Effect, Op
 from irscope.ops.schema_text import parse_schema
 
@@ -36,16 +37,7 @@ def define(
 
 
 def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:
-    """in-place if some argument is written, view if some result shares an argument's memory, otherwise pure.
-
-    The strongest over all overloads; ask `irscope.ops.registry.effect_of` about one node.
-    """
-    if any(schema.is_mutable for schema in schemas):
-        return "in-place"
-    if any(_shares(result.alias) for schema in schemas for result in schema.returns):
-        return "view"
-    return "pure"
-
-
-def _shares(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and bool(alias.before or alias.after or _shares(alias.element))
+    """The strongest effect of all overloads; ask `irscope.ops.registry.effect_of` about one node."""
+    effects = set(map(effect_of_schema, schemas))
+    order: tuple[Effect, ...] = ("opaque", "in-place", "view")
+    return next((effect for effect in order if effect in effects), "pure")

@@ -16,12 +16,12 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Final
 
 from irscope.ir.core import Node, Value
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import TensorType, Type
+from irscope.ops.bundled import bundled_texts
 from irscope.ops.effects import effect_of_schema, has_side_effects
 from irscope.ops.matching import choose_overload
 from irscope.ops.op import Category, Effect, Op
@@ -32,7 +32,10 @@ from irscope.ops.torch_registry import torch_schemas
 
 __all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
 
-_OP_FILES: Final = ("pointwise", "reduction", "normalization", "matmul", "views", "memory", "containers", "control", "scalars")
+_OP_FILES: Final = (
+    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "views", "view_lists", "copies", "creation",
+    "indexing", "containers", "control", "scalars", "tensor_facts",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,7 +108,7 @@ def known_names() -> tuple[str, ...]:
     >>> "aten::add" in known_names()
     True
     """
-    return tuple(sorted({*_op_files(), *_bundled_texts()}))
+    return tuple(sorted({*_op_files(), *bundled_texts()}))
 
 
 def _choice(node: Node) -> _Choice:
@@ -148,7 +151,7 @@ def _bundled(name: str) -> tuple[Op, ...]:
     """The ops of a name that are known without torch: those with rules, which get the bundled overloads that they leave out."""
     with_rules = _op_files().get(name, ())
     declared = {schema.overload for op in with_rules for schema in op.schemas}
-    others = [s for s in map(parse_schema, _bundled_texts().get(name, ())) if s.overload not in declared]
+    others = [s for s in map(parse_schema, bundled_texts().get(name, ())) if s.overload not in declared]
     return _with_schemas(name, with_rules, others)
 
 
@@ -189,13 +192,3 @@ def _op_files() -> Mapping[str, tuple[Op, ...]]:
         for op in importlib.import_module(module).OPS:
             table[op.name] = (*table.get(op.name, ()), op)
     return table
-
-
-@lru_cache(maxsize=1)
-def _bundled_texts() -> Mapping[str, tuple[str, ...]]:
-    """The lines of `core_schemas.txt` by op name, not yet parsed: a program uses few of them."""
-    table: dict[str, list[str]] = {}
-    for line in files("irscope.ops").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            table.setdefault(line.partition("(")[0].partition(".")[0], []).append(line)
-    return {name: tuple(lines) for name, lines in table.items()}

@@ -6,6 +6,7 @@ a program must keep: of effects on the world (print, raise, calls) and of draws 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -145,7 +146,7 @@ class Accesses:
             return self._deep_reads(node)
         only_shape = signature.reads == "shape"
         marks = self._points_to.is_reshaped if only_shape else self._points_to.is_written
-        found = []
+        found: list[Access] = []
         for value in node.inputs:
             element = self._points_to.element_of.get(value)
             if element is not None and marks[place := self._points_to.class_of[element]]:
@@ -154,7 +155,7 @@ class Accesses:
 
     def _deep_reads(self, node: Node) -> list[Access]:
         element_of, class_of, is_written = self._points_to.element_of, self._points_to.class_of, self._points_to.is_written
-        found = []
+        found: list[Access] = []
         for value in node.inputs:
             element = element_of.get(value)
             if element is not None:
@@ -190,7 +191,7 @@ class Accesses:
         return draws_random_numbers(node.op, known)
 
 
-def _distinct(accesses: list[Access]) -> tuple[Access, ...]:
+def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
     """One access for each class, the one that says most."""
     if len(accesses) < 2:
         return tuple(accesses)

@@ -54,8 +54,8 @@ class AliasDb:
 
     def __init__(self, graph: Graph, *, distinct_inputs: bool = False) -> None:
         self.graph = graph
-        self.distinct_inputs = distinct_inputs
-        self._points_to: PointsTo = build(graph, distinct_inputs=distinct_inputs)
+        self.distinct_inputs = distinct_inputs or graph.distinct_inputs
+        self._points_to: PointsTo = build(graph, distinct_inputs=self.distinct_inputs)
         self._reach = Reach(self._points_to)
         self._structures = Structures()
 
@@ -291,6 +291,11 @@ class AliasDb:
     def index_of(self, node: Node) -> int:
         """The node's place in its block."""
         return self._index[node]
+
+    @property
+    def sealed(self) -> PointsTo:
+        """The points-to graph itself, for drawing it."""
+        return self._points_to
 
     @property
     def reach(self) -> Reach:

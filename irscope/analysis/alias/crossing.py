@@ -12,33 +12,23 @@ from irscope.ir.core import Node, Value
 if TYPE_CHECKING:
     from irscope.analysis.alias.alias_db import AliasDb
 
-__all__ = ["Obstacle", "WorkingSet", "memory_obstacle"]
+__all__ = ["Kind", "Obstacle", "WorkingSet"]
+
+Kind = Literal["data", "memory", "effect", "random"]
+"""Data: one uses what the other makes. Memory: both get at it, and one writes. Effect: both do something to the world. Random: both draw."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """Why a later node has to stay behind an earlier one."""
 
-    kind: Literal["data", "memory", "effect", "random"]
+    kind: Kind
     earlier: Node
     later: Node
     value: Value | None = None
     """Data: what the earlier node makes and the later one uses."""
     accesses: tuple[Access, Access] | None = None
     """Memory: the earlier access and the later one."""
-
-
-def memory_obstacle(reach: Reach, earlier: NodeAccesses, later: NodeAccesses) -> tuple[Access, Access] | None:
-    """Two accesses of two nodes to one memory, at least one of them a write (a write is also listed as a read)."""
-    for write in later.writes:
-        for read in earlier.reads:
-            if _collide(reach, read, write):
-                return read, write
-    for write in earlier.writes:
-        for read in later.reads:
-            if _collide(reach, read, write):
-                return write, read
-    return None
 
 
 def _collide(reach: Reach, read: Access, write: Access) -> bool:
@@ -102,7 +92,7 @@ class WorkingSet:
         return None
 
     def _between(
-        self, kind: Literal["data", "memory", "effect", "random"], member: Node, node: Node, value: Value | None = None,
+        self, kind: Kind, member: Node, node: Node, value: Value | None = None,
         accesses: tuple[Access, Access] | None = None,
     ) -> Obstacle:
         if self._towards_end:

@@ -74,6 +74,7 @@ class Place:
 
 
 Label = Value | Place
+Origin = Literal["input", "escaped", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +289,14 @@ class PointsToBuilder:
 
     # Memory from outside
 
-    def outside(self, kind: Literal["input", "escaped", "unknown"], structure: Structure) -> int:
+    def outside(self, kind: Origin, structure: Structure) -> int:
         """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
         known = self._from_outside.get((kind, structure.bucket))
         if known is not None:
             return known[0]
         element = self.fresh(structure, Place(kind, name=structure.bucket))
         self._from_outside[kind, structure.bucket] = (element, structure)
-        content = "input" if kind == "input" else "unknown"
+        content: Origin = "input" if kind == "input" else "unknown"
         if structure.kind == "box" and structure.content is not None:
             self.flow(self.cells[element], self.outside(content, structure.content))
         elif structure.kind == "tuple":

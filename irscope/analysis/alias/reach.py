@@ -57,6 +57,24 @@ class Reach:
         """The locations that a class may be."""
         return [here for here in self.below(place) if here not in self._points_to.targets]
 
+    def few_leaves(self, place: int, limit: int) -> tuple[int, ...] | None:
+        """The locations that a class may be, or None when there are more than `limit`, or many classes in between."""
+        targets = self._points_to.targets
+        if place not in targets:
+            return (place,)
+        seen, todo, leaves = {place}, [place], list[int]()
+        while todo:
+            here = todo.pop()
+            if here not in targets:
+                leaves.append(here)
+            for there in targets.get(here, ()):
+                if there not in seen:
+                    seen.add(there)
+                    todo.append(there)
+            if len(leaves) > limit or len(seen) > 8 * limit:
+                return None
+        return tuple(leaves)
+
     def all_meeting(self, place: int) -> set[int]:
         """All classes that share memory with this one: everything above everything below it."""
         found = set(self.below(place))

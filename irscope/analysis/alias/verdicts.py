@@ -36,11 +36,11 @@ class LazyVerdict(Verdict):
         return found
 
     @property
-    def because(self) -> str:  # type: ignore[override]
+    def because(self) -> str:
         return self._full().because
 
     @property
-    def witness(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def witness(self) -> tuple[Any, ...]:
         return self._full().witness
 
     def __eq__(self, other: object) -> bool:

@@ -1,0 +1,216 @@
+"""In which order the nodes of one block must stay: data, memory, effects on the world, and draws of random numbers.
+
+A node stands for itself and everything in its blocks. A node *directly depends* on an earlier one if it uses what that one makes, or if
+both get at one memory and one of them writes it, or if both have effects on the world (print, raise, calls), or both draw random
+numbers. Any order of the nodes in which all direct dependences are kept is the same program.
+
+Listing every pair would be quadratic, so dependences that follow from others are left out: of memory, a read is tied to the
+last write before it, a write to the last write and the reads since; effects and random draws form chains. What is "one
+memory" is a location of the points-to graph where each access has few, and a whole region where some access has many (that adds
+order that nobody needs, never omits any). Reads of a shape are tied only to writes that change shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from irscope._base.verdict import Verdict, no, yes
+from irscope.analysis.alias.accesses import EVERYTHING, Access, NodeAccesses
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.crossing import Kind, Obstacle
+from irscope.ir.core import Block, Graph, Node, Value
+
+__all__ = ["Dependence", "Dependences", "dependences"]
+
+_FEW: Final = 16
+"""An access with more locations than this makes its whole region one memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """One reason for which a node must stay behind an earlier one."""
+
+    node: Node
+    """The earlier node."""
+    kind: Kind
+    """data, memory, effect or random."""
+    obstacle: Obstacle
+    _db: AliasDb = field(repr=False)
+
+    @property
+    def because(self) -> str:
+        """The reason in words, found when asked for."""
+        return self._db.obstacle_words(self.obstacle)
+
+
+@dataclass(frozen=True, eq=False)
+class Dependences:
+    """The direct dependences of one block that do not follow from others."""
+
+    graph: Graph
+    block: Block
+    db: AliasDb
+    predecessors: Mapping[Node, tuple[Dependence, ...]]
+    """Each node's dependences, one for each earlier node that it is tied to; empty for a node tied to none."""
+
+    @cached_property
+    def successors(self) -> Mapping[Node, tuple[Node, ...]]:
+        """The later nodes that are tied to each node."""
+        found: dict[Node, list[Node]] = {node: [] for node in self.block.nodes}
+        for later, ties in self.predecessors.items():
+            for tie in ties:
+                found[tie.node].append(later)
+        return {node: tuple(later) for node, later in found.items()}
+
+    def reason(self, a: Node | str, b: Node | str) -> Verdict:
+        """Whether `b`, the later one, must stay behind `a`, and by which chain of dependences.
+
+        >>> from irscope.ir.parser import parse
+        >>> g = parse('''graph(%x : Tensor):
+        ...   %a : Tensor = aten::neg(%x)
+        ...   %b : Tensor = aten::relu_(%a)
+        ...   %c : Tensor = aten::neg(%x)
+        ...   return (%b)''')
+        >>> ties = dependences(g, g.body)
+        >>> print(ties.reason("a", "b"))
+        yes, because aten::relu_ (%b) uses %a, which aten::neg (%a) makes
+        >>> print(ties.reason("b", "c"))
+        no, because nothing ties aten::neg (%c) to aten::relu_ (%b)
+        """
+        first, last = self.graph.node(a), self.graph.node(b)
+        came_from: dict[Node, Dependence] = {}
+        earliest = self.db.index_of(first)
+        todo = [last]
+        for here in todo:
+            for tie in self.predecessors.get(here, ()):
+                if tie.node not in came_from and self.db.index_of(tie.node) >= earliest:
+                    came_from[tie.node] = tie
+                    todo.append(tie.node)
+            if first in came_from:
+                return self._chain(first, last, came_from)
+        return no(f"nothing ties {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
+
+    def _chain(self, first: Node, last: Node, came_from: Mapping[Node, Dependence]) -> Verdict:
+        chain, here = [], first
+        while here is not last:
+            tie = came_from[here]
+            chain.append(tie)
+            here = tie.obstacle.later
+        words = [tie.because for tie in chain]
+        if len(words) > 3:
+            words = [words[0], f"after {len(words) - 2} more dependences", words[-1]]
+        return yes(", and ".join(words), first, *(tie.obstacle.later for tie in chain))
+
+
+def dependences(graph: Graph, block: Block | None = None, db: AliasDb | None = None) -> Dependences:
+    """The dependences of a block of a graph, of its top block if none is given; near-linear in its nodes."""
+    block = block or graph.body
+    db = db or AliasDb(graph)
+    ties = _Ties(block, db)
+    return Dependences(graph, block, db, {node: ties.visit(node) for node in block.nodes})
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What has happened so far to one memory."""
+
+    write: tuple[Node, Access] | None = None
+    """The last write."""
+    shape_write: tuple[Node, Access] | None = None
+    """The last write that may change shapes."""
+    reads: list[tuple[Node, Access]] = field(default_factory=list)
+    """Reads since the last write."""
+    shape_reads: list[tuple[Node, Access]] = field(default_factory=list)
+    """Reads of shapes alone since the last write to a shape."""
+
+
+class _Ties:
+    """Visits the nodes of a block in order, and ties each to the earlier ones."""
+
+    def __init__(self, block: Block, db: AliasDb) -> None:
+        self._db = db
+        self._maker: dict[Value, Node] = {}
+        self._memory: dict[tuple[str, int], _Memory] = {}
+        self._effect: Node | None = None
+        self._random: Node | None = None
+        self._barrier: tuple[Node, Access] | None = None
+        self._since_barrier: list[tuple[Node, Access]] = []
+        self._keys = self._memories_of(block)
+
+    def visit(self, node: Node) -> tuple[Dependence, ...]:
+        """The node's dependences, the first found reason for each earlier node."""
+        accesses = self._db.accesses(node)
+        found: dict[Node, Obstacle] = {}
+        for value in accesses.uses:
+            maker = self._maker.get(value)
+            if maker is not None and maker not in found:
+                found[maker] = Obstacle("data", maker, node, value)
+        if accesses.reads or accesses.writes:
+            for (other, theirs), mine in self._collisions(node, accesses):
+                if other is not node and other not in found:
+                    found[other] = Obstacle("memory", other, node, accesses=(theirs, mine))
+        if accesses.side_effect is not None:
+            if self._effect is not None and self._effect not in found:
+                found[self._effect] = Obstacle("effect", self._effect, node)
+            self._effect = node
+        if accesses.random is not None:
+            if self._random is not None and self._random not in found:
+                found[self._random] = Obstacle("random", self._random, node)
+            self._random = node
+        for value in node.outputs:
+            self._maker[value] = node
+        return tuple(Dependence(other, obstacle.kind, obstacle, self._db) for other, obstacle in found.items())
+
+    def _collisions(self, node: Node, accesses: NodeAccesses) -> list[tuple[tuple[Node, Access], Access]]:
+        """The earlier accesses that this node's must come after; its own are noted for later nodes."""
+        found: list[tuple[tuple[Node, Access], Access]] = []
+        first = (accesses.writes or accesses.reads)[0]
+        if self._barrier is not None:
+            found.append((self._barrier, first))
+        waiting = next((access for access in accesses.writes if access.place == EVERYTHING), None)
+        if waiting is not None:
+            found.extend((earlier, waiting) for earlier in self._since_barrier)
+            self._barrier, self._since_barrier = (node, waiting), []
+            return found
+        self._since_barrier.append((node, first))
+        for read in accesses.reads:
+            for memory in self._memories(read):
+                last = memory.shape_write if read.shape else memory.write
+                if last is not None:
+                    found.append((last, read))
+        for write in accesses.writes:
+            for memory in self._memories(write):
+                found.extend((earlier, write) for earlier in memory.reads)
+                found.extend((earlier, write) for earlier in (memory.shape_reads if write.shape else ()))
+                if memory.write is not None:
+                    found.append((memory.write, write))
+        self._note(node, accesses)
+        return found
+
+    def _note(self, node: Node, accesses: NodeAccesses) -> None:
+        for read in accesses.reads:
+            for memory in self._memories(read):
+                (memory.shape_reads if read.shape else memory.reads).append((node, read))
+        for write in accesses.writes:
+            for memory in self._memories(write):
+                memory.write, memory.reads = (node, write), []
+                if write.shape:
+                    memory.shape_write, memory.shape_reads = (node, write), []
+
+    def _memories(self, access: Access) -> Iterable[_Memory]:
+        return [self._memory.setdefault(key, _Memory()) for key in self._keys[access.place]]
+
+    def _memories_of(self, block: Block) -> dict[int, tuple[tuple[str, int], ...]]:
+        """For each class that the block gets at, its locations, or its region where some class has too many."""
+        db = self._db
+        places = {a.place for node in block.nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)} - {EVERYTHING}
+        locations = {place: db.reach.few_leaves(place, _FEW) for place in places}
+        coarse = {db.region(place) for place, found in locations.items() if found is None}
+        return {
+            place: tuple(("location", leaf) for leaf in found) if found is not None and db.region(place) not in coarse
+            else (("region", db.region(place)),)
+            for place, found in locations.items()
+        }

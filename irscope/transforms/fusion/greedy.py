@@ -10,11 +10,12 @@ What decides (readings outside a group, inputs, outputs) is counted per group an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from irscope.ir.core import Block, Node, Value
+from irscope.analysis.dependence import Dependences
+from irscope.ir.core import Node, Value
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.transforms.fusion.partition import Partition
 from irscope.transforms.fusion.rules import Refusal, Rules, Space, same_space, told_space
@@ -52,10 +53,13 @@ class _Group:
 class BlockPlan:
     """The groups of one block, while they grow and for later questions."""
 
-    def __init__(self, block: Block, rules: Rules, successors: Sequence[Sequence[int]], max_arguments: int) -> None:
+    def __init__(self, ties: Dependences, rules: Rules, max_arguments: int) -> None:
+        block = ties.block
         self.block = block
+        self.ties = ties
         self.rules = rules
-        self.partition = Partition(successors)
+        self.index = {node: index for index, node in enumerate(block.nodes)}
+        self.partition = Partition(_successors(ties, self.index))
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
         """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
@@ -103,6 +107,11 @@ class BlockPlan:
         """Why two groups would not be merged even if it were legal."""
         a, b = self.partition.find(producer), self.partition.find(consumer)
         return self._policy_refusal(producer, consumer, self._shared(self._groups[a], self._groups[b], a))
+
+    def reads_from(self, consumer: int, producer: int) -> bool:
+        """Whether the group of one fusible node reads a value of another's."""
+        a, b = self.partition.find(producer), self.partition.find(consumer)
+        return bool(self._shared(self._groups[a], self._groups[b], a))
 
     def _shared(self, ours: _Group, theirs: _Group, a: int) -> list[Value]:
         """The values that the second group reads from the first, found from the smaller side."""
@@ -168,10 +177,19 @@ def _common(a: dict[Value, int], b: dict[Value, int]) -> list[Value]:
     return [value for value in fewer if value in more]
 
 
-def plan_block(block: Block, rules: Rules, successors: Sequence[Sequence[int]], *, max_arguments: int) -> BlockPlan:
-    """Decide the groups of one block. `successors` is the block's dependence graph over positions (see `partition`)."""
-    plan = BlockPlan(block, rules, successors, max_arguments)
-    consumers = [index for index in reversed(range(len(block.nodes))) if plan.fusible[index]]
+def _successors(ties: Dependences, index: Mapping[Node, int]) -> list[list[int]]:
+    """The dependences by position in the block."""
+    successors: list[list[int]] = [[] for _ in index]
+    for later, place in index.items():
+        for tie in ties.predecessors[later]:
+            successors[index[tie.node]].append(place)
+    return successors
+
+
+def plan_block(ties: Dependences, rules: Rules, *, max_arguments: int) -> BlockPlan:
+    """Decide the groups of the block that the dependences are of."""
+    plan = BlockPlan(ties, rules, max_arguments)
+    consumers = [index for index in reversed(range(len(ties.block.nodes))) if plan.fusible[index]]
     for sweep in range(_SWEEPS):
         before = len(plan.merges)
         plan.refusals.clear()

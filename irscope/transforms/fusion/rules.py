@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope.analysis.alias import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes import Shapes
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of

@@ -1,0 +1,223 @@
+"""Which ops run as one kernel, why the rest do not, and the graph in which each group is one node with a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from irscope._base.verdict import Verdict, no, yes
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.dependence import dependences
+from irscope.analysis.shapes import infer
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir.core import Block, Graph, Node, Value
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.fold import fold_constants
+from irscope.transforms.fusion.greedy import BlockPlan, plan_block
+from irscope.transforms.fusion.group import Grouped, carry_out
+from irscope.transforms.fusion.remarks import remarks_of
+from irscope.transforms.fusion.rules import Rules, told_space
+from irscope.transforms.fusion.why import same_group, why_apart
+from irscope.transforms.history import History
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Fusion", "fuse"]
+
+MAX_ARGUMENTS = 128
+"""Inputs and outputs of one kernel at most, as in PyTorch's fuser."""
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """What was decided, kept for later questions."""
+
+    rules: Rules
+    by_block: dict[Block, BlockPlan]
+    grouped: Grouped
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A graph with its fusion groups, and the answers to why they are as they are."""
+
+    graph: Graph
+    """The program with each group as a `prim::FusionGroup` node; the values outside groups are the original ones."""
+    original: Graph
+    policy: str
+    groups: tuple[Node, ...]
+    """The group nodes that this pass made, in program order over all blocks."""
+    history: History
+    """`fold-constants`, then `fuse`, whose edits are the merges in the order in which they were decided."""
+    _plans: _Plans = field(repr=False)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What was fused (`passed`) and what was not though it looks as if it could (`missed`)."""
+        return self.history.remarks
+
+    def table(self) -> pd.DataFrame:
+        """One row per group: what it computes, over which points, and the bytes that its nodes and its kernel move.
+
+        Bytes count only tensors whose sizes are known; those of the nodes are as if each op ran alone.
+        """
+        import pandas as pd
+
+        rows = [self._row(index, group) for index, group in enumerate(self.groups)]
+        columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
+        return pd.DataFrame(rows, columns=columns).set_index("group")
+
+    def _row(self, index: int, group: Node) -> dict[str, object]:
+        rules, names = self._plans.rules, self.graph.names
+        members = self._members[group]
+        size = rules.size_in_bytes
+        before = sum(size(value) for node in members for value in (*dict.fromkeys(node.inputs), *node.outputs))
+        after = sum(size(value) for value in (*group.inputs, *group.outputs))
+        return {
+            "group": index, "result": ", ".join(f"%{names[value]}" for value in group.outputs), "nodes": len(members),
+            "ops": ", ".join(node.op.partition("::")[2] for node in members[:8]) + (", …" if len(members) > 8 else ""),
+            "kind": group.attrs["kind"], "space": told_space(rules.space(members[-1])), "bytes before": before, "bytes after": after,
+            "bytes saved": before - after,
+        }  # fmt: skip
+
+    def group_of(self, subject: Node | Value | str) -> Node | None:
+        """The group that a node, or the maker of a value, is in."""
+        node = self._find(subject)
+        return self._plans.grouped.group_of.get(node) if isinstance(node, Node) else None
+
+    def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
+        """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart."""
+        found = []
+        for subject in (a, b):
+            node = self._find(subject)
+            if isinstance(node, Verdict):
+                return node
+            found.append(node)
+        return self._why_not(*found)
+
+    def _why_not(self, a: Node, b: Node) -> Verdict:
+        rules, group_of, folded = self._plans.rules, self._plans.grouped.group_of, self._plans.rules.graph
+        if a is b:
+            return yes("they are the same node", a)
+        group = group_of.get(a)
+        if group is not None and group is group_of.get(b):
+            return same_group(group, a, b, self.graph)
+        for node in (a, b):
+            refusal = rules.refusal(node)
+            if refusal is not None:
+                return no(refusal.because, *refusal.evidence)
+        blocks = folded.block_of[a], folded.block_of[b]
+        if blocks[0] is not blocks[1]:
+            owners = [folded.owner.get(block) for block in blocks]
+            told = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
+            return no(f"they are in different blocks: one {told[0]}, the other {told[1]}", a, b)
+        return why_apart(self._plans.by_block[blocks[0]], a, b)
+
+    def _find(self, subject: Node | Value | str) -> Node | Verdict:
+        """The node of the folded graph that is meant, or why there is none."""
+        folded = self._plans.rules.graph
+        value: Value | None = None
+        if isinstance(subject, Node):
+            node: Node | None = subject
+        else:
+            value = self._value(subject)
+            value = self._plans.grouped.outside_of.get(value, value) if value is not None else None
+            value = self.history.forward(value, 0, 1) or value if value is not None else None
+            node = folded.producer.get(value) if value is not None else self._node(str(subject))
+        if node is not None and node not in folded.position:
+            node = self._by_id.get(node.id, node)
+        if node is not None and node in folded.position:
+            return node
+        if node is not None:
+            return no(f"{node.op} is gone: its result was known before the program runs, or nobody read it", node)
+        return no(f"%{folded.names.get(value, '') if value else subject} is an input or a block's parameter: no node makes it", value)
+
+    def _value(self, subject: Value | str) -> Value | None:
+        """The value of this name in the original graph, or else in the fused one; None when a node's name was given."""
+        if isinstance(subject, Value):
+            return subject
+        if "::" in subject and not subject.startswith("%"):
+            return None
+        try:
+            return self.original.value(subject)
+        except UnknownName as unknown:
+            try:
+                return self.graph.value(subject)
+            except UnknownName:
+                raise unknown from None
+
+    def _node(self, name: str) -> Node:
+        return self.original.node(name)
+
+    @cached_property
+    def _by_id(self) -> dict[int, Node]:
+        """Nodes are rebuilt when their operands or blocks change; their ids stay."""
+        return {node.id: node for node in self._plans.rules.graph.nodes()}
+
+    @cached_property
+    def _members(self) -> dict[Node, list[Node]]:
+        members: dict[Node, list[Node]] = {group: [] for group in self.groups}
+        for node in self._plans.rules.graph.nodes():
+            group = self._plans.grouped.group_of.get(node)
+            if group is not None:
+                members[group].append(node)
+        return members
+
+    def __repr__(self) -> str:
+        nodes = sum(map(len, self._members.values()))
+        return f"<Fusion of {self.original.name!r}: {nodes} nodes in {len(self.groups)} groups>"
+
+
+def fuse(graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS) -> Fusion:
+    """Group pointwise ops, broadcasting included, into kernels; first fold what is known before the program runs.
+
+    Groups are made in each block, of at least `min_size` nodes, with at most `max_arguments` inputs and outputs. A value
+    that is also read outside its group becomes another result, if all results have the same shape. The program means
+    the same afterwards: see `irscope.transforms.fusion.partition` for the argument.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3), %y : Float(3)):
+    ...   %a : Float(2, 3) = aten::mul(%x, %y)
+    ...   %b : Float(2, 3) = aten::relu(%a)
+    ...   %c : Float(2, 3) = aten::softmax(%b)
+    ...   return (%c)''')
+    >>> f = fuse(g)
+    >>> print(f.graph)
+    graph(%x : Float(2, 3), %y : Float(3)):
+      %b : Float(2, 3) = prim::FusionGroup[kind="pointwise"](%x, %y)
+        block0(%x.1 : Float(2, 3), %y.1 : Float(3)):
+          %a : Float(2, 3) = aten::mul(%x.1, %y.1)
+          %b.1 : Float(2, 3) = aten::relu(%a)
+          -> (%b.1)
+      %c : Float(2, 3) = aten::softmax(%b)
+      return (%c)
+    >>> bool(f.why_not("a", "b")), bool(f.why_not("b", "c"))
+    (True, False)
+    """
+    if policy != "greedy":
+        raise ArgumentError(f"there is no fusion policy {policy!r}", hint="the policy is 'greedy'")
+    if not isinstance(graph, Graph):
+        raise ArgumentError(f"fuse works on a Graph, not on {type(graph).__name__}", hint="irs.load makes one")
+    folded = fold_constants(graph)
+    started = perf_counter()
+    rules = Rules(folded.after, infer(folded.after), AliasDb(folded.after))
+    plans = _plan(rules, max_arguments)
+    grouped = carry_out(folded.after, list(plans.values()), rules, min_size=min_size)
+    remarks = remarks_of(list(plans.values()), grouped)
+    record = PassRecord("fuse", folded.after, grouped.graph, grouped.edits, remarks, perf_counter() - started)
+    made = set(grouped.group_of.values())
+    groups = tuple(node for node in grouped.graph.nodes() if node in made)
+    return Fusion(grouped.graph, graph, policy, groups, History(graph, (folded, record)), _Plans(rules, plans, grouped))
+
+
+def _plan(rules: Rules, max_arguments: int) -> dict[Block, BlockPlan]:
+    """The plan of each block that is not the body of a group already."""
+    plans: dict[Block, BlockPlan] = {}
+    for block in rules.graph.blocks():
+        owner = rules.graph.owner.get(block)
+        if owner is None or owner.op in ("prim::If", "prim::Loop"):
+            plans[block] = plan_block(dependences(rules.graph, block, rules.db), rules, max_arguments=max_arguments)
+    return plans

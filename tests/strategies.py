@@ -7,9 +7,12 @@ three that partly come from arguments, with and without results; `reductions`; `
 `aliased-inputs` (arguments that are views of each other).
 
 What they keep: every value is float32 (or a Python number that steers control flow), every shape is known when the program is
-made, and so every program runs in torch and gives finite-difference-friendly numbers: no division, no branch on tensor data.
+made, and so every program runs in torch, and its numbers stay finite: no division, no branch on tensor data.
 Torch refuses writes through expanded tensors and writes whose operand partly overlaps the target; so an operand that may
 overlap is cloned first. Names, the order of statements and which memory is shared are what is random.
+
+To run one in torch: `torch._C._create_function_from_graph("f", torch._C.parse_ir(text))` under `torch.no_grad()`, and with
+`torch._C._get_graph_executor_optimize(False)`, for torch's optimiser is one of the things that such programs break.
 """
 
 from __future__ import annotations
@@ -222,7 +225,7 @@ class _Generator:
             return 1
         if kind == 1:
             number = self.constant("float", self.rng.choice(["0.5", "2.", "-1.5"]))
-            op = self.rng.choice([f"add({tensor.name}, {number}, {self.int(1)})", f"mul({tensor.name}, {number})"])
+            op = self.rng.choice([f"add({tensor.name}, {number}, {self.number(1)})", f"mul({tensor.name}, {number})"])
             self.fresh(scope, f"aten::{op}", tensor.shape)
             return 1
         other = self.partner(scope, tensor.shape)
@@ -232,7 +235,7 @@ class _Generator:
             self.fresh(scope, f"aten::mul({tensor.name}, {other.name})", shape)
             return 2
         op = self.rng.choice(["add", "sub", "maximum", "minimum"])
-        alpha = f", {self.int(self.rng.choice([1, 1, 2]))}" if op in ("add", "sub") else ""
+        alpha = f", {self.number(self.rng.choice([1, 1, 2]))}" if op in ("add", "sub") else ""
         self.fresh(scope, f"aten::{op}({tensor.name}, {other.name}{alpha})", shape)
         return 1
 
@@ -249,7 +252,7 @@ class _Generator:
         dim = self.rng.randrange(len(tensor.shape))
         index = self.rng.randrange(tensor.shape[dim])
         shape = tensor.shape[:dim] + tensor.shape[dim + 1 :]
-        text = f"aten::select({tensor.name}, {self.int(dim)}, {self.int(index)})"
+        text = f"aten::select({tensor.name}, {self.number(dim)}, {self.number(index)})"
         self.same_memory(scope, text, tensor, shape, contiguous=dim == 0)
 
     def cut(self, scope: _Scope, tensor: _Tensor) -> None:
@@ -258,14 +261,14 @@ class _Generator:
         start, step = self.rng.randrange(extent), self.rng.choice([1, 1, 2])
         end = self.rng.randint(start + 1, extent)
         shape = (*tensor.shape[:dim], -(-(end - start) // step), *tensor.shape[dim + 1 :])
-        numbers = ", ".join(self.int(number) for number in (dim, start, end, step))
+        numbers = ", ".join(self.number(number) for number in (dim, start, end, step))
         self.same_memory(scope, f"aten::slice({tensor.name}, {numbers})", tensor, shape, contiguous=dim == 0 and step == 1)
 
     def swap(self, scope: _Scope, tensor: _Tensor) -> None:
         first, second = (self.rng.randrange(len(tensor.shape)) for _ in range(2))
         shape = list(tensor.shape)
         shape[first], shape[second] = shape[second], shape[first]
-        text = f"aten::transpose({tensor.name}, {self.int(first)}, {self.int(second)})"
+        text = f"aten::transpose({tensor.name}, {self.number(first)}, {self.number(second)})"
         self.same_memory(scope, text, tensor, tuple(shape), contiguous=first == second)
 
     def permute(self, scope: _Scope, tensor: _Tensor) -> None:
@@ -279,7 +282,7 @@ class _Generator:
             return
         dim = self.rng.randint(0, len(tensor.shape))
         shape = (*tensor.shape[:dim], 1, *tensor.shape[dim:])
-        self.same_memory(scope, f"aten::unsqueeze({tensor.name}, {self.int(dim)})", tensor, shape)
+        self.same_memory(scope, f"aten::unsqueeze({tensor.name}, {self.number(dim)})", tensor, shape)
 
     def reshape(self, scope: _Scope, tensor: _Tensor) -> None:
         """A view where the tensor is contiguous; `reshape` copies where it must."""
@@ -300,7 +303,7 @@ class _Generator:
     def unbind(self, scope: _Scope, tensor: _Tensor) -> None:
         dim = self.rng.randrange(len(tensor.shape))
         shape = tensor.shape[:dim] + tensor.shape[dim + 1 :]
-        found = self.statement("Tensor[]", f"aten::unbind({tensor.name}, {self.int(dim)})")
+        found = self.statement("Tensor[]", f"aten::unbind({tensor.name}, {self.number(dim)})")
         parts = [self.name("v") for _ in range(tensor.shape[dim])]
         self.line(f"{', '.join(f'{part} : Tensor' for part in parts)} = prim::ListUnpack({found})")
         scope.tensors += [replace(tensor, name=part, shape=shape, contiguous=False) for part in parts]
@@ -314,13 +317,13 @@ class _Generator:
         elif kind == 1:
             number = self.constant("float", self.rng.choice(["0.5", "-0.5", "1."]))
             text = self.rng.choice([
-                f"aten::add_({target.name}, {number}, {self.int(1)})", f"aten::mul_({target.name}, {number})",
+                f"aten::add_({target.name}, {number}, {self.number(1)})", f"aten::mul_({target.name}, {number})",
                 f"aten::fill_({target.name}, {number})",
             ])
         else:
             other = self.operand_of_write(scope, target)
             text = self.rng.choice([
-                f"aten::add_({target.name}, {other}, {self.int(1)})", f"aten::sub_({target.name}, {other}, {self.int(1)})",
+                f"aten::add_({target.name}, {other}, {self.number(1)})", f"aten::sub_({target.name}, {other}, {self.number(1)})",
                 f"aten::copy_({target.name}, {other}, {self.constant('bool', '0')})",
             ])
         if self.rng.random() < 0.6:
@@ -378,7 +381,7 @@ class _Generator:
             self.escape(scope)
             return 1
         xs = self.rng.choice(scope.lists)
-        index = self.int(self.rng.randrange(xs.length)) if self.rng.random() < 0.8 else self.int(-1)
+        index = self.number(self.rng.randrange(xs.length)) if self.rng.random() < 0.8 else self.number(-1)
         kind = self.rng.randrange(6)
         if kind < 3:
             self.from_container(scope, f"aten::__getitem__({xs.name}, {index})", xs.shape)
@@ -406,7 +409,7 @@ class _Generator:
         chosen = self.rng.choice(scope.tuples)
         if self.rng.random() < 0.5:
             index = self.rng.randrange(len(chosen.shapes))
-            self.from_container(scope, f"prim::TupleIndex({chosen.name}, {self.int(index)})", chosen.shapes[index])
+            self.from_container(scope, f"prim::TupleIndex({chosen.name}, {self.number(index)})", chosen.shapes[index])
             return 1
         parts = [self.name("u") for _ in chosen.shapes]
         self.line(f"{', '.join(f'{part} : Tensor' for part in parts)} = prim::TupleUnpack({chosen.name})")
@@ -454,7 +457,7 @@ class _Generator:
         share = max(1, budget // 3)
         shapes = [self.pick(scope).shape for _ in range(self.rng.randint(0, 2))]
         carried = [self.like(scope, shape) for shape in shapes]
-        trips = self.rng.choice([self.int(self.rng.randint(0, 3)), scope.ints[0]])
+        trips = self.rng.choice([self.number(self.rng.randint(0, 3)), scope.ints[0]])
         start = self.constant("bool", "1") if self.rng.random() < 0.8 else self.condition(scope)
         results = [self.name("p") for _ in shapes]
         declared = f"{', '.join(f'{name} : Tensor' for name in results)}{' = ' if results else ''}"
@@ -477,7 +480,7 @@ class _Generator:
         if self.rng.random() < 0.5:
             return self.rng.choice(scope.bools)
         op = self.rng.choice(["lt", "gt", "eq"])
-        return self.statement("bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.int(self.rng.randint(0, 2))})", "b")
+        return self.statement("bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.number(self.rng.randint(0, 2))})", "b")
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -531,7 +534,7 @@ class _Generator:
         self.count += 1
         return f"%{stem}.{self.count}" if self.rng.random() < 0.8 else f"%{self.count}"
 
-    def int(self, number: int) -> str:
+    def number(self, number: int) -> str:
         return self.constant("int", str(number))
 
     def string(self, text: str) -> str:
@@ -541,7 +544,7 @@ class _Generator:
         return self.constant("NoneType", "")
 
     def ints(self, numbers: Iterable[int]) -> str:
-        return self.statement("int[]", f"prim::ListConstruct({', '.join(self.int(number) for number in numbers)})", "s")
+        return self.statement("int[]", f"prim::ListConstruct({', '.join(self.number(number) for number in numbers)})", "s")
 
     def constant(self, type: str, text: str) -> str:
         spelling = f"{type} = prim::Constant{f'[value={text}]' if text else ''}()"

@@ -310,6 +310,10 @@ class AliasDb:
         """A node in a sentence: `aten::mul (%c)`."""
         return self._explainer.node_words(node)
 
+    def place_words(self, label: Label) -> str:
+        """A value by its name, a place in words: `what %list holds`."""
+        return self._explainer.describe_label(label)
+
     def obstacle_words(self, obstacle: Obstacle) -> str:
         """Why one node must come after another, as a sentence."""
         return self._explainer.obstacle_words(obstacle)

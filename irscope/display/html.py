@@ -1,0 +1,55 @@
+"""The explorer as one HTML file: the same front end and the same view model, with every answer computed ahead.
+
+The page asks for nothing: no server, no network, no kernel; its security policy forbids them. Readers without scripts
+see the picture.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+
+from irscope._base.front_end import front_end
+from irscope.display.ipython import embedded_svg
+from irscope.display.svg import graph_svg
+from irscope.display.text import overview
+from irscope.report.exploration import Exploration
+from irscope.report.explorer_view import explorer_view
+from irscope.report.view_models import ExplorerView
+
+__all__ = ["standalone_html", "static_html"]
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'">
+<title>{title} · irscope</title>
+</head>
+<body>
+<div data-irscope="explorer">{static}</div>
+<script type="application/json" data-irscope="view">{view}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def standalone_html(exploration: Exploration) -> str:
+    """The page of an exploration."""
+    view = explorer_view(exploration, details=True)
+    script = front_end().script
+    # "</script>" inside the data or the code would end the element early
+    data = json.dumps(view, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    code = script.replace("</script", "<\\/script")
+    digest = b64encode(sha256(code.encode()).digest()).decode()
+    return _PAGE.format(digest=digest, title=escape(view["title"]), static=static_html(view), view=data, script=code)
+
+
+def static_html(view: ExplorerView) -> str:
+    """The picture and the overview in plain HTML, for readers without scripts, a kernel, or trust."""
+    picture = embedded_svg(graph_svg(view["graph"]), f"the graph of {view['title']}")
+    return f"{picture}<pre>{escape(overview(view))}</pre>"

@@ -1,0 +1,89 @@
+"""The whole of the explorer as one view model."""
+
+from __future__ import annotations
+
+from irscope.ir.core import Node
+from irscope.ops.registry import effect_of
+from irscope.report.dedup_view import class_views
+from irscope.report.exploration import Exploration
+from irscope.report.fusion_view import remarks_table
+from irscope.report.graph_view import graph_view
+from irscope.report.inspection import Inspection
+from irscope.report.text_view import text_view
+from irscope.report.timing_view import timing_view
+from irscope.report.view_models import VIEW_VERSION, Count, ExplorerView
+from irscope.report.words import amount, byte_count, duration, plural
+
+__all__ = ["explorer_view"]
+
+
+def explorer_view(exploration: Exploration, *, details: bool = False) -> ExplorerView:
+    """The view of an exploration; `details` answers every question ahead, for a page without a kernel."""
+    graph = exploration.graph
+    inspection = Inspection(exploration)
+    return ExplorerView(
+        version=VIEW_VERSION,
+        title=graph.name,
+        headline=_headline(exploration, inspection),
+        text=text_view(graph),
+        source=_sources(exploration),
+        graph=graph_view(graph, exploration.class_of),
+        remarks=remarks_table(exploration.fusion),
+        classes=class_views(exploration.dedup, dict(graph.names)),
+        timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
+        details={id: inspection.detail(id) for id in exploration.records} if details else {},
+    )
+
+
+def _headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
+    """The first answers: how big, what fuses, what repeats, what it costs."""
+    fusion, graph = exploration.fusion, exploration.graph
+    groups = [node.id for node in fusion.groups]
+    counts = [
+        _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
+        _count(len(groups), "fusion group", groups, "each runs as one kernel"),
+    ]
+    specs = inspection.kernels.specs
+    if specs:
+        distinct = len({spec for kernels in specs.values() for spec in kernels})
+        counts.append(_count(distinct, "kernel", groups, "different kernels to compile: sizes are given at run time"))
+    if groups:
+        largest = exploration.dedup.classes[0]
+        members = [member.id for member in largest.members if isinstance(member, Node)]
+        hint = f"groups that are equal down to their sizes; the largest has {plural(len(members), 'member')}"
+        counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
+    table = fusion.table()
+    before, after = int(table["bytes before"].sum()), int(table["bytes after"].sum())
+    if after:
+        hint = "memory traffic of the fused ops, one by one and as groups"
+        counts.append(Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint))
+    writes = [node.id for node in graph.nodes() if not node.blocks and effect_of(node) == "in-place"]
+    counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
+    missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
+    counts.append(_count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed"))
+    if exploration.comparison is not None:
+        best = min(exploration.comparison.rows, key=lambda row: row.median)
+        counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
+    return counts
+
+
+def _count(number: int, noun: str, selects: list[int], hint: str, many: str = "") -> Count:
+    return Count(label=noun if number == 1 else many or f"{noun}s", value=amount(number), selects=selects, hint=hint)
+
+
+_MOST_SOURCE_FILES = 8
+_MOST_SOURCE_LINES = 4000
+
+
+def _sources(exploration: Exploration) -> dict[str, list[str]]:
+    """The user's source files that most nodes came from, where they can be read."""
+    from collections import Counter
+    from linecache import getlines
+
+    files = Counter(node.location.file for node in exploration.graph.nodes() if node.location is not None)
+    found = {}
+    for file, _ in files.most_common(_MOST_SOURCE_FILES):
+        lines = getlines(file)
+        if 0 < len(lines) <= _MOST_SOURCE_LINES:
+            found[file] = [line.rstrip("\n") for line in lines]
+    return found

@@ -1,0 +1,125 @@
+"""Answers about what is selected: everything about one record, or how two records relate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from irscope._base.verdict import Verdict
+from irscope.codegen.llvm_text import emit_llvm
+from irscope.errors import UnknownName
+from irscope.ir.core import Node, Value
+from irscope.ir.printer import print_node
+from irscope.report.alias_view import AliasViews
+from irscope.report.dedup_view import class_sentence
+from irscope.report.exploration import Exploration
+from irscope.report.fusion_view import fusion_sentence
+from irscope.report.kernel_view import KernelViews
+from irscope.report.view_models import Detail, PairDetail, VerdictView
+from irscope.report.words import short_type
+
+__all__ = ["Inspection"]
+
+
+class Inspection:
+    """The questions that the inspector asks of one exploration.
+
+    >>> import irscope as irs
+    >>> from irscope.report.exploration import Exploration
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::neg(%x)\\n  %z : Tensor = aten::relu_(%y)\\n  return (%z)")
+    >>> asked = Inspection(Exploration.of(irs.fuse(g)))
+    >>> asked.pair(g.value("y").id, g.value("z").id)["alias"]["because"]
+    '%z is %y, written in place (aten::relu_)'
+    """
+
+    def __init__(self, exploration: Exploration) -> None:
+        self._of = exploration
+
+    @cached_property
+    def _alias(self) -> AliasViews:
+        return AliasViews(self._of.db)
+
+    @cached_property
+    def kernels(self) -> KernelViews:
+        """The kernels of the groups, in LLVM's language."""
+        return KernelViews(self._of.fusion.groups, emit_llvm)
+
+    def __call__(self, ids: Sequence[int]) -> Detail | PairDetail:
+        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program."""
+        return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0])
+
+    def _record(self, id: int) -> Value | Node:
+        record = self._of.records.get(id)
+        if record is None:
+            raise UnknownName(f"nothing in {self._of.graph.name!r} has the id {id}", hint="ids belong to one program")
+        return record
+
+    def detail(self, id: int) -> Detail:
+        """Everything about one value or node; a node is told about through its first result."""
+        graph = self._of.graph
+        record = self._record(id)
+        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+        node = record if isinstance(record, Node) else graph.producer.get(record)
+        return Detail(
+            id=id,
+            kind="value" if isinstance(record, Value) else "node",
+            title=self._title(record),
+            text=print_node(node, graph.names) if node is not None else self._declaration(record),
+            location=str(node.location) if node is not None and node.location is not None else "",
+            scope=node.scope if node is not None else "",
+            alias=self._alias.detail(value) if value is not None else None,
+            fusion=fusion_sentence(self._of.fusion, node) if node is not None else "",
+            same=self._same(node),
+            kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
+            time="",
+        )
+
+    def _title(self, record: Value | Node) -> str:
+        if isinstance(record, Value):
+            return f"%{self._of.graph.names[record]} : {short_type(record.type)}"
+        results = ", ".join(f"%{self._of.graph.names[value]}" for value in record.outputs)
+        return f"{record.op} → {results}" if results else record.op
+
+    def _declaration(self, record: Value | Node) -> str:
+        assert isinstance(record, Value), "a node prints itself"
+        name = f"%{self._of.graph.names[record]} : {record.type}"
+        if record in self._of.graph.bound:
+            return f"{name}   (a parameter or buffer of the model)"
+        return f"{name}   ({'an input' if record in self._of.graph.inputs else 'a parameter of a block'})"
+
+    def _group(self, node: Node | None) -> Node | None:
+        """The fusion group that a node is, or is in."""
+        if node is None or node in self._of.class_of:
+            return node
+        around = self._of.graph.owner.get(self._of.graph.block_of[node])
+        return around if around in self._of.class_of else None
+
+    def _same(self, node: Node | None) -> str:
+        group = self._group(node)
+        return class_sentence(self._of.dedup.classes[self._of.class_of[group]]) if group is not None else ""
+
+    def pair(self, a: int, b: int) -> PairDetail:
+        """May they share memory, why are they not in one group, are they the same."""
+        first, second = self._record(a), self._record(b)
+        one, other = self._node(first), self._node(second)
+        left, right = self._value(first), self._value(second)
+        alias = self._of.db.explain(left, right) if left is not None and right is not None else None
+        fusion = self._of.fusion.why_not(one, other) if one is not None and other is not None else None
+        groups = self._group(one), self._group(other)
+        same = None
+        if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
+            same = self._of.dedup.difference(groups[0], groups[1])
+        return PairDetail(ids=[a, b], alias=_view(alias), fusion=_view(fusion), same=_view(same))
+
+    def _node(self, record: Value | Node) -> Node | None:
+        return record if isinstance(record, Node) else self._of.graph.producer.get(record)
+
+    def _value(self, record: Value | Node) -> Value | None:
+        return record if isinstance(record, Value) else next(iter(record.outputs), None)
+
+
+def _view(verdict: Verdict | None) -> VerdictView | None:
+    if verdict is None:
+        return None
+    witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]
+    return VerdictView(holds=verdict.holds, because=verdict.because, witness=witness)

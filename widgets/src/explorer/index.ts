@@ -42,7 +42,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
     splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
   );
-  root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 24), dock(context));
+  root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 22), dock(context));
   root.addEventListener("keydown", (event) => keys(event, context, head.focusSearch), { signal: gone.signal });
   element.append(root);
   return () => {

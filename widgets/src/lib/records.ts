@@ -52,8 +52,13 @@ export class Records {
     if (own) return own;
     const defined = this.lineOfValue.get(record);
     if (defined !== undefined) return [defined];
+    return this.linesInside(record);
+  }
+
+  /** The lines of all that a box holds; none for a value. */
+  linesInside(record: number): number[] {
     const box = this.hierarchy.find(record);
-    if (box < 0) return [];
+    if (box < 0 || this.hierarchy.boxes[box].id !== record) return [];
     const inside = this.hierarchy.descendants(box).flatMap((i) => this.linesOfNode.get(this.hierarchy.boxes[i].id) ?? []);
     return inside.sort((a, b) => a - b);
   }

@@ -15,7 +15,7 @@ const IR = new RegExp(
     String.raw`(?<op>\b[A-Za-z_]\w*::[\w.]+)`,
     String.raw`(?<keyword>\b(?:graph|return|block\d+|with|for|if|else|int|float|void|const|double|long|bool|define|call|fmul|fadd|load|store|br|ret|phi)\b)`,
     String.raw`(?<type>\b(?:Tensor|Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool|Device|List|Dict|Tuple|Optional|NoneType|Any|str|complex|number)\b)`,
-    String.raw`(?<number>(?<![\w.])-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\b)`,
+    String.raw`(?<number>(?<![\w.])-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?f?\b)`,
   ].join("|"),
   "gu",
 );
@@ -45,4 +45,31 @@ export function definedNames(line: string): string[] {
 /** Every value name in a piece of IR, without `%`. */
 export function namesIn(text: string): string[] {
   return [...text.matchAll(NAME)].map((match) => match[1]);
+}
+
+/** A line of IR without the types of the values that it declares: `%a : Tensor = …` becomes `%a = …`. */
+export function withoutTypes(line: string): string {
+  let kept = "";
+  let from = 0;
+  for (const match of line.matchAll(/%[\w.$-]*\w : /gu)) {
+    if (match.index < from) continue;
+    const colon = match.index + match[0].length - 3;
+    kept += line.slice(from, colon);
+    from = typeEnd(line, colon + 3);
+  }
+  return kept + line.slice(from);
+}
+
+/** Where a type that starts here ends: at the first comma, equals sign or closing bracket outside its own brackets. */
+function typeEnd(line: string, start: number): number {
+  let depth = 0;
+  for (let k = start; k < line.length; k++) {
+    const c = line[k];
+    if (c === "(" || c === "[") depth++;
+    else if (c === ")" || c === "]") {
+      if (depth === 0) return k;
+      depth--;
+    } else if (depth === 0 && (c === "," || line.startsWith(" = ", k))) return k;
+  }
+  return line.length;
 }

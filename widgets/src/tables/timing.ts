@@ -6,7 +6,7 @@ import type { Measured, TimingView } from "../lib/schema";
 export function timingChart(timing: TimingView): HTMLElement {
   const longest = Math.max(...timing.bars.map((bar) => bar.high), 1e-9);
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);
-  const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word) => h("th", { scope: "col" }, word));
+  const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => h("th", { scope: "col", class: k > 1 ? "number" : null }, word));
   const rows = timing.bars.map((bar) => h("tr", {},
     h("th", { scope: "row" }, bar.label),
     h("td", { class: "irs-time" }, barElement(bar, longest)),

@@ -35,15 +35,22 @@ export function textPane(context: Context): HTMLElement {
     lines = texts.get(name)!;
     scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
     scroller.element.scrollTop = 0;
+    types.hidden = !lines.typed;
     lines.mark();
     scroller.reset(lines.count);
     refresh(true);
   };
+  const types = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the type of each value", onclick: () => {
+    lines.showTypes = !lines.showTypes;
+    types.setAttribute("aria-pressed", String(lines.showTypes));
+    scroller.redraw();
+  } }, "types");
   selection.subscribe(() => refresh(true));
   listen(scroller, () => lines, signal);
   show("IR");
   const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
-  const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`));
+  const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`),
+    h("span", { class: "irs-spring" }), types);
   return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, h("div", { class: "irs-text-body" }, scroller.element, ruler));
 }
 

@@ -1,12 +1,16 @@
 // What the lines of a text stand for: of the IR, and of the user's source.
 
 import type { Context } from "../lib/context";
+import { withoutTypes } from "../lib/tokens";
 
 export type Mark = "selected" | "inside" | "lit" | "";
 
 export interface Lines {
   count: number;
   text(line: number): string;
+  /** Whether the text has types that may be hidden. */
+  typed: boolean;
+  showTypes: boolean;
   /** Marked lines in order, worked out by `mark` for the selection of the moment. */
   marked: [number, Mark][];
   mark(): void;
@@ -24,7 +28,9 @@ export function irLines({ view, records, selection }: Context): Lines {
   let names = new Map<number, Mark>();
   const lines: Lines = {
     count: view.text.lines.length,
-    text: (line) => view.text.lines[line],
+    text: (line) => (lines.showTypes ? view.text.lines[line] : withoutTypes(view.text.lines[line])),
+    typed: true,
+    showTypes: false,
     marked: [],
     mark() {
       marks = new Map();
@@ -36,6 +42,7 @@ export function irLines({ view, records, selection }: Context): Lines {
       for (const record of selection.ids) {
         const own = records.lines(record);
         const kind = own.length > 1 && view.text.nodes[own[0]] !== record ? "inside" : "selected";
+        for (const line of records.linesInside(record)) if (!marks.has(line)) marks.set(line, "inside");
         for (const line of own) if (kind === "selected" || !marks.has(line)) marks.set(line, kind);
         if (records.isValue(record)) names.set(record, "selected");
         else for (const value of records.valuesOf(record)) names.set(value, "inside");
@@ -65,6 +72,8 @@ export function sourceLines({ view, records, selection }: Context, file: string)
   const lines: Lines = {
     count: source.length,
     text: (line) => source[line],
+    typed: false,
+    showTypes: false,
     marked: [],
     mark() {
       marks = new Map();

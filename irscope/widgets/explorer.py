@@ -1,0 +1,105 @@
+"""`irs.explore`: text, graph, inspector and tables of one program in one cell, with one selection, shared with Python.
+
+The cell's output has two parts: a picture first, hidden while the live views are there, then the views. A notebook that
+was saved and is read without a kernel, or is not trusted, shows the picture.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from irscope.errors import MissingExtra
+from irscope.report.view_models import Detail, ExplorerView, PairDetail
+from irscope.widgets.hub import STUB, Hub, Runtime
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:  # pragma: no cover - the hub has raised it already
+    raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to show linked views in a notebook") from None
+
+__all__ = ["Explorer"]
+
+Inspect = Callable[[list[int]], Detail | PairDetail]
+"""Answers one id with its details, and two ids with the answers about the pair."""
+Resolve = Callable[[Any], int]
+"""The id of a record that is given as an id, a Value, a Node or a printed name."""
+
+
+class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
+    """Linked views of one program. `selection` holds the ids of what is selected; setting it selects in every view."""
+
+    _esm = STUB
+    view = traitlets.Bytes().tag(sync=True)
+    """The view model as JSON text: the browser parses it once, and no trait looks into it."""
+    hub = anywidget.WidgetTrait().tag(sync=True)
+    runtime = anywidget.WidgetTrait().tag(sync=True)
+    selection = traitlets.Any()
+    """Ids of the selected records. May be set to ids, Values, Nodes or printed names, several or one."""
+    step = traitlets.Int(0)
+    """Which state of the program is shown."""
+
+    def __init__(
+        self,
+        view: ExplorerView,
+        inspect: Inspect,
+        static_html: str,
+        *,
+        resolve: Resolve | None = None,
+        summary: str = "",
+    ) -> None:
+        self._inspect = inspect
+        self._resolve = resolve or int
+        self._static_html = static_html
+        self._summary = summary or _headline(view)
+        text = json.dumps(view, ensure_ascii=False, separators=(",", ":"))
+        super().__init__(view=text.encode(), hub=Hub(), runtime=Runtime.shared())
+        self._links = (
+            traitlets.link((self, "selection"), (self.hub, "selection")),
+            traitlets.link((self, "step"), (self.hub, "step")),
+        )
+        self.on_msg(self._answer)
+
+    @traitlets.default("selection")  # type: ignore[untyped-decorator]
+    def _nothing(self) -> list[int]:
+        return []
+
+    @traitlets.validate("selection")  # type: ignore[untyped-decorator]
+    def _ids(self, proposal: Mapping[str, Any]) -> list[int]:
+        """Raises UnknownName for a name that the program does not have."""
+        given = proposal["value"]
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        return [self._resolve(record) for record in (given if several else [given])]
+
+    def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:
+        """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
+        if message.get("kind") != "inspect":
+            return
+        token = message.get("token")
+        try:
+            ids = [int(record) for record in message["ids"]]
+            kind = "pair" if len(ids) == 2 else "detail"
+            reply = {"kind": kind, "token": token, kind: self._inspect(ids)}
+            json.dumps(reply)
+        except Exception as error:
+            reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
+        self.send(reply)
+
+    def __repr__(self) -> str:
+        return f"Explorer({self._summary})"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        static = {"text/html": f'<div class="irs-static">{self._static_html}</div>', "text/plain": repr(self)}
+        display(static, raw=True)
+        live = self._repr_mimebundle_()
+        if live is not None:
+            data, metadata = live
+            display(data, metadata=metadata, raw=True)
+
+
+def _headline(view: ExplorerView) -> str:
+    return " · ".join([view["title"], *(f"{count['value']} {count['label']}" for count in view["headline"])])

@@ -1,0 +1,211 @@
+"""A private JupyterLab and one headless Chromium for all browser tests: own directories, own port, no network.
+
+Starting them takes ten seconds, a further notebook in the same page two. The tests are skipped where there is no Chromium,
+and fail there when the environment says CI=true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope._base.front_end import front_end
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+TOKEN = "irscope-test"
+ACTIVE = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All browser tests share one server, so one worker runs them."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        reason = f"none of {', '.join(BROWSERS)} is on PATH"
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{reason}, and CI=true asks for the browser tests")
+        pytest.skip(reason)
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Lab:
+    """JupyterLab in one page; notebooks open in it one after the other."""
+
+    page: Any
+    root: Path
+    outside: list[str] = field(default_factory=list)
+    """Requests that left this machine."""
+    errors: list[str] = field(default_factory=list)
+    """Errors that no script caught."""
+
+    def open(self, name: str, *cells: str) -> None:
+        """Write a notebook of these cells, open it, and wait for its kernel."""
+        notebook = {
+            "cells": [_cell(source) for source in cells], "nbformat": 4, "nbformat_minor": 5,
+            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        }  # fmt: skip
+        (self.root / name).write_text(json.dumps(notebook), encoding="utf-8")
+        self.reopen(name)
+
+    def reopen(self, name: str) -> None:
+        """Open a notebook that is there."""
+        self.page.evaluate(
+            """async path => { const lab = window.jupyterapp;
+            const panel = await lab.commands.execute('docmanager:open', {path});
+            await panel.context.ready; await panel.sessionContext.ready; lab.shell.activateById(panel.id); }""",
+            name,
+        )
+        self.page.wait_for_function(
+            """path => { const panel = window.jupyterapp.shell.currentWidget; return panel.context?.path === path
+            && panel.sessionContext.session?.kernel?.status === 'idle'; }""",
+            arg=name, timeout=60_000,
+        )  # fmt: skip
+
+    def run_all(self) -> None:
+        """Run the cells of the notebook in front."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def python(self, code: str) -> str:
+        """Run code in the notebook's kernel, outside its cells; gives what it printed."""
+        printed: str = self.page.evaluate(
+            """async code => { const panel = window.jupyterapp.shell.currentWidget; let out = '';
+            const run = panel.sessionContext.session.kernel.requestExecute({code, store_history: false});
+            run.onIOPub = m => { if (m.header.msg_type === 'stream') out += m.content.text;
+              if (m.header.msg_type === 'error') out += m.content.ename + ': ' + m.content.evalue; };
+            await run.done; return out; }""",
+            code,
+        )
+        return printed.strip()
+
+    def save(self) -> None:
+        """Save the notebook in front."""
+        self.page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
+
+    def close(self) -> None:
+        """Close the notebook in front and end its kernel."""
+        self.page.evaluate(
+            """async () => { const panel = window.jupyterapp.shell.currentWidget;
+            await panel.sessionContext.shutdown(); await panel.context.save(); panel.close(); }"""
+        )
+
+    def theme(self, name: str) -> None:
+        """Change the theme and wait for it."""
+        light = "true" if name.endswith("Light") else "false"
+        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
+        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
+
+
+def _cell(source: str) -> dict[str, Any]:
+    return {"cell_type": "code", "id": f"c{abs(hash(source)) % 10**8}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+
+
+@pytest.fixture(scope="session")
+def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab with nothing of the user's in it."""
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
+    front_end()  # a missing bundle is told here, not by a blank cell
+    root = tmp_path_factory.mktemp("lab")
+    with _server(root) as url:
+        context = browser.new_context(viewport={"width": 1440, "height": 1000})
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        lab = Lab(page, root)
+        local = (url, url.replace("http", "ws"), "data:", "blob:")
+        page.on("request", lambda request: None if request.url.startswith(local) else lab.outside.append(request.url))
+        page.on("pageerror", lambda error: lab.errors.append(str(error)))
+        page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
+        page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=90_000)
+        page.evaluate("() => window.jupyterapp.started")
+        yield lab
+        context.close()
+
+
+@contextlib.contextmanager
+def _server(root: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--port-retries=0",
+        f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--ServerApp.allow_root=True",
+    ]  # fmt: skip
+    log = root / "lab.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=_environment(root), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            _wait_for(url, process, log)
+            yield url
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(10)
+
+
+def _environment(root: Path) -> dict[str, str]:
+    home = root / ".jupyter"
+    names = (
+        "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
+    )  # fmt: skip
+    own = {name: str(home / name.lower()) for name in names}
+    for place in own.values():
+        Path(place).mkdir(parents=True)
+    settings = {
+        "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+        "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+        "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    }
+    for plugin, values in settings.items():
+        file = Path(own["JUPYTERLAB_SETTINGS_DIR"]) / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return dict(os.environ, **own, JUPYTER_PLATFORM_DIRS="1", JUPYTER_NO_CONFIG="1", PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=path)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api?token={TOKEN}", timeout=2) as reply:
+            reply.read()
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")

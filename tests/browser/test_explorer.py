@@ -1,0 +1,206 @@
+"""The explorer in JupyterLab: what a reader clicks arrives in Python, and what Python selects is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, Lab
+
+EXPLORE = """
+from tests.browser.fixtures import network
+from irscope.widgets.explorer import Explorer
+net = network({blocks})
+PICTURE = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHdpZHRoPSI5OSIgaGVpZ2h0PSI0MCI+PHRleHQgeT0iMjAiPnBpY3R1cmU8L3RleHQ+PC9zdmc+"
+static = f'<img alt="residual network" src="data:image/svg+xml;base64,{{PICTURE}}">'
+resolve = lambda name: name if isinstance(name, int) else net.names[name.lstrip("%")]
+e = Explorer(net.view("residual network"), net.inspect, static, resolve=resolve)
+e
+"""
+LIVE = f"{ACTIVE} .irs"
+
+
+@pytest.fixture(scope="module")
+def explorer(lab: Lab) -> Iterator[Lab]:
+    """A notebook that shows a network of 50 blocks, 277 boxes."""
+    lab.open("explorer.ipynb", EXPLORE.format(blocks=50))
+    lab.run_all()
+    lab.page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=60_000)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_selected(explorer: Lab) -> Iterator[None]:
+    explorer.python("e.selection = []")
+    yield
+    assert explorer.errors == []
+    assert explorer.outside == []
+
+
+def selected(lab: Lab) -> str:
+    """What Python thinks is selected, after all messages on the way have arrived."""
+    return lab.python("print(e.selection)")
+
+
+def wait_marked(lab: Lab, selector: str) -> Any:
+    found = lab.page.locator(f"{LIVE} {selector}").first
+    found.wait_for(timeout=5000)
+    return found
+
+
+def test_every_pane_shows_something(explorer: Lab) -> None:
+    for selector in (".irs-head strong", ".irs-line", ".irs-box", ".irs-legend button", ".irs-hints", ".irs-time-bar"):
+        assert explorer.page.locator(f"{LIVE} {selector}").first.is_visible(), selector
+    assert not explorer.page.locator(f"{ACTIVE} .irs-static img").is_visible()
+
+
+def test_a_click_on_a_box_arrives_in_python_and_marks_its_line(explorer: Lab) -> None:
+    explorer.page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first.click()
+    line = wait_marked(explorer, ".irs-line.selected")
+    assert "aten::conv2d" in line.inner_text()
+    node = explorer.python("print(net.made_by[net.names['c0']])")
+    assert selected(explorer) == f"[{node}]"
+
+
+def test_a_click_on_a_name_selects_the_value_everywhere(explorer: Lab) -> None:
+    explorer.page.locator(f"{LIVE} .irs-line", has_text="%c1 =").locator("[data-record]").first.click()
+    wait_marked(explorer, ".irs-box.selected")
+    assert selected(explorer) == explorer.python("print([net.names['c1']])")
+    explorer.page.locator(f"{LIVE} .irs-sentence", has_text="may alias").wait_for()
+    assert explorer.page.locator(f"{LIVE} .irs-points-to .subject").count() == 1
+
+
+def test_python_selects_by_name_and_the_views_follow(explorer: Lab) -> None:
+    explorer.python("e.selection = '%g1'")
+    wait_marked(explorer, ".irs-box.selected")
+    assert explorer.page.locator(f"{LIVE} .irs-subject h3").inner_text() == "%g1"
+
+
+def test_an_unknown_name_is_refused_and_keeps_the_selection(explorer: Lab) -> None:
+    explorer.python("e.selection = ['%g1']")
+    assert "KeyError" in explorer.python("e.selection = ['%nothing']")
+    assert selected(explorer) == explorer.python("print([net.names['g1']])")
+
+
+def test_two_records_ask_about_the_pair_and_light_the_evidence(explorer: Lab) -> None:
+    lines = explorer.page.locator(f"{LIVE} .irs-line")
+    lines.filter(has_text="%c0 =").locator("[data-record]").first.click()
+    lines.filter(has_text="%n0 =").locator("[data-record]").first.click(modifiers=["Shift"])
+    explorer.page.locator(f"{LIVE} .irs-verdict", has_text="is a slice of").wait_for()
+    assert explorer.page.locator(f"{LIVE} .irs-verdict .irs-yes").count() == 1
+    wait_marked(explorer, ".irs-t-value.lit, .irs-line.lit, .irs-line.selected")
+
+
+def test_a_failing_question_is_told_and_the_view_lives_on(explorer: Lab) -> None:
+    explorer.python("e.selection = [999999]")
+    explorer.page.locator(f"{LIVE} .irs-problem", has_text="no record 999999").wait_for()
+    explorer.python("e.selection = '%c0'")
+    explorer.page.locator(f"{LIVE} .irs-sentence", has_text="may alias").wait_for()
+
+
+def test_a_click_on_the_background_clears(explorer: Lab) -> None:
+    explorer.python("e.selection = '%c0'")
+    wait_marked(explorer, ".irs-box.selected")
+    explorer.page.locator(f"{LIVE} .irs-svg").click(position={"x": 8, "y": 8})
+    explorer.page.locator(f"{LIVE} .irs-hints").wait_for()
+    assert selected(explorer) == "[]"
+
+
+def test_a_number_of_the_head_line_selects_what_it_counts(explorer: Lab) -> None:
+    explorer.page.locator(f"{LIVE} button.irs-fact", has_text="fusion groups").click()
+    explorer.page.locator(f"{LIVE} .irs-subject", has_text="50 selected").wait_for()
+    assert explorer.python("print(len(e.selection))") == "50"
+
+
+def test_the_keyboard_walks_opens_searches_and_clears(explorer: Lab) -> None:
+    page = explorer.page
+    page.locator(f"{LIVE} .irs-svg").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert explorer.python("print(e.selection)") == "[-1]"
+    for key, open_ in (("ArrowLeft", "false"), ("ArrowRight", "true")):
+        page.keyboard.press(key)
+        page.locator(f"{LIVE} [data-id='-1'][aria-expanded={open_}]").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("slice")
+    page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
+    page.keyboard.press("Enter")
+    wait_marked(explorer, ".irs-line.selected")
+    assert "aten::slice" in wait_marked(explorer, ".irs-line.selected").inner_text()
+    page.locator(f"{LIVE} .irs-text .irs-scroller").focus()
+    page.keyboard.press("Escape")
+    page.locator(f"{LIVE} .irs-hints").wait_for()
+
+
+def test_keys_in_the_explorer_are_no_commands_of_the_notebook(explorer: Lab) -> None:
+    page = explorer.page
+    page.locator(f"{LIVE} .irs-svg").focus()
+    for key in ("d", "d", "x", "a", "Escape", "d", "d"):
+        page.keyboard.press(key)
+    assert page.locator(f"{ACTIVE} .jp-Cell").count() == 1
+    assert page.locator(LIVE).count() == 1
+
+
+def test_opening_a_group_shows_its_ops_and_keeps_its_place(explorer: Lab) -> None:
+    page = explorer.page
+    explorer.python("e.selection = '%g0'")
+    group = wait_marked(explorer, ".irs-kind-group.selected")
+    before = group.bounding_box()
+    identity = group.get_attribute("data-id")
+    group.locator(".irs-toggle").click()
+    opened = page.locator(f"{LIVE} [data-id='{identity}'][aria-expanded=true]")
+    opened.wait_for()
+    after = opened.bounding_box()
+    assert abs(after["y"] - before["y"]) < 3
+    assert page.locator(f"{LIVE} .irs-box.writes").count() >= 1
+    opened.locator(".irs-toggle").click()
+
+
+def test_the_tables_sort_filter_and_select(explorer: Lab) -> None:
+    page = explorer.page
+    page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
+    page.locator(f"{LIVE} .irs-filter input").fill("missed")
+    row = page.locator(f"{LIVE} .irs-dock .irs-row.missed").first
+    row.click()
+    page.locator(f"{LIVE} .irs-verdict").first.wait_for()
+    assert page.locator(f"{LIVE} .irs-dock .irs-row.passed").count() == 0
+    page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Classes").click()
+    page.locator(f"{LIVE} .irs-class").first.click()
+    assert explorer.python("print(len(e.selection))") == "43"
+    page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Timing").click()
+
+
+def test_both_themes_are_legible(explorer: Lab, tmp_path: Path) -> None:
+    explorer.python("e.selection = '%c1'")
+    wait_marked(explorer, ".irs-box.selected")
+    brightness = {}
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        explorer.theme(theme)
+        colours = explorer.page.locator(LIVE).evaluate("e => [getComputedStyle(e).backgroundColor, getComputedStyle(e).color]")
+        brightness[theme] = [sum(map(float, colour[colour.index("(") + 1 : -1].split(",")[:3])) for colour in colours]
+        explorer.page.screenshot(path=tmp_path / f"{theme}.png")
+    assert brightness["JupyterLab Dark"][0] < 200 < brightness["JupyterLab Dark"][1] + 200
+    assert brightness["JupyterLab Light"][0] > 600 > brightness["JupyterLab Light"][1]
+
+
+def test_two_views_of_one_explorer_share_code_and_selection(explorer: Lab) -> None:
+    assert explorer.python("from irscope.widgets.hub import Runtime; print(Runtime.shared() is e.runtime)") == "True"
+    explorer.python("f = Explorer(net.view('twin'), net.inspect, static)")
+    assert explorer.python("print(f.runtime is e.runtime, f.hub is e.hub)") == "True False"
+
+
+def test_a_saved_notebook_shows_the_picture_without_its_kernel(explorer: Lab) -> None:
+    explorer.save()
+    page = explorer.page
+    explorer.close()
+    explorer.reopen("explorer.ipynb")
+    picture = page.locator(f"{ACTIVE} .irs-static img")
+    picture.wait_for()
+    assert picture.evaluate("image => image.complete && image.naturalWidth") == 99
+    explorer.run_all()
+    page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=30_000)
+    explorer.python("e.selection = []")

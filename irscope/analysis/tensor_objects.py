@@ -1,0 +1,80 @@
+"""Which values may be a tensor object whose shape an op changes in place.
+
+`add_` writes elements; `resize_`, `t_`, `set_` and the `out=` forms change the object itself, and so every other name
+of it. Names are followed through ops that may give back their argument, branches, loops and containers, all in one
+union-find; a graph without such ops, which is nearly every graph, costs one look at each node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from irscope.ir.core import Graph, Node, Value
+from irscope.ops.registry import effect_of, schema_of
+
+__all__ = ["reshaped_objects"]
+
+_RESHAPING: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "_resize_output_", "as_strided_", "resize_", "resize_as_", "resize_as_sparse_", "rename_", "set_", "set_data",
+        "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_", "_set_item_data",
+    )
+)
+
+
+def reshaped_objects(graph: Graph) -> frozenset[Value]:
+    """The values whose shape and strides may not be what the op that made them gave."""
+    seeds = [value for node in graph.nodes() for value in _changed(node)]
+    if not seeds:
+        return frozenset()
+    parent: dict[Value, Value] = {}
+
+    def find(value: Value) -> Value:
+        while value in parent:
+            above = parent[value]
+            if above in parent:
+                parent[value] = parent[above]
+            value = above
+        return value
+
+    def same(a: Value, b: Value) -> None:
+        a, b = find(a), find(b)
+        if a is not b:
+            parent[a] = b
+
+    for node in graph.nodes():
+        for a, b in _same_object(node):
+            same(a, b)
+    roots = {find(value) for value in seeds}
+    return frozenset(value for value in graph.values() if find(value) in roots)
+
+
+def _changed(node: Node) -> tuple[Value, ...]:
+    if node.op in _RESHAPING:
+        return node.inputs[:1]
+    schema = schema_of(node) if effect_of(node) == "in-place" else None
+    if schema is None:
+        return ()
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return tuple(value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write)
+
+
+def _same_object(node: Node) -> list[tuple[Value, Value]]:
+    """Pairs of names that may be one object. Pure ops make new ones; all others are taken to give back any argument."""
+    pairs: list[tuple[Value, Value]] = []
+    if node.op == "prim::Loop":
+        (block,) = node.blocks
+        carried = list(zip(node.outputs, block.params[1:], strict=True))
+        pairs += carried + list(zip(node.inputs[2:], block.params[1:], strict=True))
+        pairs += zip(block.returns[1:], node.outputs, strict=True)
+        return pairs
+    if node.blocks:
+        for block in node.blocks:
+            pairs += zip(block.returns, node.outputs, strict=False)
+            pairs += zip(node.inputs, block.params, strict=False)
+        return pairs
+    if effect_of(node) == "pure" and node.op not in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct"):
+        return pairs
+    values = (*node.inputs, *node.outputs)
+    return [(values[0], other) for other in values[1:]]

@@ -1,0 +1,263 @@
+"""The NumPy interpreter: what a program means, op by op, against which every pass and every kernel is checked.
+
+Views are NumPy views, in-place ops write their argument, containers are Python's, so that aliasing behaves as in torch.
+Blocks run on an explicit stack. With `precision="float64"` all floating inputs, constants, results and requested types are
+float64, which makes the run an oracle for rounding errors too. bfloat16 is held as float32 (NumPy has none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from irscope._base.trampoline import Call, run
+from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.excerpt import excerpt
+from irscope.ir.payload import Opaque, TensorData, constant_value
+from irscope.ir.types import ListType, OptionalType, PrimitiveType, TensorType, TupleType, Type
+from irscope.ops.registry import op_of, schema_of
+from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
+
+__all__ = ["run_reference"]
+
+Precision = Literal["float64"] | None
+
+_DOUBLE: Final = 7
+_FLOAT_CODES: Final = frozenset(code for code, name in DTYPE_CODES.items() if name in FLOAT_DTYPES)
+
+
+def run_reference(graph: Graph, *args: Any, precision: Precision = None) -> tuple[Any, ...]:
+    """The program's results on these arguments, one for each input that is not bound; tensors come back as NumPy arrays.
+
+    NumPy arguments are not copied, and in-place ops write them, unless `precision` asks for other types. Raises
+    ArgumentError for a wrong number of arguments, and RunError with the node at which the program failed.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> run_reference(g, np.array([-1.0, 2.0], np.float32))
+    (array([0., 2.], dtype=float32),)
+    """
+    free = graph.free_inputs
+    if len(args) != len(free):
+        names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
+        raise ArgumentError(
+            f"{graph.name} takes {len(free)} arguments and got {len(args)}", where=f"inputs: {names}",
+            hint="pass one argument per input that is not a parameter, in order",
+        )
+    interpreter = _Interpreter(graph, precision)
+    for value, argument in (*zip(free, args, strict=True), *graph.bound.items()):
+        interpreter.values[value] = interpreter.taken(argument)
+    run(interpreter.block(graph.body))
+    return tuple(interpreter.values[value] for value in graph.outputs)
+
+
+class _Interpreter:
+    """The values so far. A value inside a loop has that of the last round."""
+
+    def __init__(self, graph: Graph, precision: Precision) -> None:
+        self.graph = graph
+        self.double = precision == "float64"
+        self.values: dict[Value, Any] = {}
+
+    def taken(self, argument: Any) -> Any:
+        """An argument or constant as the interpreter holds it: arrays for tensors, containers of its own making."""
+        if isinstance(argument, list):
+            return [self.taken(item) for item in argument]
+        if isinstance(argument, tuple):
+            return tuple(self.taken(item) for item in argument)
+        if isinstance(argument, dict):
+            return {self.taken(key): self.taken(item) for key, item in argument.items()}
+        if isinstance(argument, TensorData):
+            return self._floats(_constant_array(argument).copy())
+        if isinstance(argument, np.ndarray):
+            return self._floats(argument)
+        return self._floats(_array_of(argument)) if hasattr(argument, "detach") else argument
+
+    def _floats(self, array: Any) -> Any:
+        """In float64 mode, float64 for every floating array."""
+        if self.double and isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float16):
+            return array.astype(np.float64)
+        return array
+
+    def block(self, block: Block) -> Call:
+        values = self.values
+        for node in block.nodes:
+            if node.op == "prim::Constant":
+                values[node.outputs[0]] = self._constant(node)
+            elif node.op == "prim::If":
+                branch = node.blocks[0 if values[node.inputs[0]] else 1]
+                yield self.block(branch)
+                self._assign(node.outputs, [values[value] for value in branch.returns])
+            elif node.op == "prim::Loop":
+                yield self._loop(node)
+            elif node.blocks:
+                yield self._group(node)
+            else:
+                self._node(node)
+
+    def _assign(self, names: Sequence[Value], found: Sequence[Any]) -> None:
+        self.values.update(zip(names, found, strict=True))
+
+    def _loop(self, node: Node) -> Call:
+        (body,) = node.blocks
+        limit, condition, *carried = [self.values[value] for value in node.inputs]
+        trip = 0
+        while condition and trip < limit:
+            self._assign(body.params, [trip, *carried])
+            yield self.block(body)
+            condition, *carried = [self.values[value] for value in body.returns]
+            trip += 1
+        self._assign(node.outputs, carried)
+
+    def _group(self, node: Node) -> Call:
+        """A fusion group, or another node whose block's parameters stand for its inputs."""
+        (body,) = node.blocks
+        if len(body.params) != len(node.inputs) or len(body.returns) != len(node.outputs):
+            raise self._error(node, f"the reference does not know how {node.op} runs its block")
+        self._assign(body.params, [self.values[value] for value in node.inputs])
+        yield self.block(body)
+        self._assign(node.outputs, [self.values[value] for value in body.returns])
+
+    def _constant(self, node: Node) -> Any:
+        payload = self.taken(constant_value(node))
+        declared = node.outputs[0].type
+        if isinstance(payload, Opaque | Graph):
+            return payload
+        return _in_lists(payload, declared)
+
+    def _node(self, node: Node) -> None:
+        operands = [self.values[value] for value in node.inputs]
+        if node.op in _BY_NODE:
+            found = _BY_NODE[node.op](self, node, operands)
+        else:
+            found = self._call(node, operands)
+        outputs = node.outputs
+        if len(outputs) == 1 and node.op not in ("prim::ListUnpack", "prim::TupleUnpack"):
+            self.values[outputs[0]] = self._result(found, outputs[0].type)
+        elif outputs:
+            if len(found) != len(outputs):
+                raise self._error(node, f"{node.op} gave {len(found)} values, and {len(outputs)} are named")
+            self._assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
+
+    def _result(self, found: Any, declared: Type) -> Any:
+        if isinstance(found, np.generic):
+            found = np.asarray(found) if isinstance(declared, TensorType) else found.item()
+        if self.double and isinstance(found, list | tuple) and type(found) is not list:
+            return tuple(map(self._floats, found))
+        if self.double and type(found) is list:
+            for index, item in enumerate(found):  # the list itself may be aliased
+                found[index] = self._floats(item)
+            return found
+        return self._floats(found)
+
+    def _call(self, node: Node, operands: list[Any]) -> Any:
+        op, schema = op_of(node), schema_of(node)
+        if op is None or op.reference is None:
+            raise self._error(node, f"there is no NumPy reference for {node.op}", "run this program through torch instead")
+        try:
+            if schema is None or schema.is_vararg:
+                return op.reference(*operands)
+            named: dict[str, Any] = {}
+            for index, argument in enumerate(schema.arguments):
+                operand = operands[index] if index < len(operands) else argument.default
+                if self.double and argument.name in ("dtype", "out_dtype") and operand in _FLOAT_CODES:
+                    operand = _DOUBLE
+                named[argument.name] = operand
+            return op.reference(**named)
+        except IrscopeError as error:
+            raise self._error(node, error.what, error.hint) from error
+        except Exception as error:
+            raise self._error(node, f"{node.op} failed: {error or type(error).__name__}") from error
+
+    def _error(self, node: Node, what: str, hint: str = "") -> RunError:
+        return RunError(what, where=excerpt(self.graph, {node: "here"}), hint=hint)
+
+    def raise_exception(self, node: Node, operands: list[Any]) -> Any:
+        """The program's own `raise`."""
+        kind = str(operands[1]).rpartition(".")[2] if len(operands) > 1 and operands[1] else "Exception"
+        raise self._error(node, f"the program raises {kind}: {operands[0]}")
+
+    def is_instance(self, node: Node, operands: list[Any]) -> bool:
+        """`prim::isinstance`, by the types in its attribute."""
+        wanted = node.attrs.get("types", ())
+        return any(_is_a(operands[0], type) for type in (wanted if isinstance(wanted, tuple) else (wanted,)))
+
+
+def _nothing(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
+    return ()
+
+
+def _print(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
+    print(*operands)
+
+
+def _first(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
+    return operands[0]
+
+
+def _tuple_slice(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
+    return operands[0][node.attrs["beg"] : node.attrs["end"]]
+
+
+def _uninitialized(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
+    return None if len(node.outputs) == 1 else (None,) * len(node.outputs)
+
+
+_BY_NODE: Final[Mapping[str, Any]] = {
+    "prim::RaiseException": _Interpreter.raise_exception, "prim::isinstance": _Interpreter.is_instance, "prim::Print": _print,
+    "prim::Uninitialized": _uninitialized, "prim::TupleSlice": _tuple_slice, "aten::warn": _nothing, "aten::wait": _first,
+    "aten::is_grad_enabled": lambda interpreter, node, operands: False, "aten::requires_grad_": _first,
+    "aten::set_grad_enabled": _nothing, "prim::TimePoint": lambda interpreter, node, operands: 0, "prim::data": _first,
+}
+
+
+def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
+    if data.array is None:
+        if data.original is None:
+            raise RunError("a constant tensor's elements are not in the program", hint="load the program from its source, not from a printed text")
+        return _array_of(data.original)
+    if data.dtype == "bfloat16":
+        return (data.array.astype(np.uint32) << 16).view(np.float32)
+    return data.array
+
+
+def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """A torch tensor's elements, the same memory where NumPy can see it."""
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype) in ("torch.bfloat16", "torch.complex32") or "float8" in str(tensor.dtype):
+        tensor = tensor.float() if "complex" not in str(tensor.dtype) else tensor.cfloat()
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
+
+
+def _in_lists(payload: Any, declared: Type) -> Any:
+    """A constant with lists where lists are declared; constants hold tuples for both."""
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    if isinstance(declared, ListType) and isinstance(payload, tuple):
+        return [_in_lists(item, declared.element) for item in payload]
+    if isinstance(declared, TupleType) and isinstance(payload, tuple):
+        return tuple(map(_in_lists, payload, declared.elements))
+    return payload
+
+
+def _is_a(value: Any, wanted: Type) -> bool:
+    if isinstance(wanted, OptionalType):
+        return value is None or _is_a(value, wanted.element)
+    if isinstance(wanted, TensorType):
+        return isinstance(value, np.ndarray)
+    if isinstance(wanted, ListType):
+        return isinstance(value, list) and all(_is_a(item, wanted.element) for item in value)
+    if isinstance(wanted, TupleType):
+        return isinstance(value, tuple) and len(value) == len(wanted.elements) and all(map(_is_a, value, wanted.elements))
+    if isinstance(wanted, PrimitiveType):
+        kinds: dict[str, type | tuple[type, ...]] = {
+            "int": int, "float": float, "bool": bool, "str": str, "complex": complex, "NoneType": type(None),
+            "Scalar": (int, float, complex), "Device": str,
+        }
+        kind = kinds.get(wanted.name, object)
+        return isinstance(value, kind) and not (isinstance(value, bool) and wanted.name == "int")
+    return False

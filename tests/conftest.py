@@ -1,0 +1,78 @@
+"""Case files: `tests/cases/<pass>/*.ir`, one claim a file, checked against what the pass says today.
+
+A file has sections, each after a line `--- name`. The first lines, before any section, are the claim. A runner per folder answers
+with the sections that follow the input; `pytest --bless` writes its answers into the files, and the diff shows what changed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RUNNERS: Mapping[str, str] = {"fusion": "tests.transforms.fusion_cases"}
+"""The module whose `answer(sections)` runs the cases of a folder."""
+
+Sections = dict[str, str]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write what the passes say today into the case files")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".ir" and file_path.parent.name in RUNNERS and file_path.parent.parent.name == "cases":
+        return CaseFile.from_parent(parent, path=file_path)
+    return None
+
+
+class CaseFile(pytest.File):
+    """One case."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        yield CaseItem.from_parent(self, name=self.path.stem)
+
+
+class CaseItem(pytest.Item):
+    """Runs the case and compares."""
+
+    def runtest(self) -> None:
+        sections = read_sections(self.path.read_text(encoding="utf-8"))
+        answer: Callable[[Sections], Sections] = importlib.import_module(RUNNERS[self.path.parent.name]).answer
+        found = {**sections, **answer(sections)}
+        if self.config.getoption("--bless"):
+            self.path.write_text(write_sections(found), encoding="utf-8")
+            return
+        for name, text in found.items():
+            assert text == sections.get(name, ""), f"{name}:\n{text}\n--- and the file says\n{sections.get(name, '')}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        if excinfo.errisinstance(AssertionError):
+            return f"{self.path}\n{excinfo.value}\n(if that is right now: pytest --bless {self.path})"
+        return str(super().repr_failure(excinfo, style))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.parent.name}: {self.name}"
+
+
+def read_sections(text: str) -> Sections:
+    """The sections of a case file by name; what stands before the first is the `claim`."""
+    sections: Sections = {}
+    name, lines = "claim", list[str]()
+    for line in text.splitlines():
+        if line.startswith("--- "):
+            sections[name] = "\n".join(lines).strip("\n")
+            name, lines = line.removeprefix("--- ").strip(), []
+        else:
+            lines.append(line.rstrip())
+    sections[name] = "\n".join(lines).strip("\n")
+    return sections
+
+
+def write_sections(sections: Sections) -> str:
+    """The text of a case file."""
+    parts = [sections["claim"], *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim")]
+    return "\n".join(parts) + "\n"

@@ -125,6 +125,7 @@ class Lab:
         light = "true" if name.endswith("Light") else "false"
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
+        self.page.wait_for_timeout(300)  # Lab removes the old theme's sheet later, and trips over a second change before
 
 
 def _cell(source: str) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
         lab = Lab(page, root)
         local = (url, url.replace("http", "ws"), "data:", "blob:")
         page.on("request", lambda request: None if request.url.startswith(local) else lab.outside.append(request.url))
-        page.on("pageerror", lambda error: lab.errors.append(str(error)))
+        page.on("pageerror", lambda error: lab.errors.append(f"{error.message}\n{error.stack}"))
         page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
         page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=90_000)
         page.evaluate("() => window.jupyterapp.started")

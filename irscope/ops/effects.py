@@ -6,12 +6,13 @@ what another process sees, and about random numbers (`irscope.ops.randomness`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from irscope.ir.schema import AliasAnnotation, OpSchema
 from irscope.ops.op import Effect
 
-__all__ = ["effect_of_schema", "has_side_effects"]
+__all__ = ["effect_of_schema", "has_side_effects", "statistics_flag"]
 
 _SIDE_EFFECTS: Final = frozenset({
     # tell somebody
@@ -21,7 +22,7 @@ _SIDE_EFFECTS: Final = frozenset({
     "aten::_functional_assert_scalar", "aten::_functional_sym_constrain_range", "aten::_functional_sym_constrain_range_for_size",
     "aten::_linalg_check_errors", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size",
     # change the state of the machine, or an object as a whole
-    "aten::manual_seed", "aten::seed", "aten::set_grad_enabled", "aten::set_data", "aten::_backward", "aten::retain_grad",
+    "aten::manual_seed", "aten::seed", "aten::set_grad_enabled", "aten::set_data", "aten::set_", "aten::_backward", "aten::retain_grad",
     "prim::SetAttr", "prim::Enter", "prim::Exit",
     # run code that is not in the graph, or at another time
     "aten::wait", "prim::BailOut", "prim::BailoutTemplate", "prim::CallFunction", "prim::CallMethod", "prim::IgnoredPythonOp",
@@ -33,6 +34,21 @@ _OPAQUE_NAMESPACES: Final = frozenset({
     "_c10d_functional", "_c10d_functional_autograd", "_test", "c10d", "cuda", "dist_autograd", "profiler", "rpc", "symm_mem",
 })
 """Their schemas carry no annotations though their ops communicate, time, or write."""
+
+_STATISTICS: Final[Mapping[str, str]] = {
+    "aten::batch_norm": "training", "aten::native_batch_norm": "training", "aten::cudnn_batch_norm": "training",
+    "aten::miopen_batch_norm": "training", "aten::_batch_norm_impl_index": "training", "aten::instance_norm": "use_input_stats",
+}
+"""Normalisations that move their running statistics, of which their schemas say nothing, and the flag for it."""
+
+
+def statistics_flag(name: str) -> str | None:
+    """The argument unless which is known to be off the op writes its `running_mean` and `running_var`; None for other ops.
+
+    >>> statistics_flag("aten::batch_norm"), statistics_flag("aten::relu")
+    ('training', None)
+    """
+    return _STATISTICS.get(name)
 
 
 def has_side_effects(name: str) -> bool:

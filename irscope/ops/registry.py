@@ -22,7 +22,7 @@ from irscope.ir.core import Node, Value
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import TensorType, Type
 from irscope.ops.bundled import bundled_texts
-from irscope.ops.effects import effect_of_schema, has_side_effects
+from irscope.ops.effects import effect_of_schema, has_side_effects, statistics_flag
 from irscope.ops.matching import choose_overload
 from irscope.ops.op import Category, Effect, Op
 from irscope.ops.overlay import corrected
@@ -80,9 +80,16 @@ def schema_of(node: Node) -> OpSchema | None:
     return _choice(node).schema
 
 
-def effect_of(node: Node) -> Effect:
-    """What the node does to memory, by its corrected schema; `opaque` when that is not known."""
-    return _choice(node).effect
+def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
+    """What the node does to memory, by its corrected schema; `opaque` when that is not known.
+
+    Some ops write only under a flag (a batch normalisation that trains): in-place, unless `known`, the values of those arguments
+    that always have the same, says that the flag is off.
+    """
+    choice = _choice(node)
+    if known and choice.schema is not None and known.get(statistics_flag(node.op) or "") is False:
+        return effect_of_schema(choice.schema)
+    return choice.effect
 
 
 def category_of(node: Node) -> Category:
@@ -143,6 +150,8 @@ def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
         return _Choice(without or ops[0], None, without.effect if without else "opaque", (without or ops[0]).category)
     op = next(op for op in ops if schema in op.schemas)
     effect = "opaque" if op.effect == "opaque" else effect_of_schema(schema)
+    if effect == "pure" and statistics_flag(op.name) is not None:
+        effect = "in-place"
     return _Choice(op, schema, effect, op.category)
 
 

@@ -227,8 +227,7 @@ def _int_div(a: Array, b: Array) -> Array:
     """Division as in C: toward zero on integers."""
     if not np.issubdtype(a.dtype, np.integer):
         return np.asarray(a / b)
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype)
+    return np.asarray((a - np.fmod(a, b)) // b)
 
 
 def _sign(a: Array) -> Array:

@@ -1,0 +1,89 @@
+"""Kernels from expressions, and operands in every layout: what the tests of the kernel texts share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope.codegen.flatten import InstructionList
+from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, Operand, Result, stride_classes
+from irscope.codegen.loop_nest import collapse_loops
+from irscope.ir.types import TensorType
+from irscope.ops.expression import Expr, evaluate, round_to
+from irscope.ops.strides import contiguous_strides
+
+Array = np.ndarray[Any, Any]
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+
+LAYOUTS = ("dense", "sliced", "transposed", "row", "column", "point")
+
+
+def plan_of(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> LaunchPlan:
+    """One kernel that computes expressions of one shape from operands already broadcast to it; results are row-major."""
+    out = contiguous_strides(shape)
+    steps = [tuple(step // array.itemsize for step in array.strides) for array in operands]
+    steps = [tuple(0 if size == 1 else step for size, step in zip(shape, own, strict=True)) for own in steps]
+    sizes, strides = collapse_loops(shape, [out] * len(exprs) + steps)
+    code = InstructionList()
+    leaves = {index: code.input(index, dtype) for index, dtype in enumerate(dtypes)}
+    results = [code.splice(expr, leaves, node=number) for number, expr in enumerate(exprs)]
+    trimmed, at = code.trimmed(results)
+    spec = KernelSpec(
+        tuple(Operand(dtype, "tensor", stride_classes(own)) for dtype, own in zip(dtypes, strides[len(exprs):], strict=True)),
+        trimmed,
+        tuple(Result(expr.dtype, stride_classes(strides[i]), at[i]) for i, expr in enumerate(exprs)),
+        len(sizes),
+    )
+    launch = Launch(spec, sizes, tuple(range(len(operands))), tuple(range(len(exprs))), strides)
+    return LaunchPlan((launch,), tuple(TensorType(expr.dtype, shape, out) for expr in exprs), len(operands))
+
+
+def laid_out(values: Array, layout: str, shape: tuple[int, ...]) -> Array:
+    """The values in some layout, broadcast to `shape`, and not aligned to more than an element."""
+    item = values.dtype.itemsize
+    rows, columns = shape
+    if layout == "sliced":
+        memory = np.zeros((rows * 2 + 1, columns * 3 + 2), values.dtype)
+        view = memory[1::2, 1:-1:3][:rows, :columns]
+    elif layout == "transposed":
+        view = np.zeros((columns, rows), values.dtype).T
+    else:
+        memory = np.zeros(rows * columns * item + 64 + item, np.uint8)
+        view = memory[item:item + rows * columns * item].view(values.dtype).reshape(shape)
+    if layout in ("row", "column", "point"):
+        part = {"row": values[:1], "column": values[:, :1], "point": values[:1, :1]}[layout]
+        return np.broadcast_to(part.copy(), shape)
+    view[...] = values
+    return view
+
+
+def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Numbers of a type, bfloat16 as its words."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        values = rng.integers(-9, 10, shape)
+        return np.where(rng.random(shape) < 0.1, rng.choice([info.min, info.max], shape), np.maximum(values, info.min)).astype(dtype)
+    values = np.where(rng.random(shape) < 0.15, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0], shape), rng.normal(0, 3, shape))
+    return to_words(round_to(values, dtype), dtype)
+
+
+def to_words(array: Array, dtype: str) -> Array:
+    """bfloat16 numbers, held as float32, as the words that lie in memory."""
+    return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array
+
+
+def from_words(array: Array, dtype: str) -> Array:
+    """The numbers that words in memory stand for."""
+    return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
+
+
+def expected(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
+    """What NumPy makes of the expressions."""
+    values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]
+    return [np.broadcast_to(evaluate(expr, values), shape) for expr in exprs]

@@ -1,0 +1,144 @@
+"""Kernels for the processor: every op on every type in every layout equals NumPy, and nothing outside the results is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm
+from irscope.ops.expression import Expr, call, cast, const, input_element, where
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice, Host
+from irscope.runtime.numpy import NumpyDevice
+from tests.codegen.groups import run
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
+
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+
+SHAPE = (5, 37)
+
+
+class PlainDevice(CpuDevice):
+    """The processor as any 64-bit processor: narrow vectors, no half-precision hardware."""
+
+    @property
+    def host(self) -> Host:  # type: ignore[override]
+        real = super().host
+        features = ",".join(f"-{name[1:]}" if "avx" in name or "f16c" in name else name for name in real.features.split(","))
+        return Host(real.cpu, features, GENERIC, real.versions)
+
+
+@pytest.fixture(scope="module", params=["host", "plain", "numpy"])
+def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    store = ObjectStore(tmp_path_factory.mktemp("objects") / "cpu")
+    if request.param == "numpy":
+        return NumpyDevice()
+    return (PlainDevice if request.param == "plain" else CpuDevice)(store=store, threads=1)
+
+
+def float_exprs(dtype: str) -> list[Expr]:
+    """Every op on floats, halves through float32 as ops do it."""
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    x, y = (cast(input_element(i, dtype), wide) for i in range(2))
+    two = [call(op, x, y) for op in ("add", "sub", "mul", "div", "minimum", "maximum", "fmod", "remainder")]
+    one = [call(op, x) for op in ("neg", "abs", "sign", "floor", "ceil", "trunc", "round", "reciprocal", "sqrt")]
+    tests = [call(op, x, y) for op in ("eq", "ne", "lt", "le", "gt", "ge")] + [call("isnan", x)]
+    chosen = [where(x < y, x * 2.0, y + const(0.5, wide)), where(call("isnan", x), 0.0, x)]
+    return [cast(expr, dtype) for expr in two + one + chosen] + tests + [cast(x, "bool")]
+
+
+def integer_exprs(dtype: str) -> list[Expr]:
+    """Every op on integers; divisors are known and harmless, as ops promise."""
+    x, y = input_element(0, dtype), input_element(1, dtype)
+    two = [call(op, x, y) for op in ("add", "sub", "mul", "minimum", "maximum", "and", "or", "xor")]
+    one = [call("abs", x), call("sign", x), call("not", x), call("neg", x)]
+    by = 3 if dtype == "uint8" else -3
+    divided = [call(op, x, by) for op in ("div", "fmod", "remainder")]
+    tests = [call(op, x, y) for op in ("eq", "ne", "lt", "le", "gt", "ge")]
+    casts = [cast(x, other) for other in (*INTEGERS, "float32", "float64", "float16", "bool") if other != dtype]
+    return two + one + divided + tests + casts + [where(x < y, x, y)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, "bool"])
+def test_every_op_on_every_type_in_every_layout(device: Any, dtype: str, layout: str) -> None:
+    rng = np.random.default_rng(LAYOUTS.index(layout))
+    operands = [laid_out(sample(dtype, SHAPE, rng), layout, SHAPE), laid_out(sample(dtype, SHAPE, rng), "dense", SHAPE)]
+    exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
+    plan = plan_of(exprs, operands, [dtype] * 2, SHAPE)
+    found = run(device.prepare(plan), plan, operands)
+    for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, SHAPE), strict=True):
+        same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype}")
+
+
+def bool_exprs() -> list[Expr]:
+    x, y = input_element(0, "bool"), input_element(1, "bool")
+    ops = [call(op, x, y) for op in ("and", "or", "xor", "eq", "ne", "lt")]
+    return [*ops, ~x, cast(x, "float32"), cast(x, "int64"), cast(x, "uint8"), where(x, cast(y, "int32"), const(7, "int32"))]
+
+
+def same(got: Array, want: Array, what: str) -> None:
+    """Equal bits, or one unit apart where a product and a sum were rounded together."""
+    if np.issubdtype(want.dtype, np.floating):
+        np.testing.assert_allclose(got, want, rtol=2 * float(np.finfo(want.dtype).eps), atol=0, err_msg=what)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=what)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)])
+def test_every_size(device: Any, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    x, y = input_element(0, "float32"), input_element(1, "float32")
+    exprs = [x * y, cast(x > y, "int64")]
+    for first, second in (("dense", "dense"), ("transposed", "row"), ("sliced", "column")):
+        operands = [laid_out(sample("float32", shape, rng), layout, shape) for layout in (first, second)]
+        plan = plan_of(exprs, operands, ["float32"] * 2, shape)
+        found = run(device.prepare(plan), plan, operands)
+        for got, want in zip(found, expected(exprs, operands, ["float32"] * 2, shape), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_lines_know_their_nodes() -> None:
+    x = input_element(0, "float32")
+    plan = plan_of([call("exp", x), call("sqrt", x)], [np.zeros((4, 4), np.float32)], ["float32"], (4, 4))
+    source = emit_llvm(plan.specs[0])
+    lines = source.text.splitlines()
+    assert len(lines) == len(source.line_nodes)
+    assert any("llvm.sqrt" in lines[line] for line in source.lines_of(1))
+    assert not any("llvm.sqrt" in lines[line] for line in source.lines_of(0))
+
+
+def test_nontemporal_stores_write_the_same(tmp_path: Any) -> None:
+    from dataclasses import replace
+
+    device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
+    values = np.random.default_rng(0).normal(size=(3, 333)).astype(np.float32)
+    plan = plan_of([call("tanh", input_element(0, "float32"))], [values], ["float32"], values.shape)
+    streaming = replace(plan.launches[0], spec=replace(plan.specs[0], nontemporal=True))
+    assert "!nontemporal" in emit_llvm(streaming.spec).text
+    assert "!nontemporal" not in emit_llvm(plan.specs[0]).text
+    usual = run(device.prepare(plan), plan, [values])
+    past = run(device.prepare(replace(plan, launches=(streaming,))), plan, [values])
+    np.testing.assert_array_equal(usual[0], past[0])
+
+
+@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"])
+def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
+    import llvmlite.binding as binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    x = input_element(0, "float32")
+    smooth = [call(op, x) for op in ("exp", "log", "tanh", "erf", "sigmoid", "expm1", "log1p")]
+    halves = cast(cast(input_element(1, "float16"), "float32") + x, "bfloat16")
+    operands = [np.zeros((8, 8), np.float32), np.zeros((8, 8), np.float16)]
+    plan = plan_of([*smooth, halves], operands, ["float32", "float16"], (8, 8))
+    text = emit_llvm(plan.specs[0], Target()).text
+    module = binding.parse_assembly(text)
+    assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)
+    calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
+    assert not [line for line in calls if "memcpy" not in line and "memset" not in line and "chkstk" not in line], calls

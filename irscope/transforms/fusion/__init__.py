@@ -118,39 +118,33 @@ class Fusion:
 
     def _find(self, subject: Node | Value | str) -> Node | Verdict:
         """The node of the folded graph that is meant, or why there is none."""
-        folded = self._plans.rules.graph
-        value: Value | None = None
-        if isinstance(subject, Node):
-            node: Node | None = subject
-        else:
-            value = self._value(subject)
-            value = self._plans.grouped.outside_of.get(value, value) if value is not None else None
-            value = self.history.forward(value, 0, 1) or value if value is not None else None
-            node = folded.producer.get(value) if value is not None else self._node(str(subject))
-        if node is not None and node not in folded.position:
-            node = self._by_id.get(node.id, node)
-        if node is not None and node in folded.position:
-            return node
-        if node is not None:
-            return no(f"{node.op} is gone: its result was known before the program runs, or nobody read it", node)
-        return no(f"%{folded.names.get(value, '') if value else subject} is an input or a block's parameter: no node makes it", value)
+        node = subject if isinstance(subject, Node) else self._maker(subject)
+        if node is None:
+            told = subject if isinstance(subject, str) else repr(subject)
+            return no(f"%{told.removeprefix('%')} is an input or a block's parameter: no node makes it", subject)
+        found = self._by_id.get(node.id)
+        if found is None:
+            return no(f"{node!r} is gone: its result was known before the program runs, or nobody read it", node)
+        return found
 
-    def _value(self, subject: Value | str) -> Value | None:
-        """The value of this name in the original graph, or else in the fused one; None when a node's name was given."""
-        if isinstance(subject, Value):
-            return subject
-        if "::" in subject and not subject.startswith("%"):
-            return None
+    def _maker(self, subject: Value | str) -> Node | None:
+        """The node that makes a value of the original or the fused graph, or that a node's name means."""
+        if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
+            return self.original.node(subject)
+        value = subject if isinstance(subject, Value) else self._value(subject)
+        value = self._plans.grouped.outside_of.get(value, value)
+        kept = self.history.forward(value, 0, 1) or value
+        return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
+
+    def _value(self, name: str) -> Value:
+        """The value of this name in the original graph, or else in the fused one."""
         try:
-            return self.original.value(subject)
+            return self.original.value(name)
         except UnknownName as unknown:
             try:
-                return self.graph.value(subject)
+                return self.graph.value(name)
             except UnknownName:
                 raise unknown from None
-
-    def _node(self, name: str) -> Node:
-        return self.original.node(name)
 
     @cached_property
     def _by_id(self) -> dict[int, Node]:

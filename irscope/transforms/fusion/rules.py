@@ -110,18 +110,25 @@ class Rules:
         return tuple(bound[name] for name in op.operand_axes if isinstance(bound.get(name), Value))
 
     def _judge(self, node: Node) -> Refusal | None:
+        if node.op == "prim::Constant":
+            return Refusal("not-pointwise", f"{node.output!r} is a constant, which each group that reads it has inside", (node,))
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
             what = "has blocks of its own" if node.blocks else "has no known overload" if known else "is an op nobody described"
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
-        if effect_of(node) == "in-place":
+        if effect_of(node, self._known_arguments(node, schema)) == "in-place":
             return Refusal("in-place", f"{node.op} writes its argument in place, and groups are pure", (node,))
         if op.expression is None:
             return Refusal("not-pointwise", f"{node.op} is {_CATEGORY_WORDS[op.category]}, not a pointwise op", (node,))
         if effect_of(node) == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
         return self._judge_types(node) or self._judge_arguments(node, op, schema) or self._judge_aliasing(node, schema)
+
+    def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
+        """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
+        known = {argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)}
+        return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def _judge_types(self, node: Node) -> Refusal | None:
         if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType):

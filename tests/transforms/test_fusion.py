@@ -1,0 +1,219 @@
+"""Fusion on random programs: the result means the same, no dependence is reversed, every answer agrees with the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import irscope as irs
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.dependence import dependences
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir.core import Graph, Node
+from irscope.ir.rewriter import Merged
+from irscope.ir.structural import same_structure
+from irscope.ir.verify import verify
+from irscope.runtime.reference import run_reference
+from irscope.transforms.fusion import fuse
+from tests.strategies import Program, programs
+
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+CHAIN = """graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = aten::relu(%x)
+  %b : Float(2, 3) = aten::tanh(%a)
+  %c : Float(2, 3) = aten::neg(%b)
+  return (%c)"""
+
+
+def leaves(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()))
+    else:
+        yield np.asarray(value)
+
+
+def assert_same(ours: Any, theirs: Any, **tolerance: float) -> None:
+    for x, y in zip(leaves(ours), leaves(theirs), strict=True):
+        np.testing.assert_allclose(x, y, **{"rtol": 0.0, "atol": 0.0, **tolerance})
+
+
+@QUICK
+@given(programs())
+def test_the_fused_program_means_the_same(program: Program) -> None:
+    graph = irs.parse(program.text)
+    fusion = fuse(graph)
+    verify(fusion.graph)
+    before, after = program.fresh(), program.fresh()
+    assert_same(run_reference(graph, *before), run_reference(fusion.graph, *after))
+    assert_same(before, after)  # the arguments were written alike
+
+
+@pytest.mark.torch
+@settings(QUICK, max_examples=40)
+@given(programs())
+def test_the_fused_program_means_what_torch_computes(program: Program) -> None:
+    torch = pytest.importorskip("torch")
+    fused = fuse(irs.parse(program.text)).graph
+    ours, theirs = program.fresh(), as_torch(torch, program.fresh())
+    function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
+    optimised = torch._C._get_graph_executor_optimize()
+    torch._C._get_graph_executor_optimize(False)
+    try:
+        with torch.no_grad():
+            wanted = function(*theirs)
+    finally:
+        torch._C._get_graph_executor_optimize(optimised)
+    found = run_reference(fused, *ours)
+    assert_same(found if len(found) != 1 else found[0], wanted, rtol=1e-4, atol=1e-5)
+    assert_same(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def as_torch(torch: Any, arguments: Any) -> Any:
+    """Tensors over the same memory."""
+    return [
+        as_torch(torch, value) if isinstance(value, list) else torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        for value in arguments
+    ]
+
+
+def placed(graph: Graph, original: Graph) -> dict[int, int]:
+    """By node id, where a node of the original comes in the fused graph."""
+    wanted = {node.id for node in original.nodes()}
+    return {node.id: place for place, node in enumerate(graph.nodes()) if node.id in wanted}
+
+
+@QUICK
+@given(programs())
+def test_no_dependence_is_reversed(program: Program) -> None:
+    fusion = fuse(irs.parse(program.text))
+    folded = fusion.history.graph(1)
+    place, db = placed(fusion.graph, folded), AliasDb(folded)
+    for block in folded.blocks():
+        ties = dependences(folded, block, db)
+        for later in block.nodes:
+            for tie in ties.predecessors[later]:
+                if tie.node.op != "prim::Constant":
+                    assert place[tie.node.id] < place[later.id], tie.because
+
+
+@QUICK
+@given(programs())
+def test_fusing_again_changes_nothing_and_the_text_reads_back(program: Program) -> None:
+    fused = fuse(irs.parse(program.text)).graph
+    again = fuse(fused)
+    assert again.groups == ()
+    assert same_structure(again.graph, fused)
+    assert same_structure(irs.parse(str(fused)), fused)
+
+
+@settings(QUICK, max_examples=40)
+@given(programs(max_size=12))
+def test_why_not_agrees_with_the_groups(program: Program) -> None:
+    fusion = fuse(irs.parse(program.text))
+    nodes = [node for node in fusion.history.graph(1).nodes() if node.op != "prim::Constant"]
+    for a in nodes:
+        for b in nodes:
+            verdict = fusion.why_not(a, b)
+            together = a is b or (fusion.group_of(a) is not None and fusion.group_of(a) is fusion.group_of(b))
+            assert bool(verdict) == together, f"{a!r} and {b!r}: {verdict}"
+            assert verdict.because
+
+
+@QUICK
+@given(programs())
+def test_groups_stay_apart_only_where_merging_is_refused(program: Program) -> None:
+    """A fusible producer and its reader in one block are together, or there is a reason that names something."""
+    fusion = fuse(irs.parse(program.text))
+    for remark in fusion.remarks:
+        assert remark.because
+        assert remark.kind != "missed" or remark.evidence
+    merges = [edit for edit in fusion.history.records[1].edits if isinstance(edit, Merged)]
+    members: dict[Node, set[Node]] = {}
+    for merge in merges:
+        members.setdefault(merge.group, set()).update(merge.nodes)
+    assert set(members) == set(fusion.groups)
+    for group, nodes in members.items():
+        inside = [node for node in group.blocks[0].nodes if node.op != "prim::Constant"]
+        assert {node.id for node in inside} == {node.id for node in nodes}
+        assert sum(merge.group is group for merge in merges) == len(nodes) - 1
+
+
+def test_values_outside_groups_are_the_original_ones() -> None:
+    graph = irs.parse(CHAIN)
+    fusion = fuse(graph)
+    assert fusion.graph.outputs == graph.outputs
+    assert fusion.groups[0].outputs == graph.outputs
+    assert fusion.groups[0].inputs == graph.inputs
+
+
+def test_the_history_starts_with_folding_and_names_each_merge() -> None:
+    fusion = fuse(irs.parse(CHAIN))
+    assert [record.name for record in fusion.history.records] == ["fold-constants", "fuse"]
+    merges = fusion.history.records[1].edits
+    assert [type(edit) for edit in merges] == [Merged, Merged]
+    assert [edit.bytes_saved for edit in merges if isinstance(edit, Merged)] == [48, 48]
+    assert "iteration space (2, 3)" in merges[0].reason
+
+
+def test_the_table_adds_up() -> None:
+    (row,) = fuse(irs.parse(CHAIN)).table().to_dict("records")
+    assert row["bytes before"] == 6 * 24
+    assert row["bytes after"] == 2 * 24
+    assert row["bytes saved"] == 96
+    assert (row["nodes"], row["space"], row["result"]) == (3, "(2, 3)", "%c")
+
+
+def test_bytes_are_zero_where_sizes_are_unknown() -> None:
+    fusion = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Tensor")))
+    assert fusion.table()["bytes saved"].tolist() == [0]
+
+
+def test_a_program_with_nothing_to_fuse_is_the_same_object() -> None:
+    graph = irs.parse("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)")
+    assert fuse(graph).graph is graph
+    assert fuse(graph).groups == ()
+
+
+@pytest.mark.parametrize("dtype", ["ComplexFloat", "QInt8"])
+def test_element_types_that_kernels_do_not_compute_with_stay_out(dtype: str) -> None:
+    fusion = fuse(irs.parse(CHAIN.replace("Float", dtype)))
+    assert fusion.groups == ()
+    assert "kernels do not compute with" in fusion.why_not("a", "b").because
+
+
+def test_why_not_knows_folded_and_inner_names() -> None:
+    graph = irs.parse("""graph(%x : Float(2, 3)):
+  %n : int = aten::dim(%x)
+  %dead : Float(2, 3) = aten::relu(%x)
+  %a : Float(2, 3) = aten::add(%x, %x, %n)
+  %b : Float(2, 3) = aten::relu(%a)
+  return (%b)""")
+    fusion = fuse(graph)
+    assert "nobody read it" in fusion.why_not("dead", "b").because
+    assert fusion.why_not("b.1", "a")
+    assert not fusion.why_not("n", "a")
+    with pytest.raises(UnknownName):
+        fusion.why_not("nobody", "a")
+
+
+def test_a_policy_nobody_knows_is_an_error_with_the_choices() -> None:
+    with pytest.raises(ArgumentError, match="greedy"):
+        fuse(irs.parse(CHAIN), policy="cleverest")
+
+
+@given(st.integers(2, 6), st.integers(1, 8))
+def test_the_argument_limit_holds(width: int, limit: int) -> None:
+    inputs = ", ".join(f"%x{i} : Float(2)" for i in range(width))
+    lines = [f"  %s{i} : Float(2) = aten::mul(%{'x0' if i == 1 else f's{i - 1}'}, %x{i})" for i in range(1, width)]
+    text = "\n".join([f"graph({inputs}):", *lines, f"  return (%s{width - 1})"])
+    for group in fuse(irs.parse(text), max_arguments=limit).groups:
+        assert len(group.inputs) + len(group.outputs) <= limit

@@ -22,7 +22,7 @@ _SIDE_EFFECTS: Final = frozenset({
     "aten::_functional_assert_scalar", "aten::_functional_sym_constrain_range", "aten::_functional_sym_constrain_range_for_size",
     "aten::_linalg_check_errors", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size",
     # change the state of the machine, or an object as a whole
-    "aten::manual_seed", "aten::seed", "aten::set_grad_enabled", "aten::set_data", "aten::set_", "aten::_backward", "aten::retain_grad",
+    "aten::manual_seed", "aten::seed", "aten::set_grad_enabled", "aten::set_data", "aten::_backward", "aten::retain_grad",
     "prim::SetAttr", "prim::Enter", "prim::Exit",
     # run code that is not in the graph, or at another time
     "aten::wait", "prim::BailOut", "prim::BailoutTemplate", "prim::CallFunction", "prim::CallMethod", "prim::IgnoredPythonOp",

@@ -29,7 +29,7 @@ DANGEROUS = re.compile(
     r"|_make_per|q_per|int_repr|_dequant|_lu_with|_scaled_mm|_scaled_grouped|_grouped_mm|_int_mm|int4|int8|_mixed_|packed|_batch_dim"
     r"|_propagate|_functional_assert|_assert|wait|fork|_distributed|_nccl|pin_memory|_pinned|storage|_version|_resize_output|_record"
     r"|_weight_norm_interface|_flash|_efficient|_cudnn|_triton|_fill_mem|_segment|segment_reduce|_remove|_add_batch|ctc|_jagged|_foobar"
-    r"|_batch_norm_no_update|_transform_bias|range.out|_dyn_quant|smooth_l1_loss_backward.grad_input|::native_batch_norm$|_legit.no_stats|native_batch_norm_backward"
+    r"|::set_|_batch_norm_no_update|_transform_bias|range.out|_dyn_quant|smooth_l1_loss_backward.grad_input|::native_batch_norm$|_legit.no_stats|native_batch_norm_backward"
 )
 """Ops that need other hardware, change the state of the process, or may take it down when given odd arguments."""
 

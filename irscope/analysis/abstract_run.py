@@ -323,7 +323,7 @@ class AbstractRun:
         if isinstance(result, _NoAnswer):
             self._give_up(node, result.because)
             return
-        if isinstance(result, Unknown) and (result.because or len(outputs) != 1):
+        if isinstance(result, Unknown) and (result.because or len(outputs) != 1 or node.op in _UNPACKING):
             self._give_up(node, result.because)
             return
         if not outputs:

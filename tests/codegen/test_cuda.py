@@ -1,0 +1,106 @@
+"""CUDA text: run as plain C++ it equals NumPy, with and without vectors; it names its nodes; NVRTC, where it is, accepts it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.cuda import emit_cuda, stride_arguments, vector_lanes
+from irscope.ops.expression import call, cast, input_element
+from irscope.runtime.cuda import CudaDevice, takes_vectors
+from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
+from tests.codegen.groups import run
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
+from tests.codegen.test_llvm_text import bool_exprs, float_exprs, integer_exprs, same
+
+needs_compiler = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
+
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+SHAPE = (5, 40)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    layout = LAYOUTS[1 + DTYPES.index(dtype) % (len(LAYOUTS) - 1)]
+    exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
+    operands = [laid_out(sample(dtype, SHAPE, rng), layout, SHAPE), laid_out(sample(dtype, SHAPE, rng), "dense", SHAPE)]
+    plan = plan_of(exprs, operands, [dtype] * 2, SHAPE)
+    found = run(EmulatedPlan(plan, tmp_path, vector=False), plan, operands)
+    for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, SHAPE), strict=True):
+        same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype}")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("dtype", "layout"), [("float32", "dense"), ("float16", "row"), ("bfloat16", "column"), ("int8", "dense")])
+def test_vectors_give_what_single_elements_give(dtype: str, layout: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    exprs = float_exprs(dtype)[:6] if dtype in FLOATS else integer_exprs(dtype)[:6]
+    for shape in ((4, 64), (1, 1003), (1, 7)):
+        operands = [np.broadcast_to(aligned(laid_out(sample(dtype, shape, rng), layout, shape)), shape) for _ in range(2)]
+        plan = plan_of(exprs, operands, [dtype] * 2, shape)
+        emulated = EmulatedPlan(plan, tmp_path, vector=True)
+        outputs = [aligned(np.zeros(shape, operands[0].dtype)) for _ in exprs]
+        emulated([array.ctypes.data for array in outputs], [array.ctypes.data for array in operands])
+        assert emulated.used_vectors == 1
+        for expr, got, want in zip(exprs, outputs, expected(exprs, operands, [dtype] * 2, shape), strict=True):
+            same(from_words(got, expr.dtype), want, f"{expr} at {shape}")
+
+
+def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array at an address that is a multiple of 16, with its broadcast dimensions kept."""
+    kept = array[tuple(slice(None) if step else slice(0, 1) for step in array.strides)]
+    memory = np.zeros(kept.nbytes + 16, np.uint8)
+    start = -memory.ctypes.data % 16
+    copy = np.ndarray(kept.shape, kept.dtype, memory, start)
+    copy[...] = kept
+    return copy
+
+
+@needs_compiler
+def test_functions_of_analysis_agree_with_numpy(tmp_path: Path) -> None:
+    x = input_element(0, "float32")
+    exprs = [call(op, x) for op in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf")]
+    exprs.append(call("pow", x, 1.5))
+    values = np.random.default_rng(0).uniform(0.1, 5, (3, 50)).astype(np.float32)
+    plan = plan_of(exprs, [values], ["float32"], values.shape)
+    found = run(EmulatedPlan(plan, tmp_path, vector=False), plan, [values])
+    for expr, got, want in zip(exprs, found, expected(exprs, [values], ["float32"], values.shape), strict=True):
+        np.testing.assert_allclose(got, want, rtol=5e-6, err_msg=str(expr))
+
+
+def test_vectors_need_alignment_and_whole_rows() -> None:
+    x = input_element(0, "float32")
+    dense = plan_of([x * 2.0], [np.zeros((4, 9), np.float32)], ["float32"], (4, 9)).launches[0]
+    assert takes_vectors(dense, [1024], [4096])
+    assert not takes_vectors(dense, [1024], [4100])
+    assert not takes_vectors(dense, [1032], [4096])
+    row = plan_of([x * input_element(1, "float32")], [np.zeros((4, 9), np.float32), np.broadcast_to(np.zeros(9, np.float32), (4, 9))],
+                  ["float32"] * 2, (4, 9)).launches[0]
+    assert not takes_vectors(row, [1024], [4096, 8192]), "rows of 9 are not whole vectors of 4"
+    turned = plan_of([x * 2.0], [np.zeros((9, 4), np.float32).T], ["float32"], (4, 9)).launches[0]
+    assert vector_lanes(turned.spec) == 0
+
+
+def test_text_has_no_includes_and_names_its_nodes() -> None:
+    x = input_element(0, "float16")
+    exprs = [cast(call("exp", cast(x, "float32")), "float16"), call("isnan", x)]
+    spec = plan_of(exprs, [np.zeros((4, 4), np.float16).T], ["float16"], (4, 4)).specs[0]
+    source = emit_cuda(spec)
+    lines = source.text.splitlines()
+    assert "#include" not in source.text
+    assert [lines[line].strip() for line in source.lines_of(0) if "expf" in lines[line]]
+    assert len(lines) == len(source.line_nodes)
+    assert list(stride_arguments(spec)) == [(0, 0), (1, 0), (2, 0), (2, 1)], "only strides that the spec does not know"
+
+
+def test_nvrtc_accepts_the_text() -> None:
+    pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
+    for dtype in FLOATS:
+        spec = plan_of(float_exprs(dtype), [np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)] * 2, [dtype] * 2, SHAPE).specs[0]
+        for architecture in ("80", "90"):
+            assert len(CudaDevice().machine_code(spec, architecture=architecture)) > 1000

@@ -25,7 +25,9 @@ def array_type(array: np.ndarray[Any, Any]) -> TensorType:
     >>> str(array_type(np.zeros((2, 3), np.float32).T))
     'Float(3, 2, strides=[1, 3])'
     """
-    return TensorType(str(array.dtype), array.shape, tuple(step // max(array.itemsize, 1) for step in array.strides))
+    if not array.size:  # NumPy's strides say nothing then
+        return TensorType(str(array.dtype), array.shape, contiguous_strides(array.shape))
+    return TensorType(str(array.dtype), array.shape, tuple(step // array.itemsize for step in array.strides))
 
 
 def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:

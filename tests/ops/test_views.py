@@ -1,0 +1,123 @@
+"""Views: exact shapes and strides, the right memory, and the errors that torch would raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from irscope.errors import ArgumentError
+from irscope.ir.types import TensorType
+from irscope.ops.registry import lookup
+
+torch = pytest.importorskip("torch")
+
+from tests.ops.oracle import check  # noqa: E402
+
+
+def numbers(*shape: int) -> Any:
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+
+
+LAYOUTS = {
+    "rows": lambda: numbers(2, 3, 4),
+    "transposed": lambda: numbers(4, 3, 2).transpose(0, 2),
+    "sliced": lambda: numbers(4, 6, 8)[::2, 1::2, ::2],
+    "expanded": lambda: numbers(2, 1, 4).expand(2, 3, 4),
+    "ones": lambda: numbers(1, 3, 1),
+    "empty": lambda: numbers(2, 0, 4),
+}
+
+CALLS: list[tuple[str, tuple[Any, ...]]] = [
+    ("aten::reshape", ([-1],)), ("aten::reshape", ([3, -1, 1],)), ("aten::flatten.using_ints", ()),
+    ("aten::flatten.using_ints", (1, 2)), ("aten::flatten.using_ints", (0, 0)), ("aten::squeeze", ()), ("aten::squeeze.dim", (1,)),
+    ("aten::squeeze.dims", ([0, -1],)), ("aten::unsqueeze", (0,)), ("aten::unsqueeze", (1,)), ("aten::unsqueeze", (-1,)),
+    ("aten::transpose.int", (0, -1)), ("aten::swapdims", (0, 1)), ("aten::swapaxes", (0, 1)), ("aten::numpy_T", ()),
+    ("aten::mT", ()), ("aten::permute", ([2, 0, -2],)), ("aten::movedim.int", (0, 2)), ("aten::movedim.intlist", ([0, 2], [1, 0])),
+    ("aten::expand", ([5, -1, -1, -1],)), ("aten::expand", ([-1, -1, -1],)), ("aten::broadcast_to", ([1, 7, 1, 1, 1],)),
+    ("aten::select.int", (0, -1)), ("aten::slice.Tensor", ()), ("aten::slice.Tensor", (2, 1, None, 2)),
+    ("aten::slice.Tensor", (0, -1, 2**63 - 1)), ("aten::slice.Tensor", (1, 5, 2)), ("aten::narrow", (0, 0, 1)),
+    ("aten::diagonal", ()), ("aten::diagonal", (1, 0, 2)), ("aten::diagonal", (-1, 2, 1)), ("aten::unfold", (0, 1, 1)),
+    ("aten::detach", ()), ("aten::alias", ()), ("aten::contiguous", ()), ("aten::chunk", (2, 2)), ("aten::chunk", (5, 0)),
+    ("aten::split.Tensor", (1, 0)), ("aten::split.Tensor", (2, -1)), ("aten::unbind.int", ()), ("aten::unbind.int", (-1,)),
+    ("aten::tensor_split.sections", (2, 2)), ("aten::clone", ()), ("aten::size", ()), ("aten::size.int", (-1,)), ("aten::stride", ()),
+    ("aten::dim", ()), ("aten::numel", ()), ("aten::is_contiguous", ()),
+]  # fmt: skip
+
+
+def broadcasts(shape: tuple[int, ...], size: list[int]) -> bool:
+    return all(new in (-1, old) or old == 1 for old, new in zip(shape[::-1], size[::-1], strict=False))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "args"), CALLS, ids=lambda part: str(part).removeprefix("aten::"))
+def test_every_view_of_every_layout(name: str, args: tuple[Any, ...], layout: str) -> None:
+    tensor = LAYOUTS[layout]()
+    try:
+        full, _, overload = name.removeprefix("aten::").partition(".")
+        getattr(getattr(torch.ops.aten, full), overload or "default")(tensor, *args)
+    except (RuntimeError, IndexError) as refusal:
+        refused(name, tensor, args, str(refusal))
+        return
+    check(name, tensor, *args)
+
+
+def refused(name: str, tensor: Any, args: tuple[Any, ...], why: str) -> None:
+    """What torch refuses, the type rule refuses, or knows nothing wrong of; it never describes a result of another kind."""
+    from irscope.ir.payload import argument_type
+
+    op = lookup(name.partition(".")[0])
+    assert op is not None and op.type_rule is not None
+    schema = next(s for s in op.schemas if s.full_name == name)
+    named = {a.name: a.default for a in schema.arguments} | dict(zip((a.name for a in schema.arguments), (argument_type(tensor), *args), strict=False))
+    with pytest.raises(ArgumentError):
+        op.type_rule(**named)
+
+
+@pytest.mark.parametrize("shape", [[24], [6, 4], [2, 12], [2, 3, 2, 2], [2, 1, 3, 4], [-1, 4]])
+@pytest.mark.parametrize("layout", ["rows", "transposed", "sliced", "expanded"])
+def test_view_is_possible_just_when_torch_says_so(shape: list[int], layout: str) -> None:
+    tensor = LAYOUTS[layout]()
+    try:
+        tensor.view(shape)
+    except RuntimeError:
+        refused("aten::view", tensor, (shape,), "")
+        return
+    check("aten::view", tensor, shape)
+
+
+def test_as_strided_counts_from_the_start_of_the_memory() -> None:
+    check("aten::as_strided", numbers(24), [2, 3], [1, 2], 5)
+    check("aten::as_strided", numbers(4, 6), [3, 3], [1, 1])
+
+
+def test_named_by_another_tensor() -> None:
+    check("aten::view_as", numbers(2, 6), numbers(3, 4))
+    check("aten::reshape_as", numbers(4, 3).t(), numbers(2, 6))
+    check("aten::expand_as", numbers(1, 4), numbers(3, 4))
+    check("aten::unflatten.int", numbers(2, 12), 1, [3, -1])
+    check("aten::split_with_sizes", numbers(2, 7), [2, 4, 1], 1)
+    check("aten::split.sizes", numbers(2, 7), [2, 5], 1)
+    check("aten::t", numbers(2, 7))
+    check("aten::t", numbers(7))
+    check("aten::meshgrid.indexing", [numbers(3), numbers(4)], indexing="ij")
+    check("aten::meshgrid.indexing", [numbers(3), numbers(4)], indexing="xy")
+    check("aten::meshgrid", [numbers(3), numbers(4), numbers(2)])
+    check("aten::broadcast_tensors", [numbers(3, 1), numbers(4)], strides=False)
+
+
+def test_channels_last() -> None:
+    image = numbers(2, 3, 4, 5)
+    check("aten::contiguous", image, memory_format=torch.channels_last)
+    check("aten::contiguous", image.contiguous(memory_format=torch.channels_last), memory_format=torch.channels_last)
+    check("aten::contiguous", image.contiguous(memory_format=torch.channels_last))
+    check("aten::clone", image.contiguous(memory_format=torch.channels_last))
+    check("aten::clone", image.permute(1, 0, 3, 2), memory_format=torch.contiguous_format)
+    check("aten::clone", image, memory_format=torch.channels_last)
+
+
+def test_the_error_names_both_shapes() -> None:
+    op = lookup("aten::view")
+    assert op is not None and op.type_rule is not None
+    with pytest.raises(ArgumentError, match=r"\(2, 3\), 6 elements, cannot be seen as \(4, 5\)"):
+        op.type_rule(self=TensorType("float32", (2, 3)), size=[4, 5])

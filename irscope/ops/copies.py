@@ -65,7 +65,7 @@ def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
         dtype = promote_types(dtype, tensor.dtype) if dtype is not None and tensor.dtype is not None else None
     if any(tensor.shape is None for tensor in tensors) or isinstance(dim, Unknown):
         return TensorType(dtype)
-    parts = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
+    parts = _parts(tensors)
     rank = len(parts[0].shape)
     axis = wrap_dim(dim, rank, op="cat")
     shape: list[Dim] = list(parts[0].shape)
@@ -79,6 +79,13 @@ def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
     sizes = [part.shape[axis] for part in parts]
     shape[axis] = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
     return _in_format(dtype, shape, [suggests_channels_last(tensor) for tensor in tensors])
+
+
+def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
+    """Without the empty vectors, which cat skips whatever the rank of the others."""
+    some = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
+    ranks = {tensor.rank for tensor in some}
+    return [tensor for tensor in some if tensor.shape != (None,)] if len(ranks) == 2 and 1 in ranks else some
 
 
 def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool | None]) -> TensorType:
@@ -300,11 +307,11 @@ OPS = (
         category="memory", type_rule=_rolled, reference=_roll_array,
     ),
     define(
-        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_kept,
+        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_rows,
         reference=lambda self, diagonal=0: np.tril(self, diagonal),
     ),
     define(
-        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_kept,
+        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_rows,
         reference=lambda self, diagonal=0: np.triu(self, diagonal),
     ),
     define(

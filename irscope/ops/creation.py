@@ -47,6 +47,8 @@ def _sized(size: Abstract, dtype: Abstract = None, device: Abstract = None, memo
     shape = static_shape(result)
     if memory_format in (2, 3) and shape is not None:
         result = result.with_(strides=channels_last_strides(shape))
+    elif isinstance(memory_format, Unknown):
+        result = result.with_(strides=None)
     return _on(result, device)
 
 

@@ -1,11 +1,13 @@
-"""A pointwise op from one definition: its schemas, and what it computes per element, once in NumPy and once as an expression.
+"""A pointwise op from one definition: its schemas, and what it computes per element, once in NumPy and once as an
+expression.
 
-Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute (halves in
-float32), convert the result. Only the middle step differs between ops.
+Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute
+(halves in float32), convert the result. Only the middle step differs between ops.
 
-Operands are told as text. `"self other"` names the arguments whose types promote together; `"?mask"` keeps its own type (it becomes a
-bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is passed on as None. All further
-arguments reach the two functions by name: known ones as Python values, run-time numbers as `Expr` of the computing type.
+Operands are told as text. `"self other"` names the arguments whose types promote together; `"?mask"` keeps its own
+type (it becomes a bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is
+passed on as None. All further arguments reach the two functions by name: known ones as Python values, run-time numbers
+as `Expr` of the computing type.
 """
 
 from __future__ import annotations
@@ -34,9 +36,20 @@ Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
 is, and NumPy sees halves as they are. number: bools become int64. float: whole numbers
 become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
 
-_SUPPORTED = frozenset({
-    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-})
+_SUPPORTED = frozenset(
+    {
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    }
+)
 """The element types that kernels compute with."""
 
 
@@ -63,17 +76,22 @@ class Elementwise:
 
     def reference(self, /, **args: Any) -> Array:
         """The op in NumPy."""
-        values = [value if value is None else np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
-        rest = {name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()}
+        values = [np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
+        rest = {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()
+        }
         dtype = self._result_dtype(values, args)
         assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
         compute = self._compute_dtype(values, args, widen=False)
-        arrays = [self._converted(mark, value, compute) for mark, value in zip(self.operands, self._laid(values), strict=True)]
+        arrays = [
+            self._converted(mark, value, compute) for mark, value in zip(self.operands, self._laid(values), strict=True)
+        ]
         with np.errstate(all="ignore"):
             result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
         if not self.in_place:
             return result
-        target: Array = values[0]
+        target = values[0]
+        assert isinstance(target, np.ndarray)
         target[...] = result
         return target
 
@@ -87,12 +105,16 @@ class Elementwise:
         dtype = self._result_dtype(values, args)
         compute = self._compute_dtype(values, args, widen=True)
         if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
-            raise NoExpression(f"the element type of the result of {self.name} is not known, or not one that kernels compute with")
+            raise NoExpression(
+                f"the element type of the result of {self.name} is not known, or not one that kernels compute with"
+            )
         parts = [
             None if value is None else lift(value, "bool" if mark[0] == "?" else compute)
             for mark, value in zip(self.operands, values, strict=True)
         ]
-        rest = {name: cast(value, compute) if isinstance(value, Expr) else value for name, value in self._rest(args).items()}
+        rest = {
+            name: cast(value, compute) if isinstance(value, Expr) else value for name, value in self._rest(args).items()
+        }
         return cast(self.expr(*parts, **rest), dtype)
 
     def _values(self, args: Mapping[str, Any]) -> list[Any]:
@@ -162,7 +184,11 @@ def result_type(dtype: str | None, operands: Sequence[Any]) -> TensorType:
     tensors = [operand for operand in operands if isinstance(operand, TensorType)]
     shape = broadcast(*(tensor.shape for tensor in tensors))
     sizes = None if shape is None else static_shape(TensorType(None, shape))
-    laid = [(sizes_of, tensor.strides) for tensor in tensors if (sizes_of := static_shape(tensor)) is not None and tensor.strides is not None]
+    laid = [
+        (sizes_of, tensor.strides)
+        for tensor in tensors
+        if (sizes_of := static_shape(tensor)) is not None and tensor.strides is not None
+    ]
     if sizes is None or len(laid) < len(tensors):
         return refined(dtype, shape)
     numbers = [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
@@ -182,9 +208,11 @@ def elementwise(
 ) -> tuple[Op, ...]:
     """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
 
-    Where the overloads of the twin are named otherwise, it is declared by itself: `in_place=False` there, `written=True` here.
+    Where the overloads of the twin are named otherwise, it is declared by itself: `in_place=False` there,
+    `written=True` here.
 
-    >>> [op.name for op in elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")]
+    >>> made = elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")
+    >>> [op.name for op in made]
     ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
     """
     made = []
@@ -199,14 +227,23 @@ def elementwise(
 
 
 def _op(
-    texts: Sequence[str], numpy: Callable[..., Any], expr: Callable[..., Expr] | None, kind: Kind | Callable[..., Kind | None],
-    operands: str, in_place: bool, axes: Mapping[str, int],
+    texts: Sequence[str],
+    numpy: Callable[..., Any],
+    expr: Callable[..., Expr] | None,
+    kind: Kind | Callable[..., Kind | None],
+    operands: str,
+    in_place: bool,
+    axes: Mapping[str, int],
 ) -> Op:
     name = texts[0].partition("(")[0].partition(".")[0]
     rule = Elementwise(name, tuple(operands.split()), kind, numpy, expr, in_place, axes)
     return define(
-        *texts, category="pointwise", type_rule=rule.type_rule, reference=rule.reference,
-        expression=None if expr is None else rule.expression, operand_axes=axes,
+        *texts,
+        category="pointwise",
+        type_rule=rule.type_rule,
+        reference=rule.reference,
+        expression=None if expr is None else rule.expression,
+        operand_axes=axes,
     )
 
 

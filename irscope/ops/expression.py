@@ -1,9 +1,10 @@
 """What a pointwise op computes for one element, as an expression that a kernel or NumPy evaluates.
 
-An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor operand with index
-`value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`. Every part computes in its own
-`dtype`, on parts of that type; only these differ: comparisons and `isnan` take any type and give bool, `where` takes a bool first, and
-`cast` changes the type. Halves are computed in float32, with the casts written out.
+An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor
+operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
+Every part computes in its own `dtype`, on parts of that type; only these differ: comparisons and `isnan` take any type
+and give bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with the casts
+written out.
 
 | op | meaning |
 |---|---|
@@ -33,7 +34,19 @@ from irscope.ops.promotion import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_int
 from irscope.ops.special import erf as erf_array
 from irscope.ops.special import sigmoid as sigmoid_array
 
-__all__ = ["Expr", "NoExpression", "call", "cast", "const", "evaluate", "input_element", "lift", "number", "round_to", "where"]
+__all__ = [
+    "Expr",
+    "NoExpression",
+    "call",
+    "cast",
+    "const",
+    "evaluate",
+    "input_element",
+    "lift",
+    "number",
+    "round_to",
+    "where",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -235,19 +248,64 @@ def _sign(a: Array) -> Array:
 
 
 _NUMPY: Final[dict[str, Callable[..., Any]]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _int_div, "neg": np.negative, "abs": np.abs,
-    "minimum": np.minimum, "maximum": np.maximum, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
-    "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "tanh": np.tanh, "sigmoid": sigmoid_array, "erf": erf_array, "pow": np.power, "floor": np.floor, "ceil": np.ceil,
-    "trunc": np.trunc, "round": np.round, "remainder": np.remainder, "fmod": np.fmod, "reciprocal": lambda x: 1 / x,
-    "sign": _sign, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
-    "where": np.where, "isnan": np.isnan,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _int_div,
+    "neg": np.negative,
+    "abs": np.abs,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "sigmoid": sigmoid_array,
+    "erf": erf_array,
+    "pow": np.power,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.round,
+    "remainder": np.remainder,
+    "fmod": np.fmod,
+    "reciprocal": lambda x: 1 / x,
+    "sign": _sign,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "where": np.where,
+    "isnan": np.isnan,
 }
 
 _SYMBOLS: Final = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "and": "&", "or": "|", "xor": "^",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
 }
 
 

@@ -1,9 +1,9 @@
 """Which overload of an op a list of operand types means, by TorchScript's rules.
 
-TorchScript writes every argument of a call into its IR, converted already, so that the first overload whose argument types are
-supertypes of the operands' is the one. Graphs from elsewhere are laxer: trailing arguments may be missing where there are
-defaults, and a number may stand for a list of equal numbers or a wider number. Hence three rounds, each over all overloads in
-the order in which torch declares them: as written; with defaults; with conversions.
+TorchScript writes every argument of a call into its IR, converted already, so that the first overload whose argument
+types are supertypes of the operands' is the one. Graphs from elsewhere are laxer: trailing arguments may be missing
+where there are defaults, and a number may stand for a list of equal numbers or a wider number. Hence three rounds,
+each over all overloads in the order in which torch declares them: as written; with defaults; with conversions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,26 @@ from typing import Final
 
 from irscope.ir.schema import REQUIRED, Argument, OpSchema
 from irscope.ir.types import (
-    ANY, BOOL, COMPLEX, FLOAT, INT, NONE, NUMBER, STR, AwaitType, ClassType, DictType, FutureType, ListType, OptionalType,
-    PrimitiveType, RRefType, TensorType, TupleType, Type, UnionType,
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STR,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
 )
 
 __all__ = ["choose_overload"]
@@ -47,7 +65,9 @@ def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> Op
     fitting = [schema for schema in schemas if _takes_count(schema, count)]
     exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == count]
     return (
-        _first(exact, operands, convert=False) or _first(fitting, operands, convert=False) or _first(fitting, operands, convert=True)
+        _first(exact, operands, convert=False)
+        or _first(fitting, operands, convert=False)
+        or _first(fitting, operands, convert=True)
     )
 
 
@@ -61,7 +81,10 @@ def _takes_count(schema: OpSchema, count: int) -> bool:
 def _first(schemas: Iterable[OpSchema], operands: Sequence[Type], *, convert: bool) -> OpSchema | None:
     for schema in schemas:
         variables: dict[str, Type] = {}
-        if all(_passes(type, argument, variables, convert) for type, argument in zip(operands, schema.arguments, strict=False)):
+        if all(
+            _passes(type, argument, variables, convert)
+            for type, argument in zip(operands, schema.arguments, strict=False)
+        ):
             return schema
     return None
 

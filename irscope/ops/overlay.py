@@ -1,11 +1,13 @@
 """The schemas that lie, corrected: ops that give back an argument's memory, or write it, though torch declares neither.
 
-Torch's registry says of most of these that their results are new tensors. Run, they may return the argument itself or a view of
-it; a pass that believes the schema then reorders a write past a read. What is written only under a flag (the statistics of a batch
-normalisation) is in `irscope.ops.effects`. Each line was found by execution: `tests/ops/test_overlay_truth.py`
-runs every overload that it can make inputs for, compares storages, and fails for one that is neither honest nor here.
+Torch's registry says of most of these that their results are new tensors. Run, they may return the argument itself or
+a view of it; a pass that believes the schema then reorders a write past a read. What is written only under a flag (the
+statistics of a batch normalisation) is in `irscope.ops.effects`. Each line was found by execution:
+`tests/ops/test_overlay_truth.py` runs every overload that it can make inputs for, compares storages, and fails for one
+that is neither honest nor here.
 
-Only the annotations of a line are used, by argument name and result position, so that a torch with other arguments profits too.
+Only the annotations of a line are used, by argument name and result position, so that a torch with other arguments
+profits too.
 """
 
 from __future__ import annotations
@@ -69,16 +71,25 @@ aten::meshgrid.indexing(Tensor(a)[] tensors, *, str indexing) -> Tensor(a)[]
 aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a)
 # a new container with the old tensors in it
 aten::sorted.Tensor(Tensor(a)[] input) -> Tensor(a)[]
-aten::_pack_sequence(Tensor(a) output, Tensor(b) batch_sizes, Tensor(c)? sorted_indices, Tensor(d)? unsorted_indices) -> (Tensor(a), Tensor(b), Tensor(c)?, Tensor(d)?)
+aten::_pack_sequence(Tensor(a) output, Tensor(b) batch_sizes, Tensor(c)? sorted_indices, Tensor(d)?
+    unsorted_indices) -> (Tensor(a), Tensor(b), Tensor(c)?, Tensor(d)?)
 aten::set.source_Tensor(Tensor self, Tensor(a) source) -> Tensor(a)
 # writes that are not told
 aten::_no_grad_embedding_renorm_(Tensor(a!) weight, Tensor input, float max_norm, float norm_type) -> Tensor(a!)
-aten::batch_norm_update_stats(Tensor input, Tensor(a!)? running_mean, Tensor(b!)? running_var, float momentum) -> (Tensor, Tensor)
-aten::batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd, Tensor(a!)? running_mean, Tensor(b!)? running_var, float momentum, float eps, int count) -> (Tensor, Tensor)
-aten::batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor(a!)? running_mean, Tensor(b!)? running_var, float momentum, float eps, Tensor counts) -> (Tensor, Tensor)
-aten::batch_norm_update_stats.out(Tensor input, Tensor(c!)? running_mean, Tensor(d!)? running_var, float momentum, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))
-aten::batch_norm_gather_stats.out(Tensor input, Tensor mean, Tensor invstd, Tensor(c!)? running_mean, Tensor(d!)? running_var, float momentum, float eps, int count, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))
-aten::batch_norm_gather_stats_with_counts.out(Tensor input, Tensor mean, Tensor invstd, Tensor(c!)? running_mean, Tensor(d!)? running_var, float momentum, float eps, Tensor counts, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))
+aten::batch_norm_update_stats(Tensor input, Tensor(a!)? running_mean, Tensor(b!)? running_var, float momentum) ->
+    (Tensor, Tensor)
+aten::batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd, Tensor(a!)? running_mean, Tensor(b!)?
+    running_var, float momentum, float eps, int count) -> (Tensor, Tensor)
+aten::batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor(a!)? running_mean,
+    Tensor(b!)? running_var, float momentum, float eps, Tensor counts) -> (Tensor, Tensor)
+aten::batch_norm_update_stats.out(Tensor input, Tensor(c!)? running_mean, Tensor(d!)? running_var, float momentum,
+    *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))
+aten::batch_norm_gather_stats.out(Tensor input, Tensor mean, Tensor invstd, Tensor(c!)? running_mean, Tensor(d!)?
+    running_var, float momentum, float eps, int count, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!),
+    Tensor(b!))
+aten::batch_norm_gather_stats_with_counts.out(Tensor input, Tensor mean, Tensor invstd, Tensor(c!)? running_mean,
+    Tensor(d!)? running_var, float momentum, float eps, Tensor counts, *, Tensor(a!) out0, Tensor(b!) out1) ->
+    (Tensor(a!), Tensor(b!))
 """
 
 
@@ -111,4 +122,5 @@ def _annotated(argument: Argument, truth: Argument | None) -> Argument:
 
 @lru_cache(maxsize=1)
 def _corrections() -> Mapping[str, OpSchema]:
-    return {schema.full_name: schema for schema in parse_schemas(_CORRECTIONS)}
+    one_a_line = _CORRECTIONS.replace("\n    ", " ")
+    return {schema.full_name: schema for schema in parse_schemas(one_a_line)}

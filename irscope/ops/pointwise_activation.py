@@ -27,9 +27,24 @@ _CUBIC: Final = 0.044715
 
 
 def _activation(
-    text: str, numpy: Any, expr: Any, *, operands: str = "self", also: str = "", in_place: bool = True, axes: dict[str, int] | None = None,
+    text: str,
+    numpy: Any,
+    expr: Any,
+    *,
+    operands: str = "self",
+    also: str = "",
+    in_place: bool = True,
+    axes: dict[str, int] | None = None,
 ) -> tuple[Op, ...]:
-    return elementwise(f"aten::{text} -> Tensor", numpy=numpy, expr=expr, operands=operands, also=also, in_place=in_place, axes=axes or {})
+    return elementwise(
+        f"aten::{text} -> Tensor",
+        numpy=numpy,
+        expr=expr,
+        operands=operands,
+        also=also,
+        in_place=in_place,
+        axes=axes or {},
+    )
 
 
 def _gelu(x: Expr, approximate: Any = "none") -> Expr:
@@ -109,12 +124,16 @@ _FORWARD: Final = (
         lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha),
     ),
     *_activation(
-        "selu(Tensor self)", lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE), lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE),
+        "selu(Tensor self)",
+        lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE),
+        lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE),
     ),
     *_activation("silu(Tensor self)", lambda x: x / (1 + np.exp(-x)), lambda x: x * call("sigmoid", x)),
-    *_activation("gelu(Tensor self, *, str approximate=\"none\")", _np_gelu, _gelu),
+    *_activation('gelu(Tensor self, *, str approximate="none")', _np_gelu, _gelu),
     *_activation(
-        "mish(Tensor self)", lambda x: x * np.tanh(np.log1p(np.exp(x))), lambda x: x * call("tanh", call("log1p", call("exp", x))),
+        "mish(Tensor self)",
+        lambda x: x * np.tanh(np.log1p(np.exp(x))),
+        lambda x: x * call("tanh", call("log1p", call("exp", x))),
     ),
     *_activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", _np_softplus, _softplus, in_place=False),
     *_activation(
@@ -122,7 +141,9 @@ _FORWARD: Final = (
         lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
         lambda x, min_val=-1, max_val=1: limited(x, min_val, max_val),
     ),
-    *_activation("hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0),
+    *_activation(
+        "hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0
+    ),
     *_activation("hardsigmoid(Tensor self)", _np_hard_sigmoid, _hard_sigmoid),
     *_activation(
         "threshold(Tensor self, Scalar threshold, Scalar value)",
@@ -130,26 +151,38 @@ _FORWARD: Final = (
         lambda x, threshold, value: where(call("le", x, threshold), value, x),
     ),
     *_activation(
-        "log_sigmoid(Tensor self)", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), _log_sigmoid, in_place=False,
+        "log_sigmoid(Tensor self)",
+        lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+        _log_sigmoid,
+        in_place=False,
     ),
     *_activation(
-        "prelu(Tensor self, Tensor weight)", lambda x, w: np.where(x > 0, x, w * x), lambda x, w: where(x > 0.0, x, w * x),
-        operands="self weight", in_place=False, axes={"weight": 1},
+        "prelu(Tensor self, Tensor weight)",
+        lambda x, w: np.where(x > 0, x, w * x),
+        lambda x, w: where(x > 0.0, x, w * x),
+        operands="self weight",
+        in_place=False,
+        axes={"weight": 1},
     ),
 )
 
 _BACKWARD: Final = (
     *_activation(
-        "sigmoid_backward(Tensor grad_output, Tensor output)", lambda g, y: g * (1 - y) * y, lambda g, y: g * (1.0 - y) * y,
+        "sigmoid_backward(Tensor grad_output, Tensor output)",
+        lambda g, y: g * (1 - y) * y,
+        lambda g, y: g * (1.0 - y) * y,
         operands="grad_output output",
     ),
     *_activation(
-        "tanh_backward(Tensor grad_output, Tensor output)", lambda g, y: g * (1 - y * y), lambda g, y: g * (1.0 - y * y),
+        "tanh_backward(Tensor grad_output, Tensor output)",
+        lambda g, y: g * (1 - y * y),
+        lambda g, y: g * (1.0 - y * y),
         operands="grad_output output",
     ),
     *_activation(
         "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold)",
-        lambda g, x, threshold: np.where(x <= threshold, 0, g), lambda g, x, threshold: where(call("le", x, threshold), 0, g),
+        lambda g, x, threshold: np.where(x <= threshold, 0, g),
+        lambda g, x, threshold: where(call("le", x, threshold), 0, g),
         operands="grad_output self",
     ),
     *_activation(
@@ -171,7 +204,9 @@ _BACKWARD: Final = (
         operands="grad_output self",
     ),
     *_activation(
-        "gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\")", _np_gelu_backward, _gelu_backward,
+        'gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none")',
+        _np_gelu_backward,
+        _gelu_backward,
         operands="grad_output self",
     ),
 )

@@ -1,4 +1,5 @@
-"""Pointwise arithmetic: sums and products, quotients with their rounding modes, powers, and the functions of analysis."""
+"""Pointwise arithmetic: sums and products, quotients with their rounding modes, powers, and the functions of
+analysis."""
 
 from __future__ import annotations
 
@@ -8,9 +9,7 @@ import numpy as np
 
 from irscope.ops.elementwise import Kind, elementwise, require_float, require_known
 from irscope.ops.expression import Expr, NoExpression, call, const, where
-from irscope.ops.op import Op
 from irscope.ops.promotion import NUMBER_STRENGTH, is_integral
-from irscope.ops.special import erf, sigmoid
 from irscope.ops.type_rules import Unknown
 
 __all__ = ["OPS"]
@@ -122,7 +121,9 @@ def _pow(base: Expr, exponent: Expr) -> Expr:
     if exponent.op != "const":
         require_float(base.dtype, "a power with an unknown exponent")
         if exponent.strength == NUMBER_STRENGTH:
-            raise NoExpression("the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others")
+            raise NoExpression(
+                "the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others"
+            )
         return call("pow", base, exponent)
     power = exponent.value
     if is_integral(base.dtype):
@@ -161,42 +162,6 @@ def _np_pow(base: Array, exponent: Array) -> Array:
     return np.asarray(np.power(base, exponent))
 
 
-def _sign(x: Expr) -> Expr:
-    return x if x.dtype == "bool" else call("sign", x)
-
-
-def _np_sign(x: Array) -> Array:
-    return x if x.dtype == np.bool_ else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
-
-
-def _rounded(op: str) -> Any:
-    def expr(x: Expr, decimals: Any = 0) -> Expr:
-        if require_known(decimals, "the number of decimals") != 0:
-            raise NoExpression("rounding to decimals")
-        if x.dtype == "bool":
-            raise NoExpression(f"torch has no {op} of bools")
-        return x if is_integral(x.dtype) else call(op, x)
-
-    return expr
-
-
-def _np_round(x: Array, decimals: int = 0) -> Array:
-    if decimals == 0 or np.issubdtype(x.dtype, np.integer):
-        return np.round(x)
-    scale = x.dtype.type(10.0 ** abs(decimals))
-    return np.asarray(np.round(x * scale) / scale if decimals > 0 else np.round(x / scale) * scale)
-
-
-def _unary(name: str, numpy: Any, expr: Any, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
-    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
-
-
-def _primitive(op: str) -> Any:
-    return lambda x: call(op, x)
-
-
-_LN10_INVERSE: Final = 0.4342944819032518
-
 _SUMS: Final = (
     *elementwise(
         "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -221,7 +186,9 @@ _SUMS: Final = (
     *elementwise(
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=np.multiply, expr=_times, also="multiply",
+        numpy=np.multiply,
+        expr=_times,
+        also="multiply",
     ),
     *elementwise(
         "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -250,35 +217,49 @@ _QUOTIENTS: Final = (
         "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-        numpy=_np_div, expr=_div, kind=_div_kind, also="divide",
+        numpy=_np_div,
+        expr=_div,
+        kind=_div_kind,
+        also="divide",
     ),
     *elementwise(
         "aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_div, expr=_div, kind="float",
+        numpy=_np_div,
+        expr=_div,
+        kind="float",
     ),
     *elementwise(
         "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
         "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_floor_divide, expr=_floor_divide, in_place=False,
+        numpy=_np_floor_divide,
+        expr=_floor_divide,
+        in_place=False,
     ),
     *elementwise(
         "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        numpy=_np_floor_divide, expr=_floor_divide, written=True,
+        numpy=_np_floor_divide,
+        expr=_floor_divide,
+        written=True,
     ),
     *elementwise(
         "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_remainder, expr=_remainder,
+        numpy=_np_remainder,
+        expr=_remainder,
     ),
     *elementwise(
-        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", numpy=_np_remainder, expr=_remainder, in_place=False,
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        numpy=_np_remainder,
+        expr=_remainder,
+        in_place=False,
     ),
     *elementwise(
         "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=_np_fmod, expr=_fmod,
+        numpy=_np_fmod,
+        expr=_fmod,
     ),
 )
 
@@ -287,62 +268,26 @@ _POWERS: Final = (
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-        numpy=_np_pow, expr=_pow, operands="self exponent", in_place=False,
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        in_place=False,
     ),
     *elementwise(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
-        numpy=_np_pow, expr=_pow, operands="self exponent", written=True,
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        written=True,
     ),
     *elementwise(
-        "aten::square(Tensor self) -> Tensor", operands="self", kind="number",
-        numpy=np.square, expr=lambda x: x * x,
-    ),
-    *_unary("sqrt", np.sqrt, _primitive("sqrt")),
-    *_unary("rsqrt", lambda x: 1 / np.sqrt(x), _primitive("rsqrt")),
-    *_unary("reciprocal", lambda x: 1 / x, _primitive("reciprocal")),
-)
-
-_SIGNS: Final = (
-    *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
-    *_unary("abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="same", also="absolute"),
-    *_unary("sign", _np_sign, _sign, kind="same"),
-    *_unary("floor", np.floor, _rounded("floor"), kind="same"),
-    *_unary("ceil", np.ceil, _rounded("ceil"), kind="same"),
-    *_unary("trunc", np.trunc, _rounded("trunc"), kind="same", also="fix"),
-    *_unary("frac", lambda x: x - np.trunc(x), lambda x: x - call("trunc", x), kind="same"),
-    *elementwise(
-        "aten::round(Tensor self) -> Tensor",
-        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
-        numpy=_np_round, expr=_rounded("round"), operands="self",
+        "aten::square(Tensor self) -> Tensor",
+        operands="self",
+        kind="number",
+        numpy=np.square,
+        expr=lambda x: x * x,
     ),
 )
 
-_FUNCTIONS: Final = (
-    *_unary("exp", np.exp, _primitive("exp")),
-    *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
-    *_unary("expm1", np.expm1, _primitive("expm1")),
-    *_unary("log", np.log, _primitive("log")),
-    *_unary("log1p", np.log1p, _primitive("log1p")),
-    *_unary("log2", np.log2, _primitive("log2")),
-    *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
-    *_unary("sin", np.sin, _primitive("sin")),
-    *_unary("cos", np.cos, _primitive("cos")),
-    *_unary("tan", np.tan, _primitive("tan")),
-    *_unary("tanh", np.tanh, _primitive("tanh")),
-    *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
-    *_unary("erf", erf, _primitive("erf")),
-    *_unary("erfc", lambda x: (1 - erf(x.astype(np.float64))).astype(x.dtype), None),
-    *_unary("asin", np.arcsin, None, also="arcsin"),
-    *_unary("acos", np.arccos, None, also="arccos"),
-    *_unary("atan", np.arctan, None, also="arctan"),
-    *_unary("sinh", np.sinh, None),
-    *_unary("cosh", np.cosh, None),
-    *_unary("asinh", np.arcsinh, None, also="arcsinh"),
-    *_unary("acosh", np.arccosh, None, also="arccosh"),
-    *_unary("atanh", np.arctanh, None, also="arctanh"),
-    *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
-    *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
-)
-
-OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS, *_SIGNS, *_FUNCTIONS)
+OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS)

@@ -21,7 +21,11 @@ def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device:
     if device is not None:
         raise NoExpression("the elements may move to another device")
     target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)
-    if target is None or target.startswith(("complex", "float8", "q")) or self.dtype.startswith(("complex", "float8", "q")):
+    if (
+        target is None
+        or target.startswith(("complex", "float8", "q"))
+        or self.dtype.startswith(("complex", "float8", "q"))
+    ):
         raise NoExpression(f"kernels do not convert {self.dtype} to {target}")
     return cast(self, target)
 
@@ -37,7 +41,10 @@ def _converted(a: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
 
 OPS: Final[tuple[Op, ...]] = (
     define(
-        "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor", category="pointwise",
-        type_rule=_converted_type, reference=_converted, expression=lambda a, dtype: conversion(a, dtype),
+        "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
+        category="pointwise",
+        type_rule=_converted_type,
+        reference=_converted,
+        expression=lambda a, dtype: conversion(a, dtype),
     ),
 )

@@ -16,7 +16,10 @@ __all__ = ["OPS", "limited"]
 Array = np.ndarray[Any, Any]
 
 _LARGEST: Final = {
-    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308,
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
 }
 
 
@@ -41,7 +44,9 @@ def _np_limited(x: Array, low: Any = None, high: Any = None) -> Array:
     return x if high is None else np.minimum(x, high)
 
 
-def _np_nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
+def _np_nan_to_num(
+    x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Array:
     if not np.issubdtype(x.dtype, np.floating):
         return x
     limits = np.finfo(x.dtype)
@@ -73,14 +78,20 @@ def _clamp() -> tuple[Op, ...]:
     return elementwise(
         "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
         "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        numpy=_np_limited, expr=limited, operands=names, also="clip",
+        numpy=_np_limited,
+        expr=limited,
+        operands=names,
+        also="clip",
     )
 
 
 def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
     return elementwise(
-        f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor", f"aten::{name}.Tensor(Tensor self, Tensor {limit}) -> Tensor",
-        numpy=numpy, expr=expr, operands=f"self {limit}",
+        f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor",
+        f"aten::{name}.Tensor(Tensor self, Tensor {limit}) -> Tensor",
+        numpy=numpy,
+        expr=expr,
+        operands=f"self {limit}",
     )
 
 
@@ -103,7 +114,9 @@ OPS: Final = (
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
         "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
         "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
-        numpy=np.where, expr=where, operands="?condition self other",
+        numpy=np.where,
+        expr=where,
+        operands="?condition self other",
     ),
     *elementwise(
         "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
@@ -114,6 +127,9 @@ OPS: Final = (
     ),
     *elementwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        numpy=_np_nan_to_num, expr=_nan_to_num, operands="self", kind="exact",
+        numpy=_np_nan_to_num,
+        expr=_nan_to_num,
+        operands="self",
+        kind="exact",
     ),
 )

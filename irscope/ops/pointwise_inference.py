@@ -1,7 +1,8 @@
-"""Ops that are pointwise once a model no longer learns: batch normalisation by kept statistics, and dropout that drops nothing.
+"""Ops that are pointwise once a model no longer learns: batch normalisation by kept statistics, and dropout that drops
+nothing.
 
-While it learns, batch normalisation reads whole channels and dropout draws random numbers; their expressions refuse unless the flag is
-known to be off.
+While it learns, batch normalisation reads whole channels and dropout draws random numbers; their expressions refuse
+unless the flag is known to be off.
 """
 
 from __future__ import annotations
@@ -30,8 +31,14 @@ _DROPOUTS: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alph
 
 
 def kept_statistics(
-    input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr | None, running_var: Expr | None, eps: Any,
-    training: Any = False, **rest: Any,
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    running_mean: Expr | None,
+    running_var: Expr | None,
+    eps: Any,
+    training: Any = False,
+    **rest: Any,
 ) -> Expr:
     """One element of a batch normalisation that does not learn."""
     if training is not False:
@@ -50,10 +57,19 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
 
 
 def _batch_norm_array(
-    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None, training: bool,
-    momentum: float, eps: float, cudnn_enabled: bool = True,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
 ) -> Array:
-    return normalize_batch(input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)[0]
+    return normalize_batch(
+        input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
+    )[0]
 
 
 def _kept(input: Expr, p: Any, train: Any) -> Expr:
@@ -67,16 +83,24 @@ def _drop_nothing(input: Array, p: float, train: bool) -> Array:
     return input
 
 
+def _dropout_type(input: TensorType, p: Any, train: Any) -> TensorType:
+    return input if train is False else result_type(input.dtype, [input])
+
+
 def _dropout(name: str) -> tuple[Op, Op]:
     return (
         define(
-            f"aten::{name}(Tensor input, float p, bool train) -> Tensor", category="random",
-            type_rule=lambda input, p, train: input if train is False else result_type(input.dtype, [input]),
-            reference=_drop_nothing, expression=_kept,
+            f"aten::{name}(Tensor input, float p, bool train) -> Tensor",
+            category="random",
+            type_rule=_dropout_type,
+            reference=_drop_nothing,
+            expression=_kept,
         ),
         define(
-            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", category="random",
-            type_rule=lambda self, p, train: self, reference=lambda self, p, train: _drop_nothing(self, p, train),
+            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+            category="random",
+            type_rule=lambda self, p, train: self,
+            reference=lambda self, p, train: _drop_nothing(self, p, train),
             expression=lambda self, p, train: _kept(self, p, train),
         ),
     )
@@ -84,8 +108,13 @@ def _dropout(name: str) -> tuple[Op, Op]:
 
 OPS: Final[tuple[Op, ...]] = (
     define(
-        f"aten::batch_norm(Tensor input, {_AFFINE}, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        category="normalization", type_rule=_batch_norm, reference=_batch_norm_array, expression=kept_statistics, operand_axes=CHANNELS,
+        f"aten::batch_norm(Tensor input, {_AFFINE}, bool training, float momentum, float eps, "
+        "bool cudnn_enabled) -> Tensor",
+        category="normalization",
+        type_rule=_batch_norm,
+        reference=_batch_norm_array,
+        expression=kept_statistics,
+        operand_axes=CHANNELS,
     ),
     *(op for name in _DROPOUTS for op in _dropout(name)),
 )

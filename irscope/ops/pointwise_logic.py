@@ -19,14 +19,21 @@ Array = np.ndarray[Any, Any]
 
 def _comparison(name: str, symbol: str, numpy: Any, *, also: str) -> tuple[Op, ...]:
     return elementwise(
-        f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor", f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor",
-        numpy=numpy, expr=lambda a, b: call(symbol, a, b), kind="bool", also=also,
+        f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=numpy,
+        expr=lambda a, b: call(symbol, a, b),
+        kind="bool",
+        also=also,
     )
 
 
 def _logical(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
     return elementwise(
-        f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=lambda a, b: call(symbol, a, b), kind="logical",
+        f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor",
+        numpy=numpy,
+        expr=lambda a, b: call(symbol, a, b),
+        kind="logical",
     )
 
 
@@ -46,23 +53,30 @@ def _bitwise(name: str, numpy: Any) -> tuple[Op, ...]:
             f"aten::bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",
             f"aten::bitwise_{name}.Scalar(Tensor self, Scalar other) -> Tensor",
             f"aten::bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-            numpy=numpy, expr=_whole(name),
+            numpy=numpy,
+            expr=_whole(name),
         ),
         *elementwise(
             f"aten::__{name}__.Tensor(Tensor self, Tensor other) -> Tensor",
             f"aten::__{name}__.Scalar(Tensor self, Scalar other) -> Tensor",
-            numpy=numpy, expr=_whole(name), in_place=False,
+            numpy=numpy,
+            expr=_whole(name),
+            in_place=False,
         ),
         *elementwise(
             f"aten::__i{name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
             f"aten::__i{name}__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-            numpy=numpy, expr=_whole(name), written=True,
+            numpy=numpy,
+            expr=_whole(name),
+            written=True,
         ),
     )
 
 
 def _question(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
-    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False)
+    return elementwise(
+        f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False
+    )
 
 
 def _never(x: Expr) -> Expr:
@@ -87,7 +101,13 @@ OPS: Final = (
     *_logical("and", "and", np.logical_and),
     *_logical("or", "or", np.logical_or),
     *_logical("xor", "xor", np.logical_xor),
-    *elementwise("aten::logical_not(Tensor self) -> Tensor", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
+    *elementwise(
+        "aten::logical_not(Tensor self) -> Tensor",
+        numpy=np.logical_not,
+        expr=lambda x: ~x,
+        kind="logical",
+        operands="self",
+    ),
     *_bitwise("and", np.bitwise_and),
     *_bitwise("or", np.bitwise_or),
     *_bitwise("xor", np.bitwise_xor),

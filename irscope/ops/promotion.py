@@ -1,8 +1,9 @@
 """Which element type an op computes in and gives, from those of its operands: torch's promotion rules.
 
-Operands come in three strengths. Tensors with dimensions decide; tensors without dimensions count only when they are of a higher
-kind (bool < integer < float < complex); plain numbers count only when they are of a higher kind than both. So a float32 tensor
-plus the number 2.5 or a 0-dim float64 tensor is float32, and an int64 tensor plus 2.5 is the default float32.
+Operands come in three strengths. Tensors with dimensions decide; tensors without dimensions count only when they are
+of a higher kind (bool < integer < float < complex); plain numbers count only when they are of a higher kind than both.
+So a float32 tensor plus the number 2.5 or a 0-dim float64 tensor is float32, and an int64 tensor plus 2.5 is the
+default float32.
 
 Source: `result_type` in torch's aten/src/ATen/native/TypeProperties.cpp, `promoteTypes` in c10/core/ScalarType.cpp.
 """
@@ -19,8 +20,17 @@ from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType
 from irscope.ops.type_rules import Unknown
 
 __all__ = [
-    "DEFAULT_FLOAT", "DIMENSIONED", "NUMBER_STRENGTH", "ZERO_DIM", "Operand", "is_integral", "operand_of", "opmath", "promote_types",
-    "result_dtype", "to_float",
+    "DEFAULT_FLOAT",
+    "DIMENSIONED",
+    "NUMBER_STRENGTH",
+    "ZERO_DIM",
+    "Operand",
+    "is_integral",
+    "operand_of",
+    "opmath",
+    "promote_types",
+    "result_dtype",
+    "to_float",
 ]
 
 Strength = Literal[0, 1, 2]
@@ -151,12 +161,16 @@ def result_dtype(operands: Iterable[Operand]) -> str | None:
     choices = [(operand.strength,) if operand.strength is not None else (ZERO_DIM, DIMENSIONED) for operand in given]
     if sum(len(choice) > 1 for choice in choices) > 4:
         return None
-    found = {_combined([(o.dtype or "", s) for o, s in zip(given, strengths, strict=True)]) for strengths in product(*choices)}
+    found = {
+        _combined([(o.dtype or "", s) for o, s in zip(given, strengths, strict=True)])
+        for strengths in product(*choices)
+    }
     return found.pop() if len(found) == 1 else None
 
 
 def _whatever_it_is(operands: list[Operand]) -> str | None:
-    """The result where some type is unknown: a number of unknown kind cannot change a float tensor, unless it is complex."""
+    """The result where some type is unknown: a number of unknown kind cannot change a float tensor, unless it is
+    complex."""
     known = [operand for operand in operands if operand.dtype is not None]
     if any(o.dtype is None and o.strength != NUMBER_STRENGTH for o in operands) or not known:
         return None

@@ -1,7 +1,7 @@
 """Which ops draw random numbers: two calls with equal operands differ, and their order matters.
 
-The names are those that PyTorch tags as nondeterministic by seed. Some draw only when a flag is set: a dropout that is known not
-to be training draws nothing.
+The names are those that PyTorch tags as nondeterministic by seed. Some draw only when a flag is set: a dropout that is
+known not to be training draws nothing.
 """
 
 from __future__ import annotations
@@ -11,24 +11,52 @@ from typing import Any, Final
 
 __all__ = ["draws_random_numbers"]
 
-_ALWAYS: Final = frozenset(f"aten::{name}" for name in """
-    _fused_dropout _sample_dirichlet _standard_gamma bernoulli bernoulli_ binomial cauchy cauchy_ exponential exponential_ geometric
-    geometric_ log_normal log_normal_ multinomial normal normal_ normal_functional poisson rand rand_like randint
-    randint_like randn randn_like random random_ randperm uniform uniform_ _fill_mem_eff_dropout_mask_
-    _cudnn_init_dropout_state""".split())
+_ALWAYS: Final = frozenset(
+    """
+    aten::_cudnn_init_dropout_state aten::_fill_mem_eff_dropout_mask_ aten::_fused_dropout aten::_sample_dirichlet
+    aten::_standard_gamma aten::bernoulli aten::bernoulli_ aten::binomial aten::cauchy aten::cauchy_ aten::exponential
+    aten::exponential_ aten::geometric aten::geometric_ aten::log_normal aten::log_normal_ aten::multinomial
+    aten::normal aten::normal_ aten::normal_functional aten::poisson aten::rand aten::rand_like aten::randint
+    aten::randint_like aten::randn aten::randn_like aten::random aten::random_ aten::randperm aten::uniform
+    aten::uniform_
+    """.split()  # noqa: SIM905 - a list of as many strings would fill the page
+)
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
-    **{f"aten::{name}{mark}": "train" for mark in ("", "_") for name in
-       ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")},
-    **{f"aten::{name}": "training" for name in ("rrelu", "rrelu_", "rrelu_with_noise", "rrelu_with_noise_", "rrelu_with_noise_functional")},
-    **{f"aten::{name}": "train" for name in ("native_dropout", "lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "miopen_rnn", "_lstm_mps")},
+    "aten::dropout": "train",
+    "aten::dropout_": "train",
+    "aten::alpha_dropout": "train",
+    "aten::alpha_dropout_": "train",
+    "aten::feature_dropout": "train",
+    "aten::feature_dropout_": "train",
+    "aten::feature_alpha_dropout": "train",
+    "aten::feature_alpha_dropout_": "train",
+    "aten::native_dropout": "train",
+    "aten::lstm": "train",
+    "aten::gru": "train",
+    "aten::rnn_tanh": "train",
+    "aten::rnn_relu": "train",
+    "aten::_cudnn_rnn": "train",
+    "aten::_lstm_mps": "train",
+    "aten::miopen_rnn": "train",
+    "aten::rrelu": "training",
+    "aten::rrelu_": "training",
+    "aten::rrelu_with_noise": "training",
+    "aten::rrelu_with_noise_": "training",
+    "aten::rrelu_with_noise_functional": "training",
 }
 """Op name to the flag that must be set."""
 
-_WHEN_DROPPING: Final = frozenset(f"aten::{name}" for name in """
-    scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
-    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
-    _flash_attention_forward _efficient_attention_forward""".split())
+_WHEN_DROPPING: Final = frozenset({
+    "aten::scaled_dot_product_attention",
+    "aten::_scaled_dot_product_attention_math",
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_flash_attention_forward",
+    "aten::_efficient_attention_forward",
+})  # fmt: skip
 """Ops that draw unless the probability `dropout_p` is zero."""
 
 

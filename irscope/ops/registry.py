@@ -1,21 +1,22 @@
-"""Which op a node's name means: one table over all op files, the bundled schemas, and torch's registry where it is installed.
+"""Which op a node's name means: one table over all op files, the bundled schemas, and torch's registry where it is
+installed.
 
-Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for the ops that
-nobody gave a rule), and torch's own registry (`irscope.ops.torch_registry`). Every schema passes through
-`irscope.ops.overlay`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do anything.
+Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
+the ops that nobody gave a rule), and torch's own registry (`irscope.ops.torch_registry`). Every schema passes through
+`irscope.ops.overlay`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do
+anything.
 
-One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the node's operand
-types mean, and `schema_of(node)` its overload; answers are kept by op name and operand types, so that asking for
-each node of a large graph costs a dictionary look-up.
+One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
+node's operand types mean, and `schema_of(node)` its overload; answers are kept by op name and operand types, so that
+asking for each node of a large graph costs a dictionary look-up.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from irscope.ir.core import Node, Value
@@ -83,8 +84,8 @@ def schema_of(node: Node) -> OpSchema | None:
 def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
     """What the node does to memory, by its corrected schema; `opaque` when that is not known.
 
-    Some ops write only under a flag (a batch normalisation that trains): in-place, unless `known`, the values of those arguments
-    that always have the same, says that the flag is off.
+    Some ops write only under a flag (a batch normalisation that trains): in-place, unless `known`, the values of those
+    arguments that always have the same, says that the flag is off.
     """
     choice = _choice(node)
     if known and choice.schema is not None and known.get(statistics_flag(node.op) or "") is False:
@@ -105,7 +106,8 @@ def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
     inputs = node.inputs
     given = len(inputs)
     return {
-        argument.name: inputs[index] if index < given else argument.default for index, argument in enumerate(schema.arguments)
+        argument.name: inputs[index] if index < given else argument.default
+        for index, argument in enumerate(schema.arguments)
     }
 
 
@@ -140,7 +142,12 @@ def _choose(name: str, *operands: Type | type[TensorType]) -> _Choice:
     found = _ops(name)
     if not found:
         raise KeyError(name)
-    return _chosen(found, [TensorType() if isinstance(operand, type) else operand for operand in operands])
+    types = [TensorType() if isinstance(operand, type) else operand for operand in operands]
+    choice = _chosen(found, types)
+    if choice.schema is None and all(op.schemas for op in found):
+        more = _with_torch(name, torch_schemas(name))
+        choice = _chosen(more, types) if len(more) > len(found) else choice
+    return choice
 
 
 def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
@@ -155,16 +162,17 @@ def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
     return _Choice(op, schema, effect, op.category)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _bundled(name: str) -> tuple[Op, ...]:
-    """The ops of a name that are known without torch: those with rules, which get the bundled overloads that they leave out."""
+    """The ops of a name that are known without torch: those with rules, which get the bundled overloads that they
+    leave out."""
     with_rules = _op_files().get(name, ())
     declared = {schema.overload for op in with_rules for schema in op.schemas}
     others = [s for s in map(parse_schema, bundled_texts().get(name, ())) if s.overload not in declared]
     return _with_schemas(name, with_rules, others)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
     bundled = _bundled(name)
     declared = {schema.overload for op in bundled for schema in op.schemas}
@@ -172,7 +180,7 @@ def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
 
 
 def _ops(name: str) -> tuple[Op, ...]:
-    """The ops of a name. Torch is asked only for names that are in no table of ours: loading it takes seconds."""
+    """The ops of a name. Torch is asked only for names, or overloads, that no table of ours has: loading it takes seconds."""
     found = _bundled(name)
     if found:
         return found
@@ -195,9 +203,6 @@ def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -
 def _op_files() -> Mapping[str, tuple[Op, ...]]:
     table: dict[str, tuple[Op, ...]] = {}
     for name in _OP_FILES:
-        module = f"irscope.ops.{name}"
-        if importlib.util.find_spec(module) is None:
-            continue
-        for op in importlib.import_module(module).OPS:
+        for op in importlib.import_module(f"irscope.ops.{name}").OPS:
             table[op.name] = (*table.get(op.name, ()), op)
     return table

@@ -1,6 +1,7 @@
 """How a schema reads as text: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
 
-The grammar is that of TorchScript's schema parser, whose registry of several thousand strings this reads without a loss:
+The grammar is that of TorchScript's schema parser, whose registry of several thousand strings this reads without a
+loss:
 
     schema   = name ["." overload] "(" arguments ")" "->" results
     argument = "*" | "..." | type [name] ["=" default]
@@ -8,8 +9,9 @@ The grammar is that of TorchScript's schema parser, whose registry of several th
     base     = word | word "(" types ")" | "(" types ")"
     annotation = "(" set ["!"] ["->" set] ")"        set = "*" | letter { "|" letter }
 
-An annotation belongs to the type on its left: in `Tensor(a!)[](b)` the list is of set b and its tensors, which are written, of set a.
-Types are those that TorchScript computes with: `SymInt`, `ScalarType`, `MemoryFormat` and `Layout` are `int`, `Dimname` is `str`.
+An annotation belongs to the type on its left: in `Tensor(a!)[](b)` the list is of set b and its tensors, which are
+written, of set a. Types are those that TorchScript computes with: `SymInt`, `ScalarType`, `MemoryFormat` and `Layout`
+are `int`, `Dimname` is `str`.
 """
 
 from __future__ import annotations
@@ -22,21 +24,57 @@ from typing import Any, Final
 from irscope.errors import ParseError
 from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import (
-    BOOL, FLOAT, INT, NUMBER, STR, TENSOR, AwaitType, ClassType, DictType, FutureType, ListType, OptionalType, PrimitiveType,
-    RRefType, TupleType, Type, UnionType,
+    BOOL,
+    FLOAT,
+    INT,
+    NUMBER,
+    STR,
+    TENSOR,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TupleType,
+    Type,
+    UnionType,
 )
 
 __all__ = ["parse_schema", "parse_schemas"]
 
 _WORDS: Final[dict[str, Type]] = {
-    "Tensor": TENSOR, "int": INT, "SymInt": INT, "ScalarType": INT, "MemoryFormat": INT, "Layout": INT, "float": FLOAT,
-    "SymFloat": FLOAT, "bool": BOOL, "SymBool": BOOL, "str": STR, "Dimname": STR, "Scalar": NUMBER, "number": NUMBER,
+    "Tensor": TENSOR,
+    "int": INT,
+    "SymInt": INT,
+    "ScalarType": INT,
+    "MemoryFormat": INT,
+    "Layout": INT,
+    "float": FLOAT,
+    "SymFloat": FLOAT,
+    "bool": BOOL,
+    "SymBool": BOOL,
+    "str": STR,
+    "Dimname": STR,
+    "Scalar": NUMBER,
+    "number": NUMBER,
 }
 """The words that stand for another type than a primitive one of the same name."""
 
 _NAMED_DEFAULTS: Final = {
-    "None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "strided": 0, "contiguous_format": 0,
-    "preserve_format": 1, "long": 4, "nan": float("nan"), "inf": float("inf"),
+    "None": None,
+    "True": True,
+    "False": False,
+    "Mean": 1,
+    "Sum": 2,
+    "strided": 0,
+    "contiguous_format": 0,
+    "preserve_format": 1,
+    "long": 4,
+    "nan": float("nan"),
+    "inf": float("inf"),
 }
 
 _WRAPPERS: Final = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
@@ -87,7 +125,7 @@ class _Reader:
         self.start = self.end
         found = _TOKEN.match(self.text, self.end)
         if found is None:
-            rest = self.text[self.end:].strip()
+            rest = self.text[self.end :].strip()
             if rest:
                 raise self.error(f"{rest[0]!r} has no meaning in a schema")
             self.kind, self.token = "end", ""
@@ -160,12 +198,13 @@ class _Reader:
         return tuple(found), is_varret
 
     def results_are_listed(self) -> bool:
-        """Whether the parenthesis ahead closes at the end of the text: `(int, t)[]` is one result, `(int, t)` are two."""
+        """Whether the parenthesis ahead closes at the end of the text: `(int, t)[]` is one result, `(int, t)` are
+        two."""
         depth = 0
         for index in range(self.start, len(self.text)):
             depth += {"(": 1, ")": -1}.get(self.text[index], 0)
             if depth == 0:
-                return not self.text[index + 1:].strip()
+                return not self.text[index + 1 :].strip()
         raise self.error("the parenthesis is never closed")
 
     def argument(self, keyword_only: bool, *, needs_name: bool) -> Argument:

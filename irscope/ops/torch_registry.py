@@ -1,7 +1,7 @@
 """The schemas of torch's own registry, for ops that irscope does not bundle; empty where torch is not installed.
 
-Loading torch takes seconds, so it is loaded only for a name that is torch's by its namespace. For other namespaces (operator
-libraries) the registry is asked only when the program has loaded torch already.
+Loading torch takes seconds, so it is loaded only for a name that is torch's by its namespace. For other namespaces
+(operator libraries) the registry is asked only when the program has loaded torch already.
 """
 
 from __future__ import annotations

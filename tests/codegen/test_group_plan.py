@@ -1,0 +1,180 @@
+"""Plans of fusion groups: torch's values, types and strides for every kind of operand; clear refusals for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import CodegenError
+from irscope.ir.core import Value
+from irscope.ir.types import TENSOR, TensorType
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from tests.codegen.groups import call, group, run, type_of
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
+    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
+
+
+def check(device: CpuDevice, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any) -> LaunchPlan:
+    """The group gives what torch gives: values, element types and strides."""
+    types = [type_of(value) for value in inputs]
+    made = group(body, [TENSOR if isinstance(type, TensorType) else type for type in types])
+    plan = spec_of_group(made, types)
+    found = run(device.prepare(plan), plan, inputs)
+    want = eager(*(torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in inputs))
+    for array, type, tensor in zip(found, plan.outputs, want if isinstance(want, tuple) else (want,), strict=True):
+        assert (f"torch.{type.dtype}", type.shape, type.strides) == (str(tensor.dtype), tuple(tensor.shape), tensor.stride())
+        np.testing.assert_allclose(array, tensor.numpy(), rtol=5e-6, atol=1e-6)
+    return plan
+
+
+def normal(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+VIEWS: dict[str, Callable[[Array], Array]] = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "channels last": lambda x: np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2),
+    "sliced": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "expanded": lambda x: np.broadcast_to(x[:1].copy(), x.shape),
+}
+
+
+@pytest.mark.parametrize("first", VIEWS)
+@pytest.mark.parametrize("second", VIEWS)
+def test_results_lie_in_memory_as_torch_lays_them(device: CpuDevice, first: str, second: str) -> None:
+    x, y = (VIEWS[name](normal(2, 3, 4, 5)) for name in (first, second))
+    check(device, lambda b, x, y: call(b, "mul", call(b, "add", x, y, 1), x), lambda x, y: (x + y) * x, _writable(x), _writable(y))
+
+
+def _writable(x: Array) -> Array:
+    """The same view; torch warns of arrays that NumPy protects."""
+    x.flags.writeable = True
+    return x
+
+
+@pytest.mark.parametrize(("first", "second"), [((4, 5, 6), (6,)), ((4, 1, 6), (5, 1)), ((), (3, 4)), ((1,), (1, 1)), ((0, 3), (3,)), ((7,), ())])
+def test_shapes_broadcast(device: CpuDevice, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    check(device, lambda b, x, y: call(b, "sub", x, y, 2), lambda x, y: torch.sub(x, y, alpha=2), normal(*first), normal(*second))
+
+
+def batch_norm(builder: Any, x: Value, weight: Value, bias: Value, mean: Value, variance: Value) -> Value:
+    y = call(builder, "batch_norm", x, weight, bias, mean, variance, False, 0.1, 1e-5, False)
+    return call(builder, "leaky_relu", y, 0.1)
+
+
+def eager_batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> Any:
+    functional = torch.nn.functional
+    return functional.leaky_relu(functional.batch_norm(x, mean, variance, weight, bias, False, 0.1, 1e-5), 0.1)
+
+
+@pytest.mark.parametrize("view", ["contiguous", "channels last"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_batch_norm_reads_its_vectors_along_the_channels(device: CpuDevice, view: str, batch: int) -> None:
+    x = VIEWS[view](normal(batch, 6, 9, 9))
+    plan = check(device, batch_norm, eager_batch_norm, x, normal(6), normal(6) * 2, normal(6) + 1, np.abs(normal(6)) + 0.5)
+    if view == "contiguous":
+        rsqrt = next(i for i, step in enumerate(plan.specs[0].instructions) if step.op == "rsqrt")
+        assert plan.specs[0].inputs[0].pattern[-1] == 0, "a vector along the channels stands still in the innermost loop"
+        assert rsqrt
+
+
+def test_one_vector_read_along_two_axes(device: CpuDevice) -> None:
+    def body(builder: Any, x: Value, v: Value) -> Value:
+        one = call(builder, "batch_norm", x, v, None, v, v, False, 0.1, 1e-5, False)
+        return call(builder, "add", one, v, 1)
+
+    def eager(x: Any, v: Any) -> Any:
+        return torch.nn.functional.batch_norm(x, v, v, v, None, False, 0.1, 1e-5) + v
+
+    check(device, body, eager, normal(2, 4, 4), np.abs(normal(4)) + 1)
+
+
+def test_a_vector_computed_inside_the_group_keeps_its_axis(device: CpuDevice) -> None:
+    def body(builder: Any, x: Value, v: Value) -> Value:
+        return call(builder, "batch_norm", x, call(builder, "exp", v), None, v, call(builder, "exp", v), False, 0.1, 1e-5, False)
+
+    check(device, body, lambda x, v: torch.nn.functional.batch_norm(x, v, v.exp(), v.exp(), None, False, 0.1, 1e-5), normal(2, 5, 7), normal(5))
+
+
+def test_outputs_of_several_shapes_need_several_kernels(device: CpuDevice) -> None:
+    def body(builder: Any, x: Value, y: Value) -> list[Value]:
+        inner = call(builder, "tanh", x)
+        wide = call(builder, "mul", inner, y)
+        return [inner, wide, call(builder, "neg", wide)]
+
+    plan = check(device, body, lambda x, y: (x.tanh(), x.tanh() * y, -(x.tanh() * y)), normal(6), normal(3, 6))
+    assert [len(launch.writes) for launch in plan.launches] == [1, 2]
+
+
+def test_numbers_are_given_at_run_time(device: CpuDevice) -> None:
+    def body(builder: Any, x: Value, scale: Value, count: Value) -> Value:
+        return call(builder, "add", call(builder, "mul", x, scale), count, 1)
+
+    first = check(device, body, lambda x, scale, count: x * scale + count, normal(9), 2.5, 3)
+    again = check(device, body, lambda x, scale, count: x * scale + count, normal(9), -1.25, 7)
+    assert first.specs == again.specs
+
+
+def test_numbers_do_not_widen_tensors(device: CpuDevice) -> None:
+    whole = np.arange(6, dtype=np.int32)
+    check(device, lambda b, x: call(b, "mul", x, 2), lambda x: x * 2, whole)
+    check(device, lambda b, x: call(b, "mul", x, 2.5), lambda x: x * 2.5, whole)
+    check(device, lambda b, x, y: call(b, "add", x, y, 1), lambda x, y: x + y, normal(6), np.array(2.0))
+
+
+def test_equal_groups_of_other_sizes_share_a_kernel() -> None:
+    def plan(*shape: int) -> LaunchPlan:
+        made = group(lambda b, x, y: call(b, "mul", call(b, "sigmoid", x), y), [TENSOR, TENSOR])
+        return spec_of_group(made, [type_of(normal(*shape)), type_of(normal(*shape))])
+
+    assert plan(8).specs == plan(3, 5).specs == plan(2, 3, 4).specs == plan(1).specs
+    assert len({*plan(8).specs, *plan(3, 5).specs}) == 1
+
+
+def test_groups_of_other_layouts_or_ops_do_not() -> None:
+    def plan(op: str, y: Array) -> LaunchPlan:
+        return spec_of_group(group(lambda b, x, y: call(b, "mul", call(b, op, x), y), [TENSOR, TENSOR]), [type_of(normal(4, 4)), type_of(y)])
+
+    base = plan("sigmoid", normal(4, 4)).specs
+    assert base != plan("tanh", normal(4, 4)).specs
+    assert base != plan("sigmoid", normal(4)).specs
+    assert base != plan("sigmoid", normal(4, 4).astype(np.float64)).specs
+
+
+def test_an_op_without_expression_is_refused_by_name() -> None:
+    made = group(lambda b, x: call(b, "softmax", x, -1, None), [TENSOR])
+    with pytest.raises(CodegenError, match="no kernel computes aten::softmax"):
+        spec_of_group(made, [type_of(normal(3, 3))])
+
+
+def test_missing_facts_are_named() -> None:
+    made = group(lambda b, x: call(b, "relu", x), [TENSOR])
+    with pytest.raises(CodegenError, match="element type and shape"):
+        spec_of_group(made, [TensorType("float32")])
+    with pytest.raises(CodegenError, match="1 inputs, and 0 types"):
+        spec_of_group(made, [])
+    with pytest.raises(CodegenError, match="complex64"):
+        spec_of_group(made, [TensorType("complex64", (3,), (1,))])
+
+
+def test_nodes_of_lines_are_positions_in_the_block(device: CpuDevice) -> None:
+    made = group(lambda b, x: call(b, "tanh", call(b, "exp", x)), [TENSOR])
+    source = device.source(spec_of_group(made, [type_of(normal(4))]).specs[0])
+    used = {node for node in source.line_nodes if node >= 0}
+    assert used == {index for index, node in enumerate(made.blocks[0].nodes) if node.op in ("aten::exp", "aten::tanh")}

@@ -8,7 +8,7 @@ about 0.15 µs: it fills an instance of a private twin class with the same slots
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
 
 __all__ = ["EMPTY", "FrozenDict", "fast_constructor"]
@@ -64,6 +64,15 @@ class FrozenDict(Mapping[K, V]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._items
+
+    def keys(self) -> KeysView[K]:  # these three come faster from the dict than from Mapping
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V]:
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V]:
+        return self._items.items()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))

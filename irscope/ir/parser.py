@@ -40,6 +40,7 @@ _LINE = re.compile(
     (?:[ ]\#[ ]([^\n]*))?[ \t]*(?:\n|\Z)""",
     re.VERBOSE,
 )
+_OPERANDS = re.compile(rf"[ ]*\(((?:%{NAME}(?:, %{NAME})*+)?+)\)")
 _NAME = re.compile(rf"%({NAME})")
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)*")
 _ATTRIBUTE = re.compile(r"[\w.]+")
@@ -137,14 +138,15 @@ class _Reader:
         cursor.expect(":")
         while True:
             self.lines(frames[-1].nodes)
-            if cursor.at("->") and len(frames) > 1:
+            start = cursor.text[cursor.skip() : cursor.pos + 2]
+            if start == "->" and len(frames) > 1:
                 self.close(frames)
-            elif cursor.match(_RETURN):
+            elif start == "re" and cursor.match(_RETURN):
                 if len(frames) > 1:
                     cursor.wrong("the block opened here has no '-> (…)'", frames[-1].opened_at)
                 returns = self.operands()
                 return make_block(new_id(), frames[0].params, tuple(frames[0].nodes), returns)
-            elif frames[-1].nodes and cursor.match(_BLOCK):
+            elif start == "bl" and frames[-1].nodes and cursor.match(_BLOCK):
                 self.open(frames)
             else:
                 self.node(frames)
@@ -207,7 +209,8 @@ class _Reader:
                 del self.visible[value.name]
         outer = frames[-1]
         outer.blocks.append(make_block(new_id(), frame.params, tuple(frame.nodes), returns))
-        if _BLOCK.match(cursor.text, cursor.skip()):
+        if cursor.match(_BLOCK):
+            self.open(frames)
             return
         assert frame.owner is not None  # only the outermost frame has none
         _complete(frame.owner, *outer.blocks)
@@ -288,8 +291,15 @@ class _Reader:
     def operands(self) -> tuple[Value, ...]:
         """`(%a, %b)`."""
         cursor = self.cursor
+        plain = _OPERANDS.match(cursor.text, cursor.pos)
+        if plain is not None:
+            words = plain.group(1)
+            operands = [self.visible.get(word) for word in words[1:].split(", %")] if words else []
+            if None not in operands:
+                cursor.pos = plain.end()
+                return tuple(operands)  # type: ignore[arg-type]
         cursor.expect("(")
-        operands: list[Value] = []
+        read: list[Value] = []
         while not cursor.at(")"):
             start = cursor.pos
             found = cursor.match(_NAME)
@@ -299,11 +309,11 @@ class _Reader:
             if value is None:
                 hint = "a value is visible from its definition to the end of the block that defines it"
                 cursor.wrong(f"%{found.group(1)} is not defined here", start, hint=hint)
-            operands.append(value)
+            read.append(value)
             if not cursor.take(","):
                 break
         cursor.expect(")", ",")
-        return tuple(operands)
+        return tuple(read)
 
     def attributes(self, results: list[Value]) -> dict[str, Any]:
         """`[value=1, name="x"]`, or nothing."""

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from irscope._base.frozen import EMPTY
 from irscope.ir.constant_text import constant_text
-from irscope.ir.core import Graph, Node, Value
+from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
 from irscope.ir.types import Type
 
@@ -21,7 +22,8 @@ __all__ = ["MAX_INDENT", "assign_names", "print_graph", "print_node", "type_text
 MAX_INDENT: Final = 128
 """Spaces; deeper blocks are written at this indentation."""
 
-_LEGAL = re.compile(r"(?:[A-Za-z_][\w.]*(?<!\.)|\d+)(?:\n(?:[A-Za-z_][\w.]*(?<!\.)|\d+))*+", re.ASCII)
+_NAME = rf"(?:\d+|(?!(?:{'|'.join(keyword.kwlist)})\b)[A-Za-z_][\w.]*+(?<!\.))"
+_LEGAL = re.compile(rf"{_NAME}(?:\n{_NAME})*+", re.ASCII)
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.]")
 _SUFFIX = re.compile(r"\.\d+$")
 
@@ -47,33 +49,13 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
     writer = _Writer(graph.names, locations)
     params = ",\n      ".join(writer.declarations(graph.inputs))
     lines = [f"graph({params}):"]
-    stack: list[_Work] = [(iter(graph.body.nodes), "  ")]
-    while stack:
-        work = stack.pop()
-        if isinstance(work, str):
-            lines.append(work)
-            continue
-        nodes, pad = work
-        owner = writer.lines(nodes, pad, lines)
-        if owner is not None:
-            stack.append(work)
-            stack += _blocks(owner, pad, writer)
+    writer.nested_lines(graph.body, lines)
     lines.append(f"  return ({writer.operands(graph.outputs)})")
     return "\n".join(lines)
 
 
-_Work = str | tuple[Iterator[Node], str]
-"""What is still to be written: a finished line, or nodes and their indentation."""
-
-
-def _blocks(owner: Node, pad: str, writer: _Writer) -> list[_Work]:
-    """The blocks of a node as work, the last to be done first."""
-    work: list[_Work] = []
-    heading, inside = f"{pad}  "[:MAX_INDENT], f"{pad}    "[:MAX_INDENT]
-    for index, block in reversed(list(enumerate(owner.blocks))):
-        params = ", ".join(writer.declarations(block.params))
-        work += [f"{inside}-> ({writer.operands(block.returns)})", (iter(block.nodes), inside), f"{heading}block{index}({params}):"]
-    return work
+_Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
+"""A block being written: its nodes that are still to come, its indentation, and the blocks of the same node that follow it."""
 
 
 class _Writer:
@@ -84,6 +66,7 @@ class _Writer:
         self.names = names
         self.locations = locations
         self.texts: dict[int, str] = {}
+        self.constants: dict[tuple[int, int, str], str] = {}
 
     def type(self, type: Type) -> str:
         text = self.texts.get(id(type))
@@ -98,29 +81,65 @@ class _Writer:
         names = self.names
         return "%" + ", %".join([names[value] for value in values]) if values else ""
 
+    def nested_lines(self, body: Block, lines: list[str]) -> None:
+        """Writes the nodes of a block and of the blocks inside it."""
+        stack: list[_Place] = [(body, iter(body.nodes), "  ", iter(()))]
+        while True:
+            block, nodes, pad, siblings = stack[-1]
+            owner = self.lines(nodes, pad, lines)
+            if owner is not None:
+                siblings, pad = enumerate(owner.blocks), f"{pad}    "[:MAX_INDENT]
+            elif len(stack) == 1:
+                return
+            else:
+                stack.pop()
+                lines.append(f"{pad}-> ({self.operands(block.returns)})")
+            for index, following in siblings:
+                params = ", ".join(self.declarations(following.params)) if following.params else ""
+                lines.append(f"{pad[:-2]}block{index}({params}):")
+                stack.append((following, iter(following.nodes), pad, siblings))
+                break  # the others follow when this one is written
+
     def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
         """Writes nodes up to and with the first one that has blocks, and gives that one."""
-        names, texts, append = self.names, self.texts, lines.append
+        names, texts, remarks = self.names, self.texts, self.locations
         for node in nodes:
             outputs, inputs = node.outputs, node.inputs
-            if len(outputs) == 1 and inputs and not node.attrs and node.op[0] != "^":
+            if node.attrs is EMPTY and inputs and len(outputs) == 1 and node.op[0] != "^":
                 value = outputs[0]
                 type = texts.get(id(value.type)) or self.type(value.type)
                 line = f"{pad}%{names[value]} : {type} = {node.op}(%{', %'.join([names[value] for value in inputs])})"
             else:
                 line = pad + self.line(node)
-            if self.locations and (node.location is not None or node.scope):
+            if remarks and (node.location is not None or node.scope):
                 line += self.remark(node)
-            append(line)
+            lines.append(line)
             if node.blocks:
                 return node
         return None
 
     def line(self, node: Node) -> str:
         """A node of any shape."""
-        results = ", ".join(self.declarations(node.outputs))
-        attrs = _attributes(node) if node.attrs or node.op[0] == "^" else ""
-        return f"{results}{' = ' if results else ''}{node.op}{attrs}({self.operands(node.inputs)})"
+        outputs = node.outputs
+        attrs = "" if node.attrs is EMPTY and node.op[0] != "^" else self.attributes(node)
+        operands = self.operands(node.inputs) if node.inputs else ""
+        if len(outputs) == 1:
+            return f"%{self.names[outputs[0]]} : {self.type(outputs[0].type)} = {node.op}{attrs}({operands})"
+        results = ", ".join(self.declarations(outputs))
+        return f"{results}{' = ' if results else ''}{node.op}{attrs}({operands})"
+
+    def attributes(self, node: Node) -> str:
+        """`[value=1]`; equal constants that share their record and type are written once."""
+        payload = node.attrs.get("value")
+        if type(payload) is int and len(node.attrs) == 1:
+            return f"[value={payload}]"
+        if len(node.outputs) != 1:
+            return _attributes(node)
+        key = (id(node.attrs), id(node.outputs[0].type), node.op)
+        text = self.constants.get(key)
+        if text is None:
+            text = self.constants[key] = _attributes(node)
+        return text
 
     def remark(self, node: Node) -> str:
         """`, scope: a.b # file.py:1:2`."""
@@ -145,15 +164,9 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     values = _values(graph)
     given = [value.name for value in values]
     distinct = len(set(given)) == len(given) and "" not in given
-    if distinct and _LEGAL.fullmatch("\n".join(given)) and _keyword_free(given):
+    if distinct and _LEGAL.fullmatch("\n".join(given)):
         return dict(zip(values, given, strict=True))
     return _resolve(values, [_legal(name) for name in given])
-
-
-def _keyword_free(names: list[str]) -> bool:
-    """Whether no name starts with a word that TorchScript reserves."""
-    reserved = set(keyword.kwlist)
-    return reserved.isdisjoint(names) and not any(name.partition(".")[0] in reserved for name in names if "." in name)
 
 
 def _values(graph: Graph) -> list[Value]:
@@ -225,8 +238,14 @@ def print_node(node: Node, names: Mapping[Value, str]) -> str:
 def _attributes(node: Node) -> str:
     """`[value=1]`; the arguments of a Python op follow in brackets of their own."""
     type = node.outputs[0].type if len(node.outputs) == 1 else None
-    attrs = dict(node.attrs)
-    arguments = attrs.pop("arguments", None) if node.op.startswith("^") else None
-    inside = ", ".join([f"{key}={constant_text(value, type if key == 'value' else None)}" for key, value in attrs.items()])
+    is_python = node.op[0] == "^"
+    inside = ", ".join([
+        f"{key}={constant_text(value, type if key == 'value' else None)}"
+        for key, value in node.attrs.items()
+        if not (is_python and key == "arguments")
+    ])
     text = f"[{inside}]" if inside else ""
-    return f"{text}({arguments.text if isinstance(arguments, Opaque) else ''})" if node.op.startswith("^") else text
+    if not is_python:
+        return text
+    arguments = node.attrs.get("arguments")
+    return f"{text}({arguments.text if isinstance(arguments, Opaque) else ''})"

@@ -1,0 +1,102 @@
+"""How fast programs are read and written, beside torch's own C++ on the same text.
+
+Run it: `python tests/benchmarks/bench_ir.py`. It prints a table and asserts nothing: clocks on shared machines lie.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable
+
+from irscope.ir.core import Graph
+from irscope.ir.parser import parse
+from irscope.ir.printer import print_graph
+from irscope.ir.structural import same_structure
+from irscope.ir.verify import verify
+
+SIZES = (1_000, 10_000, 100_000)
+
+
+def straight(size: int) -> str:
+    """Pointwise ops on refined tensors, as a traced model has."""
+    lines = ["graph(%x.1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %y.1 : Tensor):"]
+    lines += ["  %1 : int = prim::Constant[value=1]()"]
+    previous = "x.1"
+    for index in range(2, size):
+        lines.append(f"  %{index} : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::add(%{previous}, %y.1, %1)")
+        previous = str(index)
+    return "\n".join([*lines, f"  return (%{previous})", ""])
+
+
+def branching(size: int) -> str:
+    """Ifs in a row, each of two blocks with a node, as scripted code has."""
+    lines = ["graph(%x.1 : Tensor, %c : bool):"]
+    previous = "x.1"
+    for index in range(size // 3):
+        lines += [
+            f"  %p.{index} : Tensor = prim::If(%c)", "    block0():", f"      %a.{index} : Tensor = aten::relu(%{previous})",
+            f"      -> (%a.{index})", "    block1():", f"      %b.{index} : Tensor = aten::neg(%{previous})", f"      -> (%b.{index})",
+        ]
+        previous = f"p.{index}"
+    return "\n".join([*lines, f"  return (%{previous})", ""])
+
+
+def located(size: int) -> str:
+    """Scripted code with a source location on each node and a constant before every fourth."""
+    lines = ["graph(%x.1 : Tensor):"]
+    previous, constant = "x.1", ""
+    for index in range(size):
+        if index % 4 == 0:
+            constant = f"k.{index}"
+            lines.append(f"  %{constant} : int = prim::Constant[value={index}]() # model.py:{index % 997}:8")
+        else:
+            lines.append(f"  %v.{index} : Tensor = aten::add(%{previous}, %x.1, %{constant}) # model.py:{index % 997}:12")
+            previous = f"v.{index}"
+    return "\n".join([*lines, f"  return (%{previous})", ""])
+
+
+def best(work: Callable[[], object], repeats: int = 5) -> float:
+    """The fastest of some runs, in seconds of processor time."""
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.process_time()
+        result = work()
+        times.append(time.process_time() - start)
+        del result
+    return min(times)
+
+
+def main() -> None:
+    """Prints a row for each program and size: seconds of ours, of torch's, how many times as long, and the growth.
+
+    Locations are read but not printed, for torch's `parse_ir` drops them. `again` prints them, with the names at hand.
+    """
+    import torch
+
+    print(f"{'program':<10}{'nodes':>8}  {'parse':>7}{'torch':>8}{'ratio':>7}  {'print':>7}{'torch':>8}{'ratio':>7}"
+          f"  {'again':>7}{'verify':>8}{'same':>8}  growth of parse, print")
+    for program in (straight, branching, located):
+        before: tuple[float, float] | None = None
+        for size in SIZES:
+            text = program(size)
+            graph, theirs = parse(text), torch._C.parse_ir(text)
+            reading = best(lambda text=text: parse(text))  # type: ignore[misc]
+            writing = best(lambda graph=graph: print_graph(Graph(graph.body), locations=False))  # type: ignore[misc]
+            again = best(lambda graph=graph: str(graph))  # type: ignore[misc]
+            torch_reading = best(lambda text=text: torch._C.parse_ir(text))  # type: ignore[misc]
+            torch_writing = best(lambda theirs=theirs: str(theirs))  # type: ignore[misc]
+            checks = best(lambda graph=graph: verify(graph), 2), best(  # type: ignore[misc]
+                lambda graph=graph, other=parse(text): same_structure(graph, other), 2)  # type: ignore[misc]
+            growth = "" if before is None else "  ".join(
+                f"n^{math.log10(now / then):.2f}" for now, then in zip((reading, writing), before, strict=True))
+            print(f"{program.__name__:<10}{len(graph.position):>8}  {reading:7.3f}{torch_reading:8.3f}"
+                  f"{reading / torch_reading:7.1f}  {writing:7.3f}{torch_writing:8.3f}{writing / torch_writing:7.1f}"
+                  f"  {again:7.3f}{checks[0]:8.3f}{checks[1]:8.3f}  {growth}")
+            before = reading, writing
+
+
+if __name__ == "__main__":
+    main()

@@ -88,9 +88,9 @@ def npm(*arguments: str) -> None:
 def _failed(arguments: tuple[str, ...], output: str) -> str:
     return (
         f"irscope's front end could not be built: `npm {' '.join(arguments)}` failed in {WIDGETS}\n\n{output}\n\n"
-        "  hint: installing from a checkout downloads the bundler from the npm registry once; behind a proxy or mirror\n"
-        "        set npm_config_registry, npm_config_https_proxy or npm_config_cafile. A wheel of irscope holds the\n"
-        "        bundle and needs none of this."
+        "  hint: an install from a checkout downloads the bundler from the npm registry once; behind a proxy or a\n"
+        "        mirror set npm_config_registry, npm_config_https_proxy or npm_config_cafile. A wheel of irscope\n"
+        "        holds the bundle and needs none of this."
     )
 
 

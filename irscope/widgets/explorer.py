@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.errors import MissingExtra
 from irscope.report.view_models import Detail, ExplorerView, PairDetail
 from irscope.widgets.hub import STUB, Hub, Runtime
+
+if TYPE_CHECKING:
+    from irscope.report.exploration import Exploration
 
 try:
     import anywidget
@@ -61,6 +64,16 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
             traitlets.link((self, "step"), (self.hub, "step")),
         )
         self.on_msg(self._answer)
+
+    @classmethod
+    def of(cls, exploration: Exploration) -> Explorer:
+        """The views of everything that was found out about a program."""
+        from irscope.display.html import static_html
+        from irscope.report.explorer_view import explorer_view
+        from irscope.report.inspection import Inspection
+
+        view = explorer_view(exploration)
+        return cls(view, Inspection(exploration), static_html(view), resolve=exploration.resolve)
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
     def _nothing(self) -> list[int]:

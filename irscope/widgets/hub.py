@@ -55,5 +55,3 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
         if known is None or known.comm is None or known.digest != bundle.digest:
             known = cls._shared = cls(code=bundle.script, digest=bundle.digest)
         return known
-
-

@@ -1,7 +1,7 @@
 """A private JupyterLab and one headless Chromium for all browser tests: own directories, own port, no network.
 
-Starting them takes ten seconds, a further notebook in the same page two. The tests are skipped where there is no Chromium,
-and fail there when the environment says CI=true.
+Starting them takes ten seconds, a further notebook in the same page two. Where there is no Chromium the tests are
+skipped, or fail if the environment says CI=true.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'"
+    )
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
         reason = f"none of {', '.join(BROWSERS)} is on PATH"
@@ -125,11 +127,20 @@ class Lab:
         light = "true" if name.endswith("Light") else "false"
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
-        self.page.wait_for_timeout(300)  # Lab removes the old theme's sheet later, and trips over a second change before
+        self.page.wait_for_timeout(
+            300
+        )  # Lab removes the old theme's sheet later, and trips over a second change before
 
 
 def _cell(source: str) -> dict[str, Any]:
-    return {"cell_type": "code", "id": f"c{abs(hash(source)) % 10**8}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+    return {
+        "cell_type": "code",
+        "id": f"c{abs(hash(source)) % 10**8}",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "source": source,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -166,7 +177,9 @@ def _server(root: Path) -> Iterator[str]:
     ]  # fmt: skip
     log = root / "lab.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=_environment(root), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=_environment(root), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
         try:
             _wait_for(url, process, log)
             yield url
@@ -183,7 +196,8 @@ def _server(root: Path) -> Iterator[str]:
 def _environment(root: Path) -> dict[str, str]:
     home = root / ".jupyter"
     names = (
-        "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
+        "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
+        "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
     )  # fmt: skip
     own = {name: str(home / name.lower()) for name in names}
     for place in own.values():
@@ -198,7 +212,14 @@ def _environment(root: Path) -> dict[str, str]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return dict(os.environ, **own, JUPYTER_PLATFORM_DIRS="1", JUPYTER_NO_CONFIG="1", PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=path)
+    return dict(
+        os.environ,
+        **own,
+        JUPYTER_PLATFORM_DIRS="1",
+        JUPYTER_NO_CONFIG="1",
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONPATH=path,
+    )
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

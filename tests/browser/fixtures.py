@@ -1,7 +1,7 @@
 """View models of invented programs, for tests of the front end that need no compiler: residual networks of any length.
 
-A stage is a module of blocks, a block is convolution, then a fusion group of normalisation, activation and a residual sum
-that is written in place; equal blocks are of one class. Every seventh block also slices what it writes.
+A stage is a module of blocks; a block is a convolution, then a fusion group of normalisation, activation and a residual
+sum that is written in place; equal blocks are of one class. Every seventh block also slices what it writes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Network:
         writes: bool = False, equivalence_class: int = -1, size: int = 1,
     ) -> int:  # fmt: skip
         self.boxes.append(Box(
-            id=id, parent=parent, kind=kind, label=label, detail=detail, category=category, values=values, writes=writes,
+            id=id, parent=parent, kind=kind, label=label, detail=detail, category=category, values=values,
+            writes=writes,
             equivalence_class=equivalence_class, size=size,
         ))  # fmt: skip
         return id
@@ -88,7 +89,9 @@ class Network:
         self.lines.append(f"{' ' * indent}%{name} : {type_} = {op}({arguments})  # {place}")
         self.nodes.append(node)
         writes = op.endswith("_")
-        self.box(node, parent, "op", op.partition("::")[2], category, [value], detail="f32[1, 64, 52, 52]", writes=writes)
+        self.box(
+            node, parent, "op", op.partition("::")[2], category, [value], detail="f32[1, 64, 52, 52]", writes=writes
+        )
         for read in reads:
             self.edges.append(Edge(source=self.made_by[self.names[read]], target=node, value=self.names[read]))
         return name
@@ -104,7 +107,10 @@ class Network:
         sliced = number % 7 == 3
         kind = int(sliced)
         self.names[f"g{number}"] = out
-        self.text(f"  %g{number} : Float(1, 64, 52, 52, device=cpu) = prim::FusionGroup[kind=pointwise](%{conv}, %{read})", group)
+        self.text(
+            f"  %g{number} : Float(1, 64, 52, 52, device=cpu) = prim::FusionGroup[kind=pointwise](%{conv}, %{read})",
+            group,
+        )
         self.text(f"    block0(%p{number} : Tensor, %q{number} : Tensor):")
         ops = 4 if sliced else 3
         self.box(
@@ -127,7 +133,9 @@ class Network:
         self.rows.append(["passed", "fused", f"%g{number}", f"{ops} ops in one kernel, saves 1.4 MB of traffic"])
         self.selects.append([group])
         if number % 5 == 1:
-            self.rows.append(["missed", "writes-between", f"%c{number}", f"%{read} is overwritten by %{third} in between"])
+            self.rows.append(
+                ["missed", "writes-between", f"%c{number}", f"%{read} is overwritten by %{third} in between"]
+            )
             self.selects.append([self.made_by[self.names[conv]], self.made_by[self.names[third]]])
         return f"g{number}"
 
@@ -139,7 +147,8 @@ class Network:
             because = f"{second} is a slice of {first}'s buffer (rows 0–1)"
             return PairDetail(
                 ids=ids, alias=VerdictView(holds=True, because=because, witness=ids),
-                fusion=VerdictView(holds=False, because=f"{first} is overwritten in between", witness=ids[:1]), same=None,
+                fusion=VerdictView(holds=False, because=f"{first} is overwritten in between", witness=ids[:1]),
+                same=None,
             )  # fmt: skip
         (record,) = ids
         if record not in titles and record not in self.locations and record not in self.kernel_nodes:
@@ -153,7 +162,8 @@ class Network:
         number = "".join(c for c in name if c.isdigit())
         partner = self.names.get(f"a{number}", 0)
         points = PointsToView(
-            labels=[title, f"%a{number}", "memory of %x", "any Tensor"], kinds=["value", "value", "location", "wildcard"],
+            labels=[title, f"%a{number}", "memory of %x", "any Tensor"],
+            kinds=["value", "value", "location", "wildcard"],
             records=[record, partner, 0, 0], edges=[[0, 2], [1, 2], [0, 3]], contains=[],
         )  # fmt: skip
         group = next((g for g in self.kernel_nodes if record == g or record in self.kernel_nodes[g]), 0)
@@ -170,7 +180,8 @@ class Network:
                 alias_set=[partner] if partner else [], writers=[self.made_by.get(partner, 0)] if partner else [],
                 points_to=points,
             ),
-            fusion=f"{title} is in a group with %n{number} and %l{number}, which saves 1.4 MB", same="", kernel=kernel, time="",
+            fusion=f"{title} is in a group with %n{number} and %l{number}, which saves 1.4 MB",
+            same="", kernel=kernel, time="",
         )  # fmt: skip
 
     def view(self, title: str, *, with_details: bool = False) -> ExplorerView:
@@ -194,7 +205,7 @@ class Network:
             headline=[
                 Count(label="nodes", value=f"{len(self.locations):,}", selects=[], hint="ops in the graph"),
                 Count(label="fusion groups", value=f"{len(groups):,}", selects=groups, hint=""),
-                Count(label="kernels", value=str(len(classes)), selects=[c["representative"] for c in classes], hint=""),
+                Count(label="kernels", value=str(len(classes)), selects=[c["members"][0] for c in classes], hint=""),
                 Count(label="in-place writes", value=f"{len(writes):,}", selects=writes, hint=""),
             ],
             text=TextView(lines=self.lines, nodes=self.nodes, names=self.names, locations=self.locations),
@@ -202,7 +213,10 @@ class Network:
             graph=GraphView(boxes=self.boxes, edges=self.edges, closed=list(self.closed())),
             remarks=TableView(columns=columns, rows=self.rows, selects=self.selects), classes=classes,
             timing=TimingView(
-                bars=[_bar("op by op", 41.2, 0, 0), _bar("fused", 23.9, len(groups), 310), _bar("fused, shared kernels", 23.7, 2, 18)],
+                bars=[
+                    _bar("op by op", 41.2, 0, 0), _bar("fused", 23.9, len(groups), 310),
+                    _bar("fused, shared kernels", 23.7, 2, 18),
+                ],
                 caption="CPU, 2 threads, median of 7 runs; error against float64",
             ),
             details={record: self._detail_of(record) for record in every},
@@ -233,7 +247,14 @@ class Network:
 def _bar(label: str, median: float, kernels: int, compile: float) -> Measured:
     error = 3.1e-6 if kernels else None
     return Measured(
-        label=label, median=median, low=median * 0.96, high=median * 1.11, compile=compile, kernels=kernels, error=error, note=""
+        label=label,
+        median=median,
+        low=median * 0.96,
+        high=median * 1.11,
+        compile=compile,
+        kernels=kernels,
+        error=error,
+        note="",
     )
 
 
@@ -248,7 +269,16 @@ def network(blocks: int) -> Network:
     for number in range(blocks):
         if number % _BLOCKS_PER_STAGE == 0:
             size = 4 * _BLOCKS_PER_STAGE
-            module = net.box(-2 - number, -1, "module", f"stage{number // _BLOCKS_PER_STAGE}", "module", [], detail=f"{size} ops", size=size)
+            module = net.box(
+                -2 - number,
+                -1,
+                "module",
+                f"stage{number // _BLOCKS_PER_STAGE}",
+                "module",
+                [],
+                detail=f"{size} ops",
+                size=size,
+            )
             if number:
                 name = net.op(module, f"j{number}", "aten::cat", "memory", [name, previous])
             previous = name

@@ -14,8 +14,9 @@ EXPLORE = """
 from tests.browser.fixtures import network
 from irscope.widgets.explorer import Explorer
 net = network({blocks})
-PICTURE = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHdpZHRoPSI5OSIgaGVpZ2h0PSI0MCI+PHRleHQgeT0iMjAiPnBpY3R1cmU8L3RleHQ+PC9zdmc+"
-static = f'<img alt="residual network" src="data:image/svg+xml;base64,{{PICTURE}}">'
+from irscope.display.ipython import embedded_svg
+SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='99' height='40'><text y='20'>net</text></svg>"
+static = embedded_svg(SVG, "net")
 resolve = lambda name: name if isinstance(name, int) else net.names[name.lstrip("%")]
 e = Explorer(net.view("residual network"), net.inspect, static, resolve=resolve)
 e
@@ -42,7 +43,7 @@ def _nothing_selected(explorer: Lab) -> Iterator[None]:
 
 
 def prints(lab: Lab, code: str, expected: str) -> None:
-    """Wait until this expression has this value in Python: the page holds a message back while another is on its way."""
+    """Wait until an expression has this value in Python: the page holds a message back while another is on its way."""
     got = ""
     for _ in range(40):
         got = lab.python(f"print({code})")
@@ -185,7 +186,8 @@ def test_both_themes_are_legible(explorer: Lab, tmp_path: Path) -> None:
     brightness = {}
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         explorer.theme(theme)
-        colours = explorer.page.locator(LIVE).evaluate("e => [getComputedStyle(e).backgroundColor, getComputedStyle(e).color]")
+        styles = "e => { const s = getComputedStyle(e); return [s.backgroundColor, s.color]; }"
+        colours = explorer.page.locator(LIVE).evaluate(styles)
         brightness[theme] = [sum(map(float, colour[colour.index("(") + 1 : -1].split(",")[:3])) for colour in colours]
         explorer.page.screenshot(path=tmp_path / f"{theme}.png")
     assert brightness["JupyterLab Dark"][0] < 200 < brightness["JupyterLab Dark"][1] + 200

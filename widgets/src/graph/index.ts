@@ -4,7 +4,7 @@ import type { Context } from "../lib/context";
 import { h, oncePerFrame } from "../lib/dom";
 import { Layouter, type Layout } from "../lib/layout";
 import { levelsOf } from "../lib/levels";
-import { firstLook, fit, MAX_SCALE, MIN_SCALE, clamp, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
+import { firstLook, fit, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
 import type { Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";
@@ -84,8 +84,7 @@ export class GraphPane {
   }
 
   zoom(factor: number, px = this.frame.width / 2, py = this.frame.height / 2): void {
-    const scale = clamp(this.viewport.scale * factor, Math.min(MIN_SCALE, fit(this.layout, this.frame).scale), MAX_SCALE);
-    this.look(zoomAt(this.viewport, scale / this.viewport.scale, px, py));
+    this.look(zoomAt(this.viewport, factor, px, py));
   }
 
   fit(): void {
@@ -163,8 +162,9 @@ export class GraphPane {
       onchange: (event: Event) => this.setMeaning((event.target as HTMLSelectElement).value as Meaning),
     }, h("option", { value: "kind" }, "colour: kind of op"), h("option", { value: "equal" }, "colour: equal parts"));
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
-      h("span", { class: "irs-title" }, "Graph"), meaning, h("span", { class: "irs-spring" }),
+      h("span", { class: "irs-title" }, "Graph"),
+      button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),
       button("open all", "open all boxes", () => this.setAllOpen(true)), button("close all", "close all boxes", () => this.setAllOpen(false)),
-      button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)), button("fit", "show the whole graph (f)", () => this.fit()));
+      h("span", { class: "irs-spring" }), meaning);
   }
 }

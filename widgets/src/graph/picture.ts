@@ -31,6 +31,8 @@ export class Picture {
   private boxBands!: Bands;
   private edgeBands!: Bands;
   meaning: Meaning = "kind";
+  /** Whether boxes are too small for words. */
+  private far = false;
 
   constructor(private readonly context: Context) {
     this.world.append(this.frames, this.lines, this.faces, this.own);
@@ -69,7 +71,11 @@ export class Picture {
     const seen = windowOf(view, frame);
     const near = { x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN };
     this.world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
-    this.svg.classList.toggle("far", view.scale < READABLE * 0.62);
+    const far = view.scale < READABLE * 0.62;
+    if (far !== this.far) {
+      this.far = far;
+      this.clear();
+    }
     const boxes = this.boxBands.within(near).map((k) => this.layout.boxes[k]);
     const edges = this.edgeBands.within(near);
     const crowded = boxes.length > MOST_ELEMENTS;
@@ -113,7 +119,7 @@ export class Picture {
     ];
     const element = boxElement(box, this.layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.equals(box.id)?.members.length ?? 0, marks: marks.join(" "),
-      colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index),
+      colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
     });
     (open ? this.frames : this.faces).append(element);
     return element;

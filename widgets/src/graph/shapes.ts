@@ -32,6 +32,7 @@ export interface Look {
   colour: string;
   depth: number;
   id: string;
+  words: boolean;
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
@@ -46,7 +47,7 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
   element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));
   if (!look.open && box.kind === "op") element.append(s("rect", { class: "irs-strip", x: 0, y: 3, width: 4, height: height - 6, rx: 2 }));
-  element.append(...words(box, w, height, look));
+  if (look.words) element.append(...words(box, w, height, look));
   return element;
 }
 

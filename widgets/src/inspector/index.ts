@@ -131,8 +131,9 @@ function tabList(current: Tab, remember: (tab: Tab) => void): TabList {
 }
 
 function tabContent(context: Context, detail: Detail, tab: Tab): Node[] {
-  const { records, selection } = context;
-  if (tab === "Alias") return detail.alias ? aliasTab(context, detail, detail.alias) : [note("no memory of its own: this is not a tensor or a container of tensors")];
+  const { answers, records, selection } = context;
+  if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
+  if (tab === "Alias") return detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container")];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
   if (tab === "Kernel") return detail.kernel ? kernelTab(context, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);

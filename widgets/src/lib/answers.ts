@@ -18,6 +18,11 @@ export class Answers {
     return this.ask !== undefined;
   }
 
+  /** Whether a question about this record can be answered. */
+  knows(record: number): boolean {
+    return this.isLive || this.stored(record) !== undefined;
+  }
+
   detail(record: number): Promise<Detail> {
     return remembered(this.details, record, async () => {
       const stored = this.stored(record);

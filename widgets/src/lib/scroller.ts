@@ -9,6 +9,8 @@ export class Scroller {
   private readonly body: HTMLElement;
   private readonly mounted = new Map<number, HTMLElement>();
   private count = 0;
+  /** The last height that was not zero: while a theme loads, or a tab is hidden, there is none to be had. */
+  private height = 400;
 
   constructor(
     private readonly rowHeight: number,
@@ -56,8 +58,9 @@ export class Scroller {
   }
 
   private draw(): void {
+    this.height = this.element.clientHeight || this.height;
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
-    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + this.element.clientHeight) / this.rowHeight) + SPARE);
+    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + this.height) / this.rowHeight) + SPARE);
     for (const [index, row] of this.mounted) {
       if (index < first || index >= last) {
         row.remove();

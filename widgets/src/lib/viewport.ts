@@ -24,13 +24,13 @@ export function windowOf(view: Viewport, frame: Extent): Rectangle {
 
 /** Zooms by a factor and keeps the picture's point under (px, py) of the window where it is. */
 export function zoomAt(view: Viewport, factor: number, px: number, py: number): Viewport {
-  const scale = clamp(view.scale * factor, MIN_SCALE, MAX_SCALE);
+  const scale = clamp(view.scale * factor, Math.min(view.scale, MIN_SCALE), MAX_SCALE);
   return { scale, x: view.x + px / view.scale - px / scale, y: view.y + py / view.scale - py / scale };
 }
 
 /** The whole picture, centred, never larger than life. */
 export function fit(picture: Extent, frame: Extent): Viewport {
-  const scale = clamp(Math.min(frame.width / (picture.width + 24), frame.height / (picture.height + 24)), MIN_SCALE, 1);
+  const scale = Math.min(frame.width / (picture.width + 24), frame.height / (picture.height + 24), 1);
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
 }
 

@@ -1,0 +1,96 @@
+"""The standalone page: the same views from a file on disk, with no server, no kernel and no request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope._base.front_end import front_end
+from tests.browser.fixtures import network
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<body><div data-irscope="explorer">static</div><script type="application/json" data-irscope="view">{view}</script>
+<script type="module">{script}</script></body></html>"""
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page that counts its requests and fails on errors."""
+    context = browser.new_context(viewport={"width": 1400, "height": 860})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    asked: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+    assert errors == []
+    assert [url for url in asked if not url.startswith("file:")] == []
+    assert len(asked) == 1, asked
+
+
+def write(path: Path, blocks: int, *, with_details: bool) -> str:
+    view = network(blocks).view("residual network", with_details=with_details)
+    data = json.dumps(view).replace("<", "\\u003c")
+    path.write_text(PAGE.format(policy=POLICY, view=data, script=front_end().script), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_the_page_draws_itself_and_answers_from_its_details(page: Any, tmp_path: Path) -> None:
+    page.goto(write(tmp_path / "page.html", 8, with_details=True))
+    page.locator(".irs-kind-op", has_text="conv2d").first.click()
+    page.locator(".irs-line.selected", has_text="aten::conv2d").wait_for()
+    page.locator(".irs-sentence", has_text="may alias").wait_for()
+    page.get_by_role("tab", name="Kernel").click()
+    assert page.locator(".irs-source").count() == 0
+    page.locator(".irs-kind-group").first.click()
+    page.locator(".irs-source .irs-line.linked").first.click()
+    page.locator(".irs-line.selected", has_text="batch_norm").wait_for()
+
+
+def test_a_pair_is_answered_as_far_as_the_details_go(page: Any, tmp_path: Path) -> None:
+    page.goto(write(tmp_path / "page.html", 8, with_details=True))
+    lines = page.locator(".irs-text .irs-line")
+    lines.filter(has_text="%c0 =").locator("[data-record]").first.click()
+    lines.filter(has_text="%a0 =").locator("[data-record]").first.click(modifiers=["Shift"])
+    verdicts = page.locator(".irs-verdict")
+    verdicts.filter(has_text="May they alias? yes").wait_for()
+    assert verdicts.filter(has_text="Fused together? no").count() == 1
+    assert verdicts.filter(has_text="a notebook with a kernel answers this").count() == 1
+
+
+def test_the_page_follows_the_reader_s_colour_scheme(page: Any, tmp_path: Path) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto(write(tmp_path / "page.html", 3, with_details=False))
+    style = "e => getComputedStyle(e).backgroundColor"
+    dark = page.locator(".irs").evaluate(style)
+    page.emulate_media(color_scheme="light")
+    assert (dark, page.locator(".irs").evaluate(style)) == ("rgb(22, 24, 29)", "rgb(255, 255, 255)")
+
+
+def test_twenty_thousand_boxes_open_close_and_select_without_a_long_wait(page: Any, tmp_path: Path) -> None:
+    page.goto(write(tmp_path / "page.html", 3400, with_details=False))
+    page.locator(".irs-box").first.wait_for()
+    seconds = page.evaluate(
+        """async () => {
+        const frame = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+        const times = {};
+        for (const name of ['open all boxes', 'show the whole graph (f)', 'zoom in', 'close all boxes']) {
+          const start = performance.now();
+          document.querySelector(`[aria-label="${name}"]`).click();
+          await frame();
+          times[name] = (performance.now() - start) / 1000;
+        }
+        return times; }"""
+    )
+    print(seconds)
+    assert page.locator("*").count() < 9000
+    assert max(seconds.values()) < 4, seconds

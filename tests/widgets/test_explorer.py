@@ -1,0 +1,158 @@
+"""The explorer's Python side, without a browser: selection, questions, and what is displayed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from irscope.errors import UnknownName
+from irscope.ir.core import Value
+from tests.browser.fixtures import network
+
+pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
+
+from irscope.widgets.explorer import Explorer
+from irscope.widgets.hub import Runtime
+
+
+class Recorded(Explorer):  # type: ignore[misc]
+    """An explorer that keeps what it would send to the page."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.sent: list[Mapping[str, Any]] = []
+        super().__init__(*args, **options)
+
+    def send(self, content: Any, buffers: Any = None) -> None:
+        self.sent.append(content)
+
+    def receive(self, message: Any) -> Mapping[str, Any]:
+        """What the page would get for a message."""
+        self._handle_custom_msg(message, [])
+        return self.sent[-1]
+
+
+def explorer(**options: Any) -> Recorded:
+    net = network(3)
+
+    def resolve(record: Any) -> int:
+        if isinstance(record, Value):
+            return record.id
+        if isinstance(record, str) and record.lstrip("%") not in net.names:
+            raise UnknownName(f"no value {record}")
+        return record if isinstance(record, int) else net.names[record.lstrip("%")]
+
+    return Recorded(net.view("net"), net.inspect, "<img>", **{"resolve": resolve, **options})
+
+
+def test_the_view_travels_once_as_json_text() -> None:
+    e = explorer()
+    assert json.loads(e.view)["title"] == "net"
+
+
+def test_selection_is_the_hub_s_selection_both_ways() -> None:
+    e = explorer()
+    e.selection = [3, 4]
+    assert e.hub.selection == [3, 4]
+    e.hub.selection = [7]
+    assert e.selection == [7]
+    e.step = 5
+    assert e.hub.step == 5
+
+
+def test_selection_takes_records_and_names_one_or_several() -> None:
+    e, net = explorer(), network(3)
+    e.selection = "%c1"
+    assert e.selection == [net.names["c1"]]
+    e.selection = ["c0", "%g1"]
+    assert e.selection == [net.names["c0"], net.names["g1"]]
+    from irscope.ir.types import TENSOR
+
+    e.selection = Value(41, TENSOR, "x")
+    assert e.selection == [41]
+
+
+def test_an_unknown_name_raises_and_changes_nothing() -> None:
+    e = explorer()
+    e.selection = [3]
+    with pytest.raises(UnknownName):
+        e.selection = ["%nothing"]
+    assert e.selection == [3]
+
+
+def test_selecting_calls_observers_once() -> None:
+    e = explorer()
+    seen: list[list[int]] = []
+    e.observe(lambda change: seen.append(change["new"]), "selection")
+    e.hub.selection = [5]
+    e.selection = [5]
+    assert seen == [[5]]
+
+
+def test_questions_are_answered_with_their_token() -> None:
+    e, net = explorer(), network(3)
+    value = net.names["c1"]
+    one = e.receive({"kind": "inspect", "ids": [value], "token": 1})
+    assert (one["kind"], one["token"], one["detail"]["title"]) == ("detail", 1, "%c1")
+    two = e.receive({"kind": "inspect", "ids": [value, net.names["c0"]], "token": 2})
+    assert (two["kind"], two["token"], two["pair"]["alias"]["holds"]) == ("pair", 2, True)
+
+
+@pytest.mark.parametrize("message", [
+    {"kind": "inspect", "ids": [10**6], "token": 9},
+    {"kind": "inspect", "token": 9},
+    {"kind": "inspect", "ids": ["x"], "token": 9},
+])  # fmt: skip
+def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
+    answer = explorer().receive(message)
+    assert (answer["kind"], answer["token"]) == ("error", 9)
+    assert answer["message"]
+
+
+def test_an_answer_that_is_no_json_becomes_an_error() -> None:
+    e = Recorded(network(3).view("net"), lambda ids: {"title": object()}, "<img>")  # type: ignore[arg-type, return-value]
+    assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]
+
+
+def test_other_messages_are_not_answered() -> None:
+    e = explorer()
+    e._handle_custom_msg({"kind": "anywidget-command"}, [])
+    assert e.sent == []
+
+
+def test_code_is_carried_once_for_all_explorers() -> None:
+    first, second = explorer(), explorer()
+    assert first.runtime is second.runtime
+    assert len(first._esm) < 1000 < len(first.runtime.code)
+    first.runtime.close()
+    assert explorer().runtime is not first.runtime
+    assert Runtime.shared() is explorer().runtime
+
+
+def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Mapping[str, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    e = explorer()
+    e._ipython_display_()
+    assert shown[0]["text/html"] == '<div class="irs-static"><img></div>'
+    assert (
+        shown[0]["text/plain"]
+        == repr(e)
+        == "Explorer(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
+    )
+    assert "application/vnd.jupyter.widget-view+json" in shown[1]
+
+
+def test_without_anywidget_the_error_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['anywidget'] = None\n"
+        "try:\n    import irscope.widgets.explorer\n"
+        "except ImportError as error:\n    print(type(error).__name__, error)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("MissingExtra the package 'anywidget' is needed")
+    assert "pip install 'irscope[lab]'" in printed

@@ -21,6 +21,7 @@ from irscope.ir.builder import GraphBuilder, payload_type
 from irscope.ir.core import Graph, Location, Value
 from irscope.ir.type_text import parse_type
 from irscope.ir.types import ANY, BOOL, DEVICE, FLOAT, INT, NONE, TENSOR, ListType, OptionalType, TensorType, Type
+from irscope.ops.type_rules import DTYPE_CODES
 
 __all__ = ["import_exported"]
 
@@ -38,12 +39,7 @@ _SYMBOLIC: Final = {
     "sym_int": "aten::Int", "sym_size": "aten::size", "sym_stride": "aten::stride", "sym_numel": "aten::numel",
     "sym_storage_offset": "aten::storage_offset",
 }  # fmt: skip
-_SCALAR_TYPES: Final = (
-    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
-    "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8",
-    "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64",
-)  # fmt: skip
-"""Element types in the order of the numbers that TorchScript writes for them."""
+_CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 _MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 _LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
@@ -182,7 +178,7 @@ class _Import:
         payload, kind = _payload(payload, wanted)
         key = (kind, payload, str(payload))
         for table in reversed(self.constants):
-            found = table.get(key)
+            found: Value | None = table.get(key)
             if found is not None:
                 return found
         made = self.build.constant(payload, type=kind)
@@ -263,7 +259,7 @@ def _payload(payload: Any, type: Type) -> tuple[Any, Type]:
     text = str(payload).removeprefix("torch.")
     kind = payload.__class__.__name__
     if kind == "dtype":
-        return _SCALAR_TYPES.index(text), INT
+        return _CODES[text], INT
     if kind == "memory_format":
         return _MEMORY_FORMATS.index(text), INT
     if kind == "layout":

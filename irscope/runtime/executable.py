@@ -1,0 +1,283 @@
+"""A program made runnable: fusion groups as compiled kernels, everything else through torch or NumPy, in program order.
+
+In-place ops, views, containers and control flow mean what they mean in the program; parameters and buffers are the
+model's own tensors, so that what the program writes into them stays written.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.codegen.source import SourceText
+from irscope.errors import ArgumentError, DeviceUnavailable
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.payload import argument_type
+from irscope.ir.types import BOOL, FLOAT, INT, STR, TensorType, Type
+from irscope.ops.registry import category_of
+from irscope.runtime.base import Device
+from irscope.runtime.base import device as device_named
+from irscope.runtime.buffers import BufferPool
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.flat_code import FlatCode, Instruction, flatten
+from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, Memory, NumpyMemory, TorchMemory
+from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
+from irscope.transforms.base import Remark
+
+__all__ = ["Executable", "compile_graph"]
+
+_LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
+"""Categories of ops that run at least one kernel of the library's."""
+
+
+def compile_graph(
+    program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True,
+) -> Executable:  # fmt: skip
+    """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
+
+    Groups whose types are known are compiled now, the others when they first run. With `share_kernels=False` every
+    group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used.
+    Raises DeviceUnavailable.
+    """
+    graph: Graph = program if isinstance(program, Graph) else program.graph
+    start = time.perf_counter()
+    made = Executable(graph, device, _devices(device, share_kernels, disk_cache))
+    made.prepare()
+    made.compile_seconds = time.perf_counter() - start
+    return made
+
+
+def _devices(name: str, share: bool, disk_cache: bool) -> Callable[[Node], Device]:
+    """The device that compiles each group's kernels."""
+    if name == "reference":
+        return lambda group: device_named("numpy")
+    first = _device(name, disk_cache)
+    if share:
+        return lambda group: first
+    return lambda group: _device(name, disk_cache)
+
+
+def _device(name: str, disk_cache: bool) -> Device:
+    device = device_named(name)
+    availability = device.availability()
+    if isinstance(device, CpuDevice):
+        if not availability:
+            return device_named("numpy")
+        return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
+    if not availability:
+        raise DeviceUnavailable(f"the device {name!r} cannot run here: {availability.what}", hint=availability.fix)
+    return device
+
+
+class _NoStore(ObjectStore):
+    """Keeps nothing."""
+
+    def load(self, key: str) -> bytes | None:
+        return None
+
+    def save(self, key: str, payload: bytes) -> bool:
+        return False
+
+
+class Executable:
+    """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
+
+    Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
+    """
+
+    def __init__(self, graph: Graph, device: str, device_of: Callable[[Node], Device]) -> None:
+        self.graph = graph
+        self.device = device
+        self.compile_seconds = 0.0
+        """How long it took to plan the program and to compile the kernels that were known beforehand."""
+        self._kernels = Kernels(device_of)
+        fused = [node for node in graph.nodes() if node.op == "prim::FusionGroup"]
+        self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
+        self._free = graph.free_inputs
+        self._checks = [_check_of(value, graph.names[value]) for value in self._free]
+        self._programs: dict[str, _Program] = {}
+        self._lock = threading.Lock()
+        self._bound_library = library_for(list(graph.bound.values())).name
+
+    def prepare(self) -> None:
+        """Compile the kernels of all groups whose types the graph says."""
+        if self.device != "reference":
+            for group in self._groups.values():
+                group.prepare_known()
+
+    @property
+    def kernels(self) -> tuple[CompiledKernel, ...]:
+        """Every kernel compiled so far; groups of unknown shapes add theirs when they first run."""
+        return tuple(self._kernels.compiled)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Groups that run without a kernel, and why."""
+        return tuple(self._kernels.remarks)
+
+    def source(self, index: int = 0) -> SourceText:
+        """The text of a kernel."""
+        return self._kernels.compiled[index].source
+
+    def __call__(self, *args: Any) -> Any:
+        """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
+        return self.run(args)
+
+    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None = None) -> Any:
+        """Run, with `visit` called for each node before it runs (not for nodes inside groups)."""
+        self._check(args)
+        if self.device == "reference":
+            return self._interpret(args)
+        torch = self._bound_library == "torch" or library_for(args).name == "torch"
+        results = self._program("torch" if torch else "numpy").run(args, visit)
+        return results[0] if len(results) == 1 else results
+
+    def launches(self, *args: Any) -> int:
+        """How many kernels one run launches, ours and the library's; it runs the program to count them."""
+        count = 0
+
+        def visit(node: Node) -> None:
+            nonlocal count
+            group = self._groups.get(node)
+            count += 1 if group is not None or category_of(node) in _LAUNCHING else 0
+
+        self.run(args, visit)
+        return count
+
+    def _program(self, library: str) -> _Program:
+        with self._lock:
+            if library not in self._programs:
+                self._programs[library] = _Program(self.graph, self._groups, library, self.device)
+            return self._programs[library]
+
+    def _interpret(self, args: Sequence[Any]) -> Any:
+        from irscope.runtime.reference import run_reference
+
+        results = run_reference(self.graph, *args)
+        if self._bound_library == "torch" or library_for(args).name == "torch":
+            results = tuple(_as_torch(result) for result in results)
+        return results[0] if len(results) == 1 else results
+
+    def _check(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self._free):
+            inputs = ", ".join(f"%{self.graph.names[value]} : {value.type}" for value in self._free) or "none"
+            raise ArgumentError(
+                f"{self.graph.name} takes {len(self._free)} arguments and got {len(args)}",
+                where=f"inputs: {inputs}",
+                hint="pass one argument per input that is not a parameter, in order",
+            )
+        symbols: dict[str, int] = {}
+        for check, argument in zip(self._checks, args, strict=True):
+            if check is not None:
+                check(argument, symbols)
+
+    def __repr__(self) -> str:
+        compiled = self.kernels
+        return (
+            f"<Executable {self.graph.name!r} on {self.device}: {len(self._groups)} groups, {len(compiled)} kernels, "
+            f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
+        )
+
+
+class _Program:
+    """The flat code of a graph for one library."""
+
+    def __init__(self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str) -> None:
+        self.graph = graph
+        self.context: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self.library: Library
+        self.memory: Memory
+        self.is_torch = library == "torch"
+        self.move_to = "cuda" if device == "cuda" else ""
+        if self.is_torch:
+            self.library = TorchLibrary(device=self.move_to)
+            self.context, self.memory = self.library.torch.no_grad, TorchMemory(self.move_to or "cpu")
+        else:
+            self.library, self.memory = library_for(()), NumpyMemory(BufferPool())
+        bound = {value: self._moved(held) for value, held in graph.bound.items()}
+        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
+        self.slots = tuple(
+            slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
+        )
+
+    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None) -> tuple[Any, ...]:
+        slots = self.code.template.copy()
+        for slot, argument in zip(self.slots, args, strict=True):
+            slots[slot] = self._moved(argument)
+        with self.context():
+            self.code.run(slots, visit)
+        return tuple([slots[slot] for slot in self.code.outputs])
+
+    def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
+        def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
+            group = groups.get(node)
+            return None if group is None else group.call(reads, writes, self.memory, self.library)
+
+        return call
+
+    def _moved(self, value: Any) -> Any:
+        """The value as the library has it; NumPy arrays become tensors that share their memory."""
+        if self.is_torch and isinstance(value, np.ndarray | np.generic):
+            value = _as_torch(value)
+        return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def _as_torch(value: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+_Check = Callable[[Any, dict[str, int]], None]
+
+
+def _check_of(value: Value, name: str) -> _Check | None:
+    """What an argument must be: for a tensor all that its type says. The dictionary has the extents of symbols."""
+    type = value.type
+    if isinstance(type, TensorType):
+        return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
+    kinds: dict[Type, tuple[Any, ...]] = {INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,)}
+    wanted = kinds.get(type)
+    if wanted is None:
+        return None
+
+    def check(argument: Any, symbols: dict[str, int]) -> None:
+        if not isinstance(argument, wanted) or (type == INT and isinstance(argument, bool)):
+            raise _wrong(name, type, argument)
+
+    return check
+
+
+def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str, int]) -> None:
+    if not hasattr(argument, "dtype") or not hasattr(argument, "shape"):
+        raise _wrong(name, type, argument)
+    dtype = str(argument.dtype).removeprefix("torch.")
+    if type.dtype is not None and dtype != type.dtype:
+        raise _wrong(name, type, argument)
+    if type.shape is None:
+        return
+    shape = tuple(argument.shape)
+    if len(shape) != len(type.shape):
+        raise _wrong(name, type, argument)
+    for wanted, given in zip(type.shape, shape, strict=True):
+        if wanted is not None and given != (symbols.setdefault(wanted, given) if isinstance(wanted, str) else wanted):
+            raise _wrong(name, type, argument)
+    if type.strides is not None:
+        given_type = argument_type(argument)
+        assert isinstance(given_type, TensorType)
+        steps = zip(shape, type.strides, given_type.strides or type.strides, strict=True)
+        if any(size > 1 and wanted != given for size, wanted, given in steps) and 0 not in shape:
+            raise _wrong(name, type, argument)
+
+
+def _wrong(name: str, type: Type, argument: Any) -> ArgumentError:
+    return ArgumentError(
+        f"the argument for %{name} is {argument_type(argument)}, and the program was loaded for {type}",
+        hint="load it again with example arguments like these",
+    )

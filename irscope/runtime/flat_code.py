@@ -1,0 +1,326 @@
+"""A program as one flat list of instructions over numbered slots, with jumps for branches and loops.
+
+Every value of every block has a slot of its own; a run is a list of that many places and a program counter. Nested
+blocks lie between the instructions that enter and leave them, so that running them, however deep, is one Python loop.
+
+Each instruction carries the slots that are dead after it. A value dies after the last node, in its own block, that
+reads it or contains a reader; constants, inputs and the program's results never die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from irscope.errors import IrscopeError, RunError
+from irscope.ir.core import Block, Node, Value
+from irscope.runtime.library import Library
+
+__all__ = ["FlatCode", "Instruction", "Slots", "flatten"]
+
+Slots = list[Any]
+Instruction = Callable[[Slots], int | None]
+"""Reads and writes slots; gives the position to go on at, or None for the next one."""
+
+NodeCall = Callable[[Node, tuple[int, ...], tuple[int, ...]], Instruction | None]
+"""What a group's instruction is, given the slots of its operands and results; None leaves the group's block in line."""
+
+_INLINE: Final = ("prim::FusionGroup", "prim::DifferentiableGraph", "prim::TensorExprGroup", "prim::FallbackGraph")
+
+
+@dataclass(eq=False)
+class FlatCode:
+    """Instructions, and what is in the slots before they start."""
+
+    instructions: list[tuple[Instruction, tuple[int, ...]]] = field(default_factory=list)
+    """Each with the slots that are dead after it."""
+    nodes: list[Node | None] = field(default_factory=list)
+    """The node that each instruction serves."""
+    template: Slots = field(default_factory=list)
+    """Constants and bound inputs in their slots."""
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+
+    def run(self, slots: Slots, visit: Callable[[Node], None] | None = None) -> None:
+        """Run to the end. Raises RunError, which names the node, when an op fails; `visit` sees each node that ran."""
+        code = self.instructions
+        position, end = 0, len(code)
+        try:
+            while position < end:
+                step, dead = code[position]
+                if visit is not None and self.nodes[position] is not None:
+                    visit(self.nodes[position])  # type: ignore[arg-type]
+                position += 1
+                target = step(slots)
+                if target is not None:
+                    position = target
+                for slot in dead:
+                    slots[slot] = None
+        except IrscopeError:
+            raise
+        except Exception as error:
+            raise _failed(self.nodes[position - 1], error) from error
+
+
+def flatten(body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall) -> FlatCode:
+    """The code of a block with everything in it. `call` makes the instructions of fusion groups."""
+    return _Planner(library, call).plan(body, bound)
+
+
+@dataclass(slots=True)
+class _Target:
+    """A position that is known later."""
+
+    position: int = -1
+
+
+class _Planner:
+    def __init__(self, library: Library, call: NodeCall) -> None:
+        self.library = library
+        self.call = call
+        self.slot_of: dict[Value, int] = {}
+        self.code = FlatCode()
+        self.constants: dict[int, Any] = {}
+        self.dying: dict[Node | Block, list[Value]] = {}
+
+    def plan(self, body: Block, bound: Mapping[Value, Any]) -> FlatCode:
+        code = self.code
+        code.inputs = self.slots(body.params)
+        self.dying = _deaths(body)
+        stack = [self.block(body)]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is None:
+                stack.pop()
+            else:
+                stack.append(self.block(inner))
+        code.outputs = self.slots(body.returns)
+        code.template = [None] * len(self.slot_of)
+        for slot, payload in self.constants.items():
+            code.template[slot] = payload
+        for value, held in bound.items():
+            code.template[self.slot_of[value]] = held
+        return code
+
+    def slot(self, value: Value) -> int:
+        return self.slot_of.setdefault(value, len(self.slot_of))
+
+    def slots(self, values: Sequence[Value]) -> tuple[int, ...]:
+        return tuple(self.slot_of.setdefault(value, len(self.slot_of)) for value in values)
+
+    def emit(
+        self, instruction: Instruction, node: Node | None = None, ends: Sequence[Node | Block] = (),
+        dead: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots."""
+        ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
+        self.code.instructions.append((instruction, tuple(s for s in (*ended, *dead) if s not in self.constants)))
+        self.code.nodes.append(node)
+
+    @property
+    def here(self) -> int:
+        return len(self.code.instructions)
+
+    def block(self, block: Block) -> Iterator[Block]:
+        """Emit a block's nodes; blocks to be emitted in between are yielded."""
+        for node in block.nodes:
+            if node.op == "prim::Constant":
+                self.constants[self.slot(node.output)] = self.library.constant(node)
+            elif node.op == "prim::If":
+                yield from self.branch(node)
+            elif node.op == "prim::Loop":
+                yield from self.loop(node)
+            elif node.blocks:
+                yield from self.inline(node)
+            else:
+                self.emit(self.plain(node), node, [node])
+
+    def plain(self, node: Node) -> Instruction:
+        reads, writes = self.slots(node.inputs), self.slots(node.outputs)
+        try:
+            function = self.library.function(node)
+        except RunError as error:
+            return _raising(error)
+        return _assignment(function, reads, writes)
+
+    def inline(self, node: Node) -> Iterator[Block]:
+        """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
+        if node.op not in _INLINE or len(node.blocks) != 1:
+            why = RunError(f"the blocks of {node.op} cannot be run", where=repr(node), rule="unknown-op")
+            self.emit(_raising(why), node, [node])
+            return
+        called = self.call(node, self.slots(node.inputs), self.slots(node.outputs))
+        if called is not None:
+            self.emit(called, node, [node])
+            return
+        (body,) = node.blocks
+        self.emit(_moves(self.slots(node.inputs), self.slots(body.params)))
+        yield body
+        self.emit(_moves(self.slots(body.returns), self.slots(node.outputs)), None, [body, node])
+
+    def branch(self, node: Node) -> Iterator[Block]:
+        then, other = node.blocks
+        otherwise, end = _Target(), _Target()
+        self.emit(_jump_unless(self.slot(node.inputs[0]), otherwise), node)
+        outputs = self.slots(node.outputs)
+        yield then
+        self.emit(_moves(self.slots(then.returns), outputs, end), None, [then, node])
+        otherwise.position = self.here
+        yield other
+        self.emit(_moves(self.slots(other.returns), outputs), None, [other, node])
+        end.position = self.here
+
+    def loop(self, node: Node) -> Iterator[Block]:
+        (body,) = node.blocks
+        limit, start, *carried = self.slots(node.inputs)
+        count, *params = self.slots(body.params)
+        state = self.slot(Value(-node.id, body.params[0].type))  # whether to go on; no value of the program
+        last = self.slot(Value(-node.id, body.params[0].type))
+        self.emit(_moves((limit, start, *carried), (last, state, *params)), node)
+        self.emit(_set(count, 0))
+        head, end = self.here, _Target()
+        self.emit(_jump_when_done(state, count, last, end))
+        yield body
+        again = _Target(head)
+        self.emit(_next_turn(self.slots(body.returns), (state, *params), count, again), None, [body])
+        end.position = self.here
+        self.emit(_moves(tuple(params), self.slots(node.outputs)), None, [node], dead=(state, *params))
+
+
+def _deaths(body: Block) -> dict[Node | Block, list[Value]]:
+    """The values that die after each node, or with the results of each block.
+
+    The walk keeps, for each depth of nesting, the node at which it is; a use inside nested blocks is one by the node at
+    the depth of the value's definition. Uses are met in textual order, so that the last one stays.
+    """
+    depth_of: dict[Value, int] = {}
+    last: dict[Value, Node | Block] = {}
+    path: list[Node] = []
+    stack: list[tuple[Block, Iterator[Node], int]] = [(body, iter(body.nodes), 0)]
+
+    def use(values: Sequence[Value], here: Node | Block, depth: int) -> None:
+        for value in values:
+            own = depth_of.get(value)
+            if own is not None:
+                last[value] = here if own == depth else path[own]
+
+    while stack:
+        block, nodes, depth = stack[-1]
+        node = next(nodes, None)
+        if node is None:
+            use(block.returns, block, depth)
+            stack.pop()
+            continue
+        path[depth:] = [node]
+        use(node.inputs, node, depth)
+        for value in node.outputs:
+            depth_of[value], last[value] = depth, node
+        for inner in node.blocks:
+            depth_of.update(dict.fromkeys(inner.params, depth + 1))
+        stack.extend((inner, iter(inner.nodes), depth + 1) for inner in reversed(node.blocks))
+    dying: dict[Node | Block, list[Value]] = {}
+    for value, end in last.items():
+        if end is not body and not (isinstance(end, Block) and value in end.params):
+            dying.setdefault(end, []).append(value)
+    return dying
+
+
+# -- instructions -----------------------------------------------------------------------------------------------------
+
+
+def _assignment(function: Callable[..., Any], reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction:
+    """`writes = function(reads)`; the common arities have code of their own, because this is most of what runs."""
+    match reads, writes:
+        case (a,), (out,):
+
+            def one(slots: Slots) -> None:
+                slots[out] = function(slots[a])
+
+            return one
+        case (a, b), (out,):
+
+            def two(slots: Slots) -> None:
+                slots[out] = function(slots[a], slots[b])
+
+            return two
+        case (a, b, c), (out,):
+
+            def three(slots: Slots) -> None:
+                slots[out] = function(slots[a], slots[b], slots[c])
+
+            return three
+        case _, (out,):
+
+            def many(slots: Slots) -> None:
+                slots[out] = function(*[slots[slot] for slot in reads])
+
+            return many
+
+    def several(slots: Slots) -> None:
+        results = function(*[slots[slot] for slot in reads])
+        if writes:
+            for slot, result in zip(writes, results, strict=True):
+                slots[slot] = result
+
+    return several
+
+
+def _moves(sources: tuple[int, ...], targets: tuple[int, ...], then: _Target | None = None) -> Instruction:
+    """All targets get their sources' values at once; then the jump."""
+
+    def move(slots: Slots) -> int | None:
+        values = [slots[slot] for slot in sources]
+        for slot, value in zip(targets, values, strict=True):
+            slots[slot] = value
+        return None if then is None else then.position
+
+    return move
+
+
+def _set(slot: int, value: Any) -> Instruction:
+    def put(slots: Slots) -> None:
+        slots[slot] = value
+
+    return put
+
+
+def _jump_unless(condition: int, target: _Target) -> Instruction:
+    def jump(slots: Slots) -> int | None:
+        return None if slots[condition] else target.position
+
+    return jump
+
+
+def _jump_when_done(state: int, count: int, last: int, target: _Target) -> Instruction:
+    def jump(slots: Slots) -> int | None:
+        return None if slots[state] and slots[count] < slots[last] else target.position
+
+    return jump
+
+
+def _next_turn(sources: tuple[int, ...], targets: tuple[int, ...], count: int, head: _Target) -> Instruction:
+    def turn(slots: Slots) -> int:
+        values = [slots[slot] for slot in sources]
+        for slot, value in zip(targets, values, strict=True):
+            slots[slot] = value
+        slots[count] += 1
+        return head.position
+
+    return turn
+
+
+def _raising(error: RunError) -> Instruction:
+    def fail(slots: Slots) -> None:
+        raise error
+
+    return fail
+
+
+def _failed(node: Node | None, error: Exception) -> RunError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if node is None:
+        return RunError(f"the program failed: {lines[0]}")
+    place = f"\n{node.location}" if node.location is not None else ""
+    operands = ", ".join(map(repr, node.inputs))
+    return RunError(f"{node.op} failed: {lines[0]}", where=f"{node!r}({operands}){place}", rule="op-failed")

@@ -69,6 +69,8 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 def _show(options: argparse.Namespace) -> None:
     from irscope import AliasDb, fuse, load
     from irscope.display.text import overview
+    from irscope.report.exploration import Exploration
+    from irscope.report.explorer_view import explorer_view
 
     graph = load(options.file, *map(_example, options.input))
     if options.alias:
@@ -79,7 +81,7 @@ def _show(options: argparse.Namespace) -> None:
         print(fusion.why_not(*options.why_not))
         return
     print(fusion.graph if options.fused else graph)
-    print(overview(fusion))
+    print(overview(explorer_view(Exploration.of(fusion))))
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -15,8 +15,9 @@ def overview(view: ExplorerView) -> str:
     """The head line, the remarks and the equivalence classes of an exploration."""
     counts = " · ".join(f"{count['value']} {count['label']}".strip() for count in view["headline"])
     parts = [f"{view['title']}: {counts}"]
-    if view["remarks"]["rows"]:
-        parts += ["", "what did not fuse, and why", table_text(view["remarks"])]
+    missed = [row for row in view["remarks"]["rows"] if row[0] == "missed"]
+    if missed:
+        parts += ["", "what did not fuse, and why", table_text(TableView(view["remarks"] | {"rows": missed}))]
     if view["classes"]:
         rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
         parts += ["", "equivalence classes", _aligned(("class", "members", "ops"), rows)]

@@ -65,6 +65,18 @@ class AliasViews:
         return above
 
     @cached_property
+    def _inside(self) -> Mapping[int, list[int]]:
+        """Class of a container to the classes of its contents or fields."""
+        sealed = self._db.sealed
+        inside: dict[int, list[int]] = {}
+        for container, cell in sealed.cells.items():
+            inside.setdefault(sealed.class_of[container], []).append(sealed.class_of[cell])
+        for container, fields in sealed.fields.items():
+            held = [sealed.class_of[field] for field in fields if field is not None]
+            inside.setdefault(sealed.class_of[container], []).extend(held)
+        return inside
+
+    @cached_property
     def _members(self) -> Mapping[int, list[int]]:
         members: dict[int, list[int]] = {}
         for element in range(len(self._db.sealed.labels)):
@@ -88,7 +100,7 @@ class AliasViews:
         places = [sealed.class_of[element]]
         found = {places[0]: 0}
         for place in places:  # grows while it is walked
-            for other in (*sealed.targets.get(place, ()), *self._above.get(place, ()), *sealed.inside.get(place, ())):
+            for other in (*sealed.targets.get(place, ()), *self._above.get(place, ()), *self._inside.get(place, ())):
                 if len(places) < _MOST_ELEMENTS and other not in found:
                     found[other] = len(places)
                     places.append(other)
@@ -97,7 +109,7 @@ class AliasViews:
             kinds=[self._kind(place) for place in places],
             records=[self._record(place, value) for place in places],
             edges=[[found[a], found[b]] for a in places for b in sealed.targets.get(a, ()) if b in found],
-            contains=[[found[a], found[b]] for a in places for b in sealed.inside.get(a, ()) if b in found and a != b],
+            contains=[[found[a], found[b]] for a in places for b in self._inside.get(a, ()) if b in found and a != b],
         )
 
     def _label(self, place: int, asked: Value) -> str:

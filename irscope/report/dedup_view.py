@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irscope.ir.core import Node
+from collections.abc import Mapping
+
+from irscope.ir.core import Node, Value
 from irscope.ir.printer import print_node
 from irscope.report.view_models import ClassView
 from irscope.report.words import plural
@@ -13,7 +15,7 @@ __all__ = ["class_sentence", "class_views"]
 _MOST_LINES = 60
 
 
-def class_views(dedup: Dedup, names: dict[object, str]) -> list[ClassView]:
+def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
     """One view per class of groups; a program without groups has none."""
     table = dedup.table()
     views = []
@@ -21,7 +23,7 @@ def class_views(dedup: Dedup, names: dict[object, str]) -> list[ClassView]:
         if not isinstance(cls.representative, Node):
             continue
         body = cls.representative.blocks[0].nodes
-        lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]  # type: ignore[arg-type]
+        lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]
         more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         views.append(
             ClassView(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.alias import AliasDb
 from irscope.ir.core import Graph, Node, Value
-from irscope.runtime.compare import Comparison
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
+
+if TYPE_CHECKING:
+    from irscope.runtime.compare import Comparison
 
 __all__ = ["Exploration"]
 

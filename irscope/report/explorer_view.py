@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from irscope.ir.core import Node
-from irscope.ops.registry import effect_of
 from irscope.report.dedup_view import class_views
 from irscope.report.exploration import Exploration
 from irscope.report.fusion_view import remarks_table
@@ -11,7 +10,7 @@ from irscope.report.graph_view import graph_view
 from irscope.report.inspection import Inspection
 from irscope.report.text_view import text_view
 from irscope.report.timing_view import timing_view
-from irscope.report.view_models import VIEW_VERSION, Count, ExplorerView
+from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView
 from irscope.report.words import amount, byte_count, duration, plural
 
 __all__ = ["explorer_view"]
@@ -21,23 +20,35 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
     """The view of an exploration; `details` answers every question ahead, for a page without a kernel."""
     graph = exploration.graph
     inspection = Inspection(exploration)
+    picture = graph_view(graph, exploration.class_of)
+    writes = [box["id"] for box in picture["boxes"] if box["writes"]]
     return ExplorerView(
         version=VIEW_VERSION,
         title=graph.name,
-        headline=_headline(exploration, inspection),
+        headline=_headline(exploration, inspection, writes),
         text=text_view(graph),
         source=_sources(exploration),
-        graph=graph_view(graph, exploration.class_of),
+        graph=picture,
         remarks=remarks_table(exploration.fusion),
-        classes=class_views(exploration.dedup, dict(graph.names)),
+        classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        details={id: inspection.detail(id) for id in exploration.records} if details else {},
+        details=_answered_ahead(exploration, inspection) if details else {},
     )
 
 
-def _headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
+def _answered_ahead(exploration: Exploration, inspection: Inspection) -> dict[int, Detail]:
+    """The details of every record. Only a group carries its kernel: the source would be repeated for all that is in it."""
+    groups = {node.id for node in exploration.fusion.groups}
+    details = {id: inspection.detail(id) for id in exploration.records}
+    for id, detail in details.items():
+        if id not in groups:
+            detail["kernel"] = None
+    return details
+
+
+def _headline(exploration: Exploration, inspection: Inspection, writes: list[int]) -> list[Count]:
     """The first answers: how big, what fuses, what repeats, what it costs."""
-    fusion, graph = exploration.fusion, exploration.graph
+    fusion = exploration.fusion
     groups = [node.id for node in fusion.groups]
     counts = [
         _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
@@ -57,7 +68,6 @@ def _headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     if after:
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint))
-    writes = [node.id for node in graph.nodes() if not node.blocks and effect_of(node) == "in-place"]
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
     counts.append(_count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed"))

@@ -1,7 +1,7 @@
 """A program as boxes and edges: ops inside fusion groups and blocks, inside the modules of the user's model.
 
-Constants are left out (the text shows them), and so are lists with one reader, which edges go through; so are parameters, which the
-inspector names. A module with a single thing in it is not worth a box. Big programs open with their outer boxes closed.
+Left out, for the text shows them: constants and arithmetic on numbers, parameters of the model, and lists with one
+reader, which edges go through. A module with a single thing in it is not worth a box. Big programs open with their outer boxes closed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.types import ANY, ClassType, TensorType, walk
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.report.words import plural, short_type
@@ -20,6 +21,7 @@ _MOST_OPEN = 48
 """Boxes to show before anything is opened by hand."""
 _QUIET = frozenset({"prim::Constant"})
 _CONSTRUCTS = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
+_ALWAYS_SHOWN = frozenset({"prim::Print"})
 _RESULT = -(2**40)
 """Boxes of results have ids below this one; those of modules lie above it."""
 
@@ -27,6 +29,7 @@ _RESULT = -(2**40)
 def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None) -> GraphView:
     """The graph view of a program; `classes` numbers the equivalence class of a node."""
     sketch = _Sketch(graph, classes or {})
+    sketch.find_quiet()
     sketch.draw()
     boxes = _without_lonely_modules(sketch.boxes)
     known = {box["id"] for box in boxes}
@@ -54,8 +57,7 @@ class _Sketch:
             self.home[value] = value.id
         block_of = self.graph.block_of
         for node in self.graph.nodes():
-            if self._is_quiet(node):
-                self.quiet.add(node)
+            if node in self.quiet:
                 continue
             holder = block_of[node]
             parent = self.inside.get(holder, 0)
@@ -63,11 +65,15 @@ class _Sketch:
         for value in self._read(self.graph.outputs):
             self._add(_RESULT - value.id, 0, "output", "result", f"%{self.graph.names[value]}", "output", [value.id])
 
-    def _is_quiet(self, node: Node) -> bool:
-        """Constants, and lists or tuples that one reader takes apart again: edges go through those."""
-        if node.op in _QUIET:
-            return True
-        return node.op in _CONSTRUCTS and len(self.graph.users.get(node.outputs[0], ())) <= 1
+    def find_quiet(self) -> None:
+        """Note the nodes without a box: those that touch no tensor, and lists that one reader takes apart again."""
+        for node in reversed(list(self.graph.nodes())):  # what is inside a block comes before the node that holds it
+            is_number_work = not any(map(_holds_data, (*node.inputs, *node.outputs)))
+            if node.blocks:
+                is_number_work = is_number_work and all(inner in self.quiet for block in node.blocks for inner in block.nodes)
+            is_link = node.op in _CONSTRUCTS and len(self.graph.users.get(node.outputs[0], ())) <= 1
+            if node.op in _QUIET or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
+                self.quiet.add(node)
 
     def _node(self, node: Node, parent: int) -> None:
         kind: BoxKind = "op" if not node.blocks else "group" if node.op.endswith("Group") else "block"
@@ -131,6 +137,11 @@ class _Sketch:
             elif value in self.home:
                 found[value] = None
         return found
+
+
+def _holds_data(value: Value) -> bool:
+    """Whether a value may be or hold a tensor or an object."""
+    return any(isinstance(part, TensorType | ClassType) or part == ANY for part in walk(value.type))
 
 
 def _without_lonely_modules(boxes: list[Box]) -> list[Box]:

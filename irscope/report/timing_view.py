@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irscope.report.view_models import Measured, TimingView
-from irscope.runtime.compare import Comparison
+
+if TYPE_CHECKING:
+    from irscope.runtime.compare import Comparison
 
 __all__ = ["timing_view"]
 

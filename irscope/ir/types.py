@@ -13,7 +13,7 @@ from typing import Final
 __all__ = [
     "ANY", "BOOL", "COMPLEX", "DEVICE", "DTYPES", "FLOAT", "GENERATOR", "INT", "NONE", "NUMBER", "STR", "TENSOR",
     "AwaitType", "ClassType", "DictType", "Dim", "FutureType", "ListType", "OptionalType", "PrimitiveType",
-    "RRefType", "TensorType", "TupleType", "Type", "UnionType", "erase_refinements", "parts",
+    "RRefType", "TensorType", "TupleType", "Type", "UnionType", "erase_refinements", "parts", "walk",
 ]
 
 DTYPES: Final = {

@@ -116,6 +116,22 @@ class Fusion:
             return no(f"they are in different blocks: one {told[0]}, the other {told[1]}", a, b)
         return why_apart(self._plans.by_block[blocks[0]], a, b)
 
+    def why_alone(self, subject: Node | Value | str) -> Verdict:
+        """Why a node is in no group: its own property, or what keeps it from the neighbours that could have taken it."""
+        node = self._find(subject)
+        if isinstance(node, Verdict):
+            return node
+        rules, graph = self._plans.rules, self._plans.rules.graph
+        refusal = rules.refusal(node)
+        if refusal is not None:
+            return no(refusal.because, *refusal.evidence)
+        users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+        makers = [graph.producer.get(value) for value in node.inputs]
+        for other in (*users, *makers):
+            if isinstance(other, Node) and rules.refusal(other) is None:
+                return self._why_not(node, other)
+        return no("nothing that it reads from or that reads it can be part of a kernel", node)
+
     def _find(self, subject: Node | Value | str) -> Node | Verdict:
         """The node of the folded graph that is meant, or why there is none."""
         node = subject if isinstance(subject, Node) else self._maker(subject)

@@ -144,8 +144,9 @@ class Launch:
         """The bytes of every tensor that it reads or writes, each counted once."""
         total = 0
         for tensor, strides in zip((*self.spec.outputs, *self.spec.inputs), self.strides, strict=True):
-            extents = [size for size, stride in zip(self.sizes, strides, strict=False) if stride]
-            total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))
+            if tensor.pattern:
+                extents = [size for size, stride in zip(self.sizes, strides, strict=True) if stride]
+                total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))
         return total
 
 

@@ -7,7 +7,7 @@ float64, which makes the run an oracle for rounding errors too. bfloat16 is held
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -29,11 +29,14 @@ _DOUBLE: Final = 7
 _FLOAT_CODES: Final = frozenset(code for code, name in DTYPE_CODES.items() if name in FLOAT_DTYPES)
 
 
-def run_reference(graph: Graph, *args: Any, precision: Precision = None) -> tuple[Any, ...]:
+def run_reference(
+    graph: Graph, *args: Any, precision: Precision = None, observe: Callable[[Value, Any], None] | None = None
+) -> tuple[Any, ...]:
     """The program's results on these arguments, one for each input that is not bound; tensors come back as NumPy arrays.
 
-    NumPy arguments are not copied, and in-place ops write them, unless `precision` asks for other types. Raises
-    ArgumentError for a wrong number of arguments, and RunError with the node at which the program failed.
+    NumPy arguments are not copied, and in-place ops write them, unless `precision` asks for other types. `observe` is
+    called with each value at the moment when it is made, in a loop each time. Raises ArgumentError for a wrong number of
+    arguments, and RunError with the node at which the program failed.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -47,9 +50,9 @@ def run_reference(graph: Graph, *args: Any, precision: Precision = None) -> tupl
             f"{graph.name} takes {len(free)} arguments and got {len(args)}", where=f"inputs: {names}",
             hint="pass one argument per input that is not a parameter, in order",
         )
-    interpreter = _Interpreter(graph, precision)
+    interpreter = _Interpreter(graph, precision, observe)
     for value, argument in (*zip(free, args, strict=True), *graph.bound.items()):
-        interpreter.values[value] = interpreter.taken(argument)
+        interpreter.assign([value], [interpreter.taken(argument)])
     run(interpreter.block(graph.body))
     return tuple(interpreter.values[value] for value in graph.outputs)
 
@@ -57,8 +60,9 @@ def run_reference(graph: Graph, *args: Any, precision: Precision = None) -> tupl
 class _Interpreter:
     """The values so far. A value inside a loop has that of the last round."""
 
-    def __init__(self, graph: Graph, precision: Precision) -> None:
+    def __init__(self, graph: Graph, precision: Precision, observe: Callable[[Value, Any], None] | None) -> None:
         self.graph = graph
+        self.observe = observe
         self.double = precision == "float64"
         self.values: dict[Value, Any] = {}
 
@@ -86,11 +90,11 @@ class _Interpreter:
         values = self.values
         for node in block.nodes:
             if node.op == "prim::Constant":
-                values[node.outputs[0]] = self._constant(node)
+                self.assign(node.outputs, [self._constant(node)])
             elif node.op == "prim::If":
                 branch = node.blocks[0 if values[node.inputs[0]] else 1]
                 yield self.block(branch)
-                self._assign(node.outputs, [values[value] for value in branch.returns])
+                self.assign(node.outputs, [values[value] for value in branch.returns])
             elif node.op == "prim::Loop":
                 yield self._loop(node)
             elif node.blocks:
@@ -98,28 +102,32 @@ class _Interpreter:
             else:
                 self._node(node)
 
-    def _assign(self, names: Sequence[Value], found: Sequence[Any]) -> None:
+    def assign(self, names: Sequence[Value], found: Sequence[Any]) -> None:
+        """These names mean these things from now on."""
         self.values.update(zip(names, found, strict=True))
+        if self.observe is not None:
+            for name, thing in zip(names, found, strict=True):
+                self.observe(name, thing)
 
     def _loop(self, node: Node) -> Call:
         (body,) = node.blocks
         limit, condition, *carried = [self.values[value] for value in node.inputs]
         trip = 0
         while condition and trip < limit:
-            self._assign(body.params, [trip, *carried])
+            self.assign(body.params, [trip, *carried])
             yield self.block(body)
             condition, *carried = [self.values[value] for value in body.returns]
             trip += 1
-        self._assign(node.outputs, carried)
+        self.assign(node.outputs, carried)
 
     def _group(self, node: Node) -> Call:
         """A fusion group, or another node whose block's parameters stand for its inputs."""
         (body,) = node.blocks
         if len(body.params) != len(node.inputs) or len(body.returns) != len(node.outputs):
             raise self._error(node, f"the reference does not know how {node.op} runs its block")
-        self._assign(body.params, [self.values[value] for value in node.inputs])
+        self.assign(body.params, [self.values[value] for value in node.inputs])
         yield self.block(body)
-        self._assign(node.outputs, [self.values[value] for value in body.returns])
+        self.assign(node.outputs, [self.values[value] for value in body.returns])
 
     def _constant(self, node: Node) -> Any:
         payload = self.taken(constant_value(node))
@@ -136,11 +144,11 @@ class _Interpreter:
             found = self._call(node, operands)
         outputs = node.outputs
         if len(outputs) == 1 and node.op not in ("prim::ListUnpack", "prim::TupleUnpack"):
-            self.values[outputs[0]] = self._result(found, outputs[0].type)
+            self.assign(outputs, [self._result(found, outputs[0].type)])
         elif outputs:
             if len(found) != len(outputs):
                 raise self._error(node, f"{node.op} gave {len(found)} values, and {len(outputs)} are named")
-            self._assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
+            self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
 
     def _result(self, found: Any, declared: Type) -> Any:
         if isinstance(found, np.generic):

@@ -1,0 +1,52 @@
+"""Specs are keys: equal for equal kernels and nothing else, without sizes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, Operand, Result, constant_bits, constant_value
+
+X = Operand("float32", "tensor", (2, 1))
+CODE = (Instruction("input", (), "float32", 0, node=0), Instruction("exp", (0,), "float32", node=1))
+SPEC = KernelSpec((X,), CODE, (Result("float32", (2, 1), 1),), 2)
+
+
+def test_the_node_of_an_instruction_is_not_part_of_the_key() -> None:
+    moved = replace(SPEC, instructions=tuple(replace(code, node=code.node + 5) for code in CODE))
+    assert moved == SPEC
+    assert hash(moved) == hash(SPEC)
+    assert moved.fingerprint == SPEC.fingerprint
+
+
+@pytest.mark.parametrize("other", [
+    replace(SPEC, nontemporal=True),
+    replace(SPEC, instructions=(CODE[0], Instruction("log", (0,), "float32"))),
+    replace(SPEC, inputs=(Operand("float32", "tensor", (0, 1)),)),
+    replace(SPEC, inputs=(Operand("float16", "tensor", (2, 1)),)),
+    replace(SPEC, outputs=(Result("float32", (2, 2), 1),)),
+])  # fmt: skip
+def test_everything_else_is(other: KernelSpec) -> None:
+    assert other != SPEC
+    assert other.fingerprint != SPEC.fingerprint
+    assert other.name != SPEC.name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_constants_keep_their_sign_and_are_rounded_to_their_type(dtype: str) -> None:
+    assert constant_bits(0.0, dtype) != constant_bits(-0.0, dtype)
+    assert constant_bits(math.nan, dtype) == constant_bits(math.nan, dtype)
+    assert constant_value(constant_bits(-math.inf, dtype), dtype) == -math.inf
+    third = constant_value(constant_bits(1 / 3, dtype), dtype)
+    assert third == constant_value(constant_bits(third, dtype), dtype)
+    assert (third == 1 / 3) == (dtype == "float64")
+
+
+def test_a_launch_counts_each_tensor_once() -> None:
+    inputs = (X, Operand("float16", "tensor", (0, 1)), Operand("float64", "scalar"))
+    code = (*CODE, Instruction("input", (), "float16", 1), Instruction("input", (), "float64", 2))
+    launch = Launch(KernelSpec(inputs, code, SPEC.outputs, 2), (10, 100), (0, 1, 2), (0,), ((100, 1), (100, 1), (0, 1), ()))
+    assert launch.elements == 1000
+    assert launch.bytes_moved == 4000 + 4000 + 200, "a number is no tensor"

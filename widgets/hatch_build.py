@@ -7,6 +7,7 @@ made from these very sources (its first line says which). `python widgets/hatch_
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -62,10 +63,17 @@ def build(*, force: bool = False) -> bool:
     """Make the bundle if it is missing or made from other sources; says whether it was made."""
     if is_up_to_date() and not force:
         return False
-    if not (WIDGETS / "node_modules" / "esbuild" / "package.json").exists():
+    if not _has_bundler():
         npm("ci", "--omit=dev")
     npm("run", "build")
     return True
+
+
+def _has_bundler() -> bool:
+    """Whether the bundler is installed in the version that the lock file asks for."""
+    wanted = json.loads((WIDGETS / "package-lock.json").read_bytes())["packages"]["node_modules/esbuild"]["version"]
+    installed = WIDGETS / "node_modules" / "esbuild" / "package.json"
+    return installed.exists() and json.loads(installed.read_bytes())["version"] == wanted
 
 
 def npm(*arguments: str) -> None:

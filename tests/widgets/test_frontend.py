@@ -18,7 +18,10 @@ from irscope.report.palette import PALETTE, WRITES
 
 WIDGETS = Path(__file__).resolve().parents[2] / "widgets"
 
-pytestmark = pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason="runs in a checkout")
+pytestmark = [
+    pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason="runs in a checkout"),
+    pytest.mark.xdist_group("front-end"),  # one worker installs the tools
+]
 
 
 def script(name: str) -> ModuleType:
@@ -43,12 +46,10 @@ def tools() -> ModuleType:
     return hook
 
 
-@pytest.mark.xdist_group("browser")
 def test_types_are_strict(tools: ModuleType) -> None:
     tools.npm("run", "check")
 
 
-@pytest.mark.xdist_group("browser")
 def test_layout_text_and_selection_behave(tools: ModuleType) -> None:
     tools.npm("test")
 

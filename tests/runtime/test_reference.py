@@ -1,0 +1,263 @@
+"""The NumPy interpreter means what torch means: random programs, scripted functions, errors with their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from irscope.analysis.shapes import infer
+from irscope.errors import ArgumentError, RunError
+from irscope.ir.parser import parse
+from irscope.ir.payload import argument_type
+from irscope.ir.types import TensorType
+from irscope.runtime.reference import run_reference
+from tests.strategies import programs
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor  # noqa: E402
+
+
+def to_torch(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    return [to_torch(item) for item in value] if isinstance(value, list) else value
+
+
+def same(ours: Any, theirs: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
+    """The same values, with the same structure."""
+    if isinstance(theirs, Tensor):
+        assert isinstance(ours, np.ndarray), type(ours)
+        assert ours.dtype == theirs.numpy().dtype
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=rtol, atol=atol)
+    elif isinstance(theirs, list | tuple):
+        assert type(ours) is type(theirs) and len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other, rtol, atol)
+    elif isinstance(theirs, dict):
+        assert list(ours) == list(theirs)
+        same(list(ours.values()), list(theirs.values()), rtol, atol)
+    else:
+        assert type(ours) is type(theirs) and ours == pytest.approx(theirs, nan_ok=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_a_random_program_gives_and_writes_what_torch_gives_and_writes(program: Any) -> None:
+    function = torch._C._create_function_from_graph("program", torch._C.parse_ir(program.text))
+    given_torch, given_numpy = program.fresh(), program.fresh()
+    with np.errstate(all="ignore"):
+        expected = function(*map(to_torch, given_torch))
+        graph = parse(program.text)
+        found = run_reference(graph, *given_numpy)
+    expected = (expected,) if len(graph.outputs) == 1 else expected
+    for ours, theirs in zip(found, expected, strict=True):
+        same(ours, theirs, 1e-4, 1e-4)
+    for ours, theirs in zip(given_numpy, given_torch, strict=True):
+        same(ours, to_torch(theirs), 1e-4, 1e-4)
+    types = {value: argument_type(argument) for value, argument in zip(graph.inputs, program.inputs, strict=True)}
+    shapes = infer(graph, types)
+    for value, theirs in zip(graph.outputs, expected, strict=True):
+        inferred = shapes.type(value)
+        if isinstance(theirs, Tensor) and isinstance(inferred, TensorType) and inferred.strides is not None:
+            assert inferred.strides == theirs.stride()
+
+
+def scripted(function: Any, *args: Any) -> None:
+    """The scripted function, through our loader and interpreter, gives what torch gives."""
+    from irscope import frontends
+
+    script = torch.jit.script(function)
+    graph = frontends.load(script, *args)
+    found = run_reference(graph, *[a.numpy().copy() if isinstance(a, Tensor) else a for a in args])
+    expected = script(*[a.clone() if isinstance(a, Tensor) else a for a in args])
+    same(found[0] if len(graph.outputs) == 1 else tuple(found), expected)
+    infer(graph, {value: argument_type(a) for value, a in zip(graph.free_inputs, args, strict=True)}, strict=True)
+
+
+def collatz(n: int) -> int:
+    count = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        count += 1
+    return count
+
+
+def early(x: Tensor, limit: int) -> tuple[Tensor, int]:
+    for i in range(10):
+        if i > limit:
+            return x, i
+        if i % 2 == 0:
+            continue
+        x = x * 2 + i
+        if float(x.sum()) > 1000.0:
+            break
+    return x, -1
+
+
+def containers(x: Tensor) -> tuple[dict[str, Tensor], list[Tensor], int]:
+    rows = [row for row in x.unbind(0)]
+    rows.append(rows[0] + 1)
+    rows.insert(1, rows.pop())
+    rows[0] = rows[-1] * 2
+    rows.extend([x[0], x[1]])
+    named = {"a": rows[0], "b": x.sum()}
+    named["c"] = rows[1:3][0]
+    if "b" in named:
+        named["b"] += 1.0
+    total = 0
+    for key in named.keys():
+        total += len(key) + len(rows)
+    return named, rows[::2], total
+
+
+def aliasing(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x.view(-1)[2:5]
+    y.mul_(2.0)
+    z = x[:, 0]
+    z += 1.0
+    x[0].zero_()
+    return y, x + z.sum()
+
+
+def optional(x: Tensor, y: Tensor | None, scale: float | None) -> Tensor:
+    if y is not None:
+        x = x + y
+    if scale is None:
+        scale = 2.0
+    return x * scale
+
+
+def numbers(a: int, b: float, x: Tensor) -> tuple[float, int, str, list[int], bool]:
+    c = a / 3 + b // 2.0 - (a % 4) ** 2
+    d = max(a, 3) - min(int(b), -a) + abs(-a) + (a << 2) ^ 5
+    text = "{} and {}".format(a, "b").upper()
+    return c, d, text, [x.size(0), x.dim(), x.numel()] + [i * i for i in range(a)], x.dtype == torch.float32
+
+
+def loops(x: Tensor) -> list[Tensor]:
+    out: list[Tensor] = []
+    for i in range(x.size(0)):
+        for j in range(i):
+            if bool(x[i, j] > 0):
+                out.append(x[i] - x[j])
+    return out
+
+
+X = torch.arange(12.0).reshape(4, 3) - 5
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [(collatz, (27,)), (early, (X, 3)), (early, (X, 20)), (containers, (X,)), (aliasing, (X,)), (optional, (X, None, None)),
+     (optional, (X, X, 0.5)), (numbers, (7, 2.5, X)), (loops, (X,))],
+    ids=lambda part: getattr(part, "__name__", ""),
+)
+def test_scripted_control_flow_and_containers(function: Any, args: tuple[Any, ...]) -> None:
+    scripted(function, *args)
+
+
+class Mixed(torch.nn.Module):
+    """A little of everything that image models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.up = torch.nn.Upsample(scale_factor=2.0)
+        self.pool = torch.nn.MaxPool2d(2)
+        self.last = torch.nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.nn.functional.leaky_relu(self.norm(self.conv(x)), 0.1)
+        y = self.pool(self.up(y)) + y
+        y[:, 0:2] = torch.sigmoid(y[:, 0:2])
+        return torch.softmax(self.last(y.mean([2, 3])), -1)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_module_moves_its_statistics_only_in_training(training: bool) -> None:
+    from irscope import frontends
+
+    torch.manual_seed(0)
+    model = Mixed().train(training)
+    x = torch.randn(2, 3, 8, 8)
+    graph = frontends.load(torch.jit.script(model), x)
+    before = model.norm.running_mean.clone()
+    with torch.no_grad():
+        found = run_reference(graph, x.numpy())
+        moved = model.norm.running_mean.clone()
+        model.norm.running_mean.copy_(before)
+        expected = model(x)
+    same(found[0], expected)
+    assert torch.equal(moved, before) != training
+    torch.testing.assert_close(moved, model.norm.running_mean, rtol=1e-4, atol=1e-5)
+
+
+def test_float64_computes_in_float64_throughout() -> None:
+    torch.manual_seed(0)
+    from irscope import frontends
+
+    model = Mixed().eval()
+    x = torch.randn(2, 3, 8, 8)
+    graph = frontends.load(torch.jit.script(model), x)
+    seen: set[str] = set()
+    (found,) = run_reference(graph, x.numpy(), precision="float64", observe=lambda value, thing: seen.add(str(getattr(thing, "dtype", ""))))
+    assert not seen & {"float32", "float16"}
+    with torch.no_grad():
+        np.testing.assert_allclose(found, model.double()(x.double()).numpy(), rtol=1e-12)
+
+
+def test_float64_changes_requested_types_and_leaves_whole_numbers() -> None:
+    graph = parse("""graph(%x : Tensor, %i : Tensor):
+      %half : int = prim::Constant[value=5]()
+      %int : int = prim::Constant[value=3]()
+      %f : bool = prim::Constant[value=0]()
+      %n : NoneType = prim::Constant()
+      %y : Tensor = aten::to(%x, %half, %f, %f, %n)
+      %z : Tensor = aten::to(%x, %int, %f, %f, %n)
+      return (%y, %z, %i)""")
+    found = run_reference(graph, np.array([1.1], np.float32), np.array([2]), precision="float64")
+    assert [str(array.dtype) for array in found] == ["float64", "int32", "int64"]
+
+
+class Test_errors:
+    def test_a_wrong_number_of_arguments(self) -> None:
+        graph = parse("graph(%x : Tensor):\n  return (%x)")
+        with pytest.raises(ArgumentError, match="takes 1 arguments and got 0"):
+            run_reference(graph)
+
+    def test_an_op_that_fails_names_its_node(self) -> None:
+        graph = parse("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::mm(%x, %y)\n  return (%z)")
+        with pytest.raises(RunError) as error:
+            run_reference(graph, np.ones((2, 3)), np.ones((4, 5)))
+        assert ">     %z : Tensor = aten::mm(%x, %y)    here" in str(error.value)
+
+    def test_an_op_without_a_reference(self) -> None:
+        graph = parse("graph(%x : Tensor):\n  %z : Tensor = my::op(%x)\n  return (%z)")
+        with pytest.raises(RunError, match="no NumPy reference for my::op"):
+            run_reference(graph, np.ones(2))
+
+    def test_the_programs_own_raise(self) -> None:
+        graph = parse('graph(%x : Tensor):\n  %m : str = prim::Constant[value="too long"]()\n  prim::RaiseException(%m)\n  return (%x)')
+        with pytest.raises(RunError, match="the program raises Exception: too long"):
+            run_reference(graph, np.ones(2))
+
+
+def test_a_fusion_group_runs_its_block() -> None:
+    graph = parse("""graph(%x : Tensor, %y : Tensor):
+      %z : Tensor = prim::FusionGroup(%x, %y)
+        block0(%a : Tensor, %b : Tensor):
+          %c : Tensor = aten::mul(%a, %b)
+          %d : Tensor = aten::tanh(%c)
+          -> (%d)
+      return (%z)""")
+    x = np.linspace(-1, 1, 4, dtype=np.float32)
+    np.testing.assert_allclose(run_reference(graph, x, x)[0], np.tanh(x * x), rtol=1e-6)
+    assert str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z")) == "Float(4, strides=[1], device=cpu)"

@@ -37,17 +37,17 @@ _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convo
 
 
 def compile_graph(
-    program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True,
+    program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
 ) -> Executable:  # fmt: skip
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
     Groups whose types are known are compiled now, the others when they first run. With `share_kernels=False` every
-    group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used.
-    Raises DeviceUnavailable.
+    group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
+    `use_kernels=False` the nodes of groups run one by one through the library. Raises DeviceUnavailable.
     """
     graph: Graph = program if isinstance(program, Graph) else program.graph
     start = time.perf_counter()
-    made = Executable(graph, device, _devices(device, share_kernels, disk_cache))
+    made = Executable(graph, device, _devices(device, share_kernels, disk_cache) if use_kernels else None)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -75,6 +75,10 @@ def _device(name: str, disk_cache: bool) -> Device:
     return device
 
 
+def _no_device(group: Node) -> Device:
+    raise AssertionError("an executable without kernels compiles none")
+
+
 class _NoStore(ObjectStore):
     """Keeps nothing."""
 
@@ -91,13 +95,14 @@ class Executable:
     Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
     """
 
-    def __init__(self, graph: Graph, device: str, device_of: Callable[[Node], Device]) -> None:
+    def __init__(self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None) -> None:
+        """`device_of` gives the device that compiles a group's kernels; None runs groups through the library."""
         self.graph = graph
         self.device = device
         self.compile_seconds = 0.0
         """How long it took to plan the program and to compile the kernels that were known beforehand."""
-        self._kernels = Kernels(device_of)
-        fused = [node for node in graph.nodes() if node.op == "prim::FusionGroup"]
+        self._kernels = Kernels(device_of or _no_device)
+        fused = [node for node in graph.nodes() if node.op == "prim::FusionGroup"] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
         self._checks = [_check_of(value, graph.names[value]) for value in self._free]

@@ -18,12 +18,14 @@ from typing import Final, Literal
 
 from irscope.ir.core import Node
 from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
-from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, NUMBER, STR, PrimitiveType, TensorType, Type, parts
+from irscope.ir.types import (
+    BOOL, COMPLEX, FLOAT, INT, NUMBER, STR, ListType, OptionalType, PrimitiveType, TensorType, Type, parts,
+)
 from irscope.ops.effects import has_side_effects
 from irscope.ops.registry import effect_of, overloads, schema_of
 
 __all__ = [
-    "CONTENTS", "OBJECT", "OPAQUE", "PURE", "MemorySignature", "Part", "ReadKind", "Signatures", "Source", "compile_signature",
+    "CONTENTS", "OBJECT", "OPAQUE", "PURE", "MemorySignature", "Part", "ReadKind", "Signatures", "Source", "compile_signature", "fits",
     "is_stopping", "is_type_variable",
 ]
 
@@ -65,6 +67,7 @@ class MemorySignature:
 
 
 PURE: Final = MemorySignature(is_pure=True)
+PASSED_ON: Final = MemorySignature(is_pure=True, reads="none")
 OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True, has_side_effect=True)
 
 _TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
@@ -128,7 +131,7 @@ class Signatures:
     """
 
     def __init__(self) -> None:
-        self._candidates: dict[tuple[str, int], tuple[MemorySignature, ...]] = {}
+        self._candidates: dict[tuple[str, int, type | None], tuple[MemorySignature, ...]] = {}
         self._of_schema: dict[int, tuple[OpSchema, MemorySignature]] = {}
 
     def of(self, node: Node) -> MemorySignature:
@@ -136,27 +139,25 @@ class Signatures:
         candidates = self.candidates(node.op, len(node.inputs))
         return candidates[0] if len(candidates) == 1 else self._chosen(node)
 
-    def is_pure(self, op: str, operands: int) -> bool:
-        """Whether every overload that takes this many operands is pure, so that no node of it needs a look."""
-        candidates = self.candidates(op, operands)
-        return bool(candidates) and all(signature.is_pure for signature in candidates)
+    def candidates(self, op: str, operands: int, first: type | None = None) -> tuple[MemorySignature, ...]:
+        """The different signatures of the overloads that take this many operands, the first of this class of type if given.
 
-    def candidates(self, op: str, operands: int) -> tuple[MemorySignature, ...]:
-        """The different signatures of the overloads that take this many operands; none for an unknown op."""
-        key = (op, operands)
+        None for an unknown op.
+        """
+        key = (op, operands, first)
         found = self._candidates.get(key)
         if found is None:
             if is_fully_opaque(op):
                 found = (OPAQUE,)
             else:
-                found = tuple(dict.fromkeys(compile_signature(s) for s in overloads(op) if _takes(s, operands)))
+                found = tuple(dict.fromkeys(compile_signature(s) for s in overloads(op) if fits(s, operands, first)))
             self._candidates[key] = found
         return found
 
     def _chosen(self, node: Node) -> MemorySignature:
         schema = schema_of(node)
         if schema is None:
-            return PURE if effect_of(node) == "pure" else OPAQUE
+            return OPAQUE if effect_of(node) != "pure" else PASSED_ON if node.op in _READ_NOTHING else PURE
         kept = self._of_schema.get(id(schema))
         if kept is None:
             kept = self._of_schema[id(schema)] = (schema, compile_signature(schema))
@@ -168,10 +169,21 @@ def is_fully_opaque(op: str) -> bool:
     return has_side_effects(op) and op not in _HARMLESS_SIDE_EFFECTS
 
 
-def _takes(schema: OpSchema, operands: int) -> bool:
+def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
+    """Whether an overload may take this many operands, the first of a type of this class.
+
+    Errs towards yes: only lists where a tensor is wanted, and tensors where a list or number is, are told apart.
+    """
     if operands > len(schema.arguments):
         return schema.is_vararg
-    return all(argument.default is not REQUIRED for argument in schema.arguments[operands:])
+    if any(argument.default is REQUIRED for argument in schema.arguments[operands:]):
+        return False
+    if first not in (TensorType, ListType) or not operands:
+        return True
+    wanted = schema.arguments[0].type
+    while isinstance(wanted, OptionalType):
+        wanted = wanted.element
+    return not isinstance(wanted, TensorType) if first is ListType else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
 
 
 def compile_signature(schema: OpSchema) -> MemorySignature:
@@ -274,8 +286,6 @@ def _holds_memory(type: Type) -> bool:
 
 def _is_plain(type: Type) -> bool:
     """Optional tensors and optional numbers hold nothing."""
-    from irscope.ir.types import OptionalType
-
     while isinstance(type, OptionalType):
         type = type.element
     return isinstance(type, TensorType) or type in _IMMUTABLE or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.analysis.alias.points_to import PointsTo
+from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.walk import GROUPS
 from irscope.analysis.effects import MemorySignature, Signatures, is_stopping
 from irscope.ir.core import Graph, Node, Value
@@ -61,7 +62,8 @@ _WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
 class Accesses:
     """The accesses of the nodes of one graph, each found when first asked for."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo) -> None:
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+        self._reach = reach
         self._graph = graph
         self._points_to = points_to
         self._signatures = Signatures()
@@ -164,7 +166,7 @@ class Accesses:
 
     def _inside(self, place: int) -> tuple[int, ...]:
         """The class and the classes of all that it holds, at any depth."""
-        inside = self._points_to.inside
+        inside = self._reach.inside
         if place not in inside:
             return (place,)
         known = self._deep.get(place)

@@ -94,7 +94,7 @@ class AliasDb:
 
     @cached_property
     def _accesses(self) -> Accesses:
-        return Accesses(self.graph, self._points_to)
+        return Accesses(self.graph, self._points_to, self._reach)
 
     @cached_property
     def _explainer(self) -> Explainer:
@@ -304,7 +304,7 @@ class AliasDb:
 
     def region(self, place: int) -> int:
         """The region of a class: accesses in two regions never collide; `EVERYTHING` is a region of its own."""
-        return place if place == EVERYTHING else self._points_to.region[place]
+        return place if place == EVERYTHING else self._reach.region[place]
 
     def node_words(self, node: Node) -> str:
         """A node in a sentence: `aten::mul (%c)`."""
@@ -339,6 +339,6 @@ class AliasDb:
 
     def __repr__(self) -> str:
         sealed = self._points_to
-        return f"<AliasDb of {self.graph.name!r}: {len(sealed.labels)} elements, {len(sealed.edges[0])} edges, {len(sealed.writes)} writes>"
+        return f"<AliasDb of {self.graph.name!r}: {len(sealed.labels)} elements, {len(sealed.writes)} writes>"
 
 

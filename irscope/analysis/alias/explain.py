@@ -153,7 +153,7 @@ class Explainer:
     @cached_property
     def _members(self) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = {}
-        for element, place in enumerate(self._points_to.class_of[: len(self._points_to.labels)]):
+        for element, place in enumerate(self._points_to.class_of):
             found.setdefault(place, []).append(element)
         return found
 
@@ -212,21 +212,14 @@ class Explainer:
             here = todo.pop()
             if here == wanted:
                 return True
-            fresh = [held for held in self._points_to.inside.get(here, ()) if held not in seen]
+            fresh = [held for held in self._reach.inside.get(here, ()) if held not in seen]
             seen.update(fresh)
             todo.extend(fresh)
         return False
 
     def next_labels(self, element: int) -> tuple[Label, ...]:
         """The labels that an element's edges lead to."""
-        return tuple(self._points_to.labels[target] for target, _ in self._out.get(element, ()))
-
-    @cached_property
-    def _out(self) -> Mapping[int, Sequence[tuple[int, Node | None]]]:
-        found: dict[int, list[tuple[int, Node | None]]] = {}
-        for source, target, reason in zip(*self._points_to.edges, strict=True):
-            found.setdefault(source, []).append((target, reason))
-        return found
+        return tuple(self._points_to.labels[target] for target in self._points_to.edges.get(element, ()))
 
     def _paths(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
         """Steps from each value to the place where they meet."""
@@ -255,8 +248,8 @@ class Explainer:
         steps = self._shared(value)
         chain = self._search(element, goals)
         for here, there in zip(chain, chain[1:], strict=False):
-            reason = next(node for target, node in self._out[here] if target == there)
             labels = self._points_to.labels
+            reason = self._points_to.reasons.of(here, there) or self._maker(labels[here])
             steps.append(Step(labels[here], labels[there], self._edge_words(labels[here], labels[there], reason), reason, False))
         return steps
 
@@ -264,10 +257,16 @@ class Explainer:
         """The element and all that it may be."""
         below, todo = {element}, [element]
         for here in todo:
-            fresh = [there for there, _ in self._out.get(here, ()) if there not in below]
+            fresh = [there for there in self._points_to.edges.get(here, ()) if there not in below]
             below.update(fresh)
             todo.extend(fresh)
         return below
+
+    def _maker(self, label: Label) -> Node | None:
+        """The node that makes a value, or that has it as a block's parameter."""
+        if not isinstance(label, Value):
+            return None
+        return self._graph.producer.get(label) or self._graph.owner.get(self._graph.block_of[label])
 
     def _search(self, start: int, goals: Container[int]) -> list[int]:
         """The shortest chain of elements to one of the goals; every caller knows that there is one."""
@@ -279,7 +278,7 @@ class Explainer:
                 while chain[-1] != start:
                     chain.append(before[chain[-1]])
                 return chain[::-1]
-            for there, _ in self._out.get(here, ()):
+            for there in self._points_to.edges.get(here, ()):
                 if there not in before:
                     before[there] = here
                     todo.append(there)
@@ -295,7 +294,7 @@ class Explainer:
         for here in todo:
             if here != start and self._reach.meet(points_to.class_of[here], points_to.class_of[other]):
                 return here
-            inner = [points_to.cells.get(here), *points_to.fields.get(here, ()), *(t for t, _ in self._out.get(here, ()))]
+            inner = [points_to.cells.get(here), *points_to.fields.get(here, ()), *self._points_to.edges.get(here, ())]
             fresh = [e for e in inner if e is not None and e not in seen]
             seen.update(fresh)
             todo.extend(fresh)

@@ -50,11 +50,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal, NamedTuple
 
-from irscope.analysis.alias.seal import collapse_cycles, partition, spread_writes
+from irscope.analysis.alias.seal import collapse_cycles, spread_writes
 from irscope.analysis.alias.structure import MIXED, Structure, Structures
 from irscope.ir.core import Node, Value
+from irscope.ir.types import TensorType
 
 __all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Write"]
 
@@ -77,14 +78,16 @@ Label = Value | Place
 Origin = Literal["input", "escaped", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One node writes one element."""
 
     node: Node
     element: int
     to_shape: bool
     """Whether extents, strides or the storage itself may change, and not just data."""
+
+
+Edges = Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,16 +102,15 @@ class PointsTo:
     labels: Sequence[Label]
     class_of: Sequence[int]
     """Element to class."""
-    edges: tuple[Sequence[int], Sequence[int], Sequence[Node | None]]
-    """Source element, target element, and the node that made the edge; parallel."""
-    targets: Mapping[int, tuple[int, ...]]
-    """Class to the classes it may be; a location has none."""
-    inside: Mapping[int, tuple[int, ...]]
-    """Class to the classes of what it holds: cells and tuple fields."""
+    edges: Edges
+    """Element to the elements it may be; a location has none."""
+    targets: Edges
+    """The same between classes."""
     cells: Mapping[int, int]
+    """Container element to the element of what it holds."""
     fields: Mapping[int, tuple[int | None, ...]]
-    region: Sequence[int]
-    """Class to its region: elements of two regions never share memory."""
+    """Tuple element to the elements of its fields."""
+    reasons: Reasons
     writes: Sequence[Write]
     is_written: bytearray
     """For each class, whether some node writes memory of it."""
@@ -120,6 +122,18 @@ class PointsTo:
     """Class name and attribute name to the element of that attribute's slot."""
     opaque: int | None
     """The element of everything that unseen code was given."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reasons:
+    """Which node made an edge: mostly the one that made all edges of its source."""
+
+    of_source: Mapping[int, Node]
+    of_edge: Mapping[tuple[int, int], Node]
+
+    def of(self, source: int, target: int) -> Node | None:
+        """The node, or None for edges that no node makes, such as those between inputs."""
+        return self.of_edge.get((source, target)) or self.of_source.get(source)
 
 
 class PointsToBuilder:
@@ -140,11 +154,12 @@ class PointsToBuilder:
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}
         self.slots: dict[tuple[str, str], int] = {}
-        self._labels: list[Label] = []
-        self._sources: list[int] = []
-        self._targets: list[int] = []
-        self._reasons: list[Node | None] = []
-        self._writes: list[Write] = []
+        self.labels: list[Label] = []
+        self._edges: dict[int, list[int]] = {}
+        self._is_cyclic = False
+        self._reason_of_source: dict[int, Node] = {}
+        self._reason_of_edge: dict[tuple[int, int], Node] = {}
+        self.writes: list[Write] = []
         self._same_cell: dict[int, int] = {}
         self._from_outside: dict[tuple[str, str], tuple[int, Structure]] = {}
         self._bags_given_away: list[int] = []
@@ -158,8 +173,8 @@ class PointsToBuilder:
 
     def new(self, label: Label) -> int:
         """One more element, with no edges."""
-        self._labels.append(label)
-        return len(self._labels) - 1
+        self.labels.append(label)
+        return len(self.labels) - 1
 
     def fresh(self, structure: Structure, label: Label) -> int:
         """An element for memory that is shared with nothing, with its cells and fields."""
@@ -184,6 +199,10 @@ class PointsToBuilder:
         """The element of a value, made now if nothing was known of it; None for numbers and the like."""
         found = self.element_of.get(value)
         if found is None:
+            if value.type.__class__ is TensorType:
+                found = self.element_of[value] = len(self.labels)
+                self.labels.append(value)
+                return found
             structure = self.structures.of(value.type)
             if structure is not None:
                 found = self.element_of[value] = self.fresh(structure, value)
@@ -224,20 +243,60 @@ class PointsToBuilder:
 
     def flow(self, source: int, target: int, reason: Node | None = None) -> None:
         """`source` may be whatever `target` may be, and what they hold follows (rules 4 and 5)."""
+        cells, fields = self.cells, self.fields
+        if target not in cells and target not in fields and source not in fields:
+            if source != target:
+                self._add_edge(source, target, reason)
+            return
         todo = [(source, target)]
         while todo:
             here, there = todo.pop()
             if here == there:
                 continue
-            self._sources.append(here)
-            self._targets.append(there)
-            self._reasons.append(reason)
-            mine, others = self.cells.get(here), self.cells.get(there)
+            self._add_edge(here, there, reason)
+            mine, others = cells.get(here), cells.get(there)
             if mine is not None and others is not None and self._joins(mine, others):
                 todo.append((mine, others))
                 todo.append((others, mine))
-            if here in self.fields or there in self.fields:
+            if here in fields or there in fields:
                 todo.extend(self._field_flows(here, there))
+
+    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
+        known = self._edges.get(source)
+        if known is None:
+            self._edges[source] = [target]
+            if reason is not None:
+                self._reason_of_source[source] = reason
+        else:
+            known.append(target)
+            if reason is not None and self._reason_of_source.get(source) is not reason:
+                self._reason_of_edge[source, target] = reason
+        if source <= target:
+            self._is_cyclic = True
+
+    def merge_tensors(self, value: Value, one: int, other: int) -> None:
+        """Let a tensor be one of two things: what `bind_any` does, without looking for cells and fields."""
+        if one == other:
+            self.element_of[value] = one
+            return
+        merged = self.element_of[value] = len(self.labels)
+        self.labels.append(value)
+        self._edges[merged] = [one, other]
+
+    def carry_tensor(self, value: Value, start: int) -> None:
+        """Let a tensor be what a loop starts with; an edge to what a round ends with follows by `flow`."""
+        carried = self.element_of[value] = len(self.labels)
+        self.labels.append(value)
+        self._edges[carried] = [start]
+
+    def fill(self, container: int, things: list[int], reason: Node) -> None:
+        """Let a new list hold these tensors: what `hold` does for a container that nobody else knows yet."""
+        cell = self.cells[container]
+        if things:
+            self._edges[cell] = things
+            self._reason_of_source[cell] = reason
+            if max(things) >= cell:
+                self._is_cyclic = True
 
     def _joins(self, cell: int, other: int) -> bool:
         """Note that two cells are the same from now on; False if they were already."""
@@ -359,7 +418,7 @@ class PointsToBuilder:
 
     def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
         """A node writes the memory that an element stands for."""
-        self._writes.append(Write(node, element, to_shape))
+        self.writes.append(Write(node, element, to_shape))
 
     # Sealing
 
@@ -367,15 +426,14 @@ class PointsToBuilder:
         """The finished graph. The builder must not be used any more."""
         self._join_mixed()
         self._apply_rebinding()
-        count = len(self._labels)
-        class_of, targets = collapse_cycles(count, self._sources, self._targets)
-        inside = self._inside(class_of)
-        written = spread_writes(len(class_of), targets, (class_of[w.element] for w in self._writes))
-        reshaped = spread_writes(len(class_of), targets, (class_of[w.element] for w in self._writes if w.to_shape))
-        outside = frozenset(class_of[e] for (kind, _), (e, _) in self._from_outside.items())
+        count, edges = len(self.labels), self._edges
+        class_of, targets = collapse_cycles(count, edges) if self._is_cyclic else (range(count), edges)
+        written = spread_writes(count, targets, {class_of[write.element] for write in self.writes})
+        reshaped = spread_writes(count, targets, {class_of[write.element] for write in self.writes if write.to_shape})
+        outside = frozenset(class_of[element] for element, _ in self._from_outside.values())
         return PointsTo(
-            self.element_of, self._labels, class_of, (self._sources, self._targets, self._reasons), targets, inside, self.cells, self.fields,
-            partition(len(class_of), targets), self._writes, written, reshaped, outside, self.slots, self._opaque,
+            self.element_of, self.labels, class_of, edges, targets, self.cells, self.fields,
+            Reasons(self._reason_of_source, self._reason_of_edge), self.writes, written, reshaped, outside, self.slots, self._opaque,
         )
 
     def _join_mixed(self) -> None:
@@ -403,24 +461,15 @@ class PointsToBuilder:
         """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it."""
         if not self._rebound:
             return
-        targets: dict[int, list[int]] = {}
-        for source, target in zip(self._sources, self._targets, strict=True):
-            targets.setdefault(source, []).append(target)
+        found: list[tuple[int, int, Node]] = []
         for tensor, new_storage, node in self._rebound:
             seen, todo = {tensor}, [tensor]
             while todo:
                 element = todo.pop()
-                if element not in targets:
-                    self.flow(element, new_storage, node)
-                fresh = [t for t in targets.get(element, ()) if t not in seen]
+                if element not in self._edges:
+                    found.append((element, new_storage, node))
+                fresh = [target for target in self._edges.get(element, ()) if target not in seen]
                 seen.update(fresh)
                 todo.extend(fresh)
-
-    def _inside(self, class_of: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        found: dict[int, dict[int, None]] = {}
-        for element, cell in self.cells.items():
-            found.setdefault(class_of[element], {})[class_of[cell]] = None
-        for element, fields in self.fields.items():
-            held = found.setdefault(class_of[element], {})
-            held.update((class_of[field], None) for field in fields if field is not None)
-        return {element: tuple(held) for element, held in found.items()}
+        for location, new_storage, node in found:
+            self.flow(location, new_storage, node)

@@ -30,7 +30,7 @@ class Reach:
         """Whether two classes may be the same memory."""
         if a == b:
             return True
-        region, targets = self._points_to.region, self._points_to.targets
+        region, targets = self.region, self._points_to.targets
         if region[a] != region[b] or (a not in targets and b not in targets):
             return False
         if a not in targets:
@@ -51,7 +51,7 @@ class Reach:
         return _search(place, (self._points_to.targets,), self._below)
 
     def _held(self, place: int) -> frozenset[int]:
-        return _search(place, (self._points_to.targets, self._points_to.inside), self._below_inside)
+        return _search(place, (self._points_to.targets, self.inside), self._below_inside)
 
     def leaves(self, place: int) -> list[int]:
         """The locations that a class may be."""
@@ -94,14 +94,30 @@ class Reach:
         return above
 
     @cached_property
+    def region(self) -> Sequence[int]:
+        """Class to its region, the connected part of the graph: classes of two regions never share memory."""
+        return partition(len(self._points_to.labels), self._points_to.targets)
+
+    @cached_property
+    def inside(self) -> Mapping[int, Sequence[int]]:
+        """Class to the classes of what it holds: cells and tuple fields."""
+        class_of, found = self._points_to.class_of, dict[int, dict[int, None]]()
+        for element, cell in self._points_to.cells.items():
+            found.setdefault(class_of[element], {})[class_of[cell]] = None
+        for element, fields in self._points_to.fields.items():
+            held = found.setdefault(class_of[element], {})
+            held.update((class_of[field], None) for field in fields if field is not None)
+        return {holder: tuple(held) for holder, held in found.items()}
+
+    @cached_property
     def _region_inside(self) -> Sequence[int]:
-        joined: dict[int, tuple[int, ...]] = dict(self._points_to.targets)
-        for holder, held in self._points_to.inside.items():
-            joined[holder] = joined.get(holder, ()) + held
-        return partition(len(self._points_to.class_of), joined)
+        joined: dict[int, Sequence[int]] = dict(self._points_to.targets)
+        for holder, held in self.inside.items():
+            joined[holder] = (*joined.get(holder, ()), *held)
+        return partition(len(self._points_to.labels), joined)
 
 
-def _search(start: int, graphs: Sequence[Mapping[int, tuple[int, ...]]], memory: dict[int, frozenset[int]]) -> frozenset[int]:
+def _search(start: int, graphs: Sequence[Mapping[int, Sequence[int]]], memory: dict[int, frozenset[int]]) -> frozenset[int]:
     known = memory.get(start)
     if known is not None:
         return known
@@ -113,9 +129,7 @@ def _search(start: int, graphs: Sequence[Mapping[int, tuple[int, ...]]], memory:
                 if there not in seen:
                     seen.add(there)
                     todo.append(there)
-    if len(seen) > _KEPT // 64:
-        memory.clear()
-    elif len(memory) * 64 > _KEPT:
+    if len(seen) * 64 > _KEPT or len(memory) * 64 > _KEPT:
         memory.clear()
     found = memory[start] = frozenset(seen)
     return found

@@ -7,30 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 __all__ = ["collapse_cycles", "partition", "spread_writes"]
 
 
-def collapse_cycles(
-    count: int, sources: Sequence[int], targets: Sequence[int]
-) -> tuple[Sequence[int], dict[int, tuple[int, ...]]]:
+def collapse_cycles(count: int, edges: Mapping[int, Sequence[int]]) -> tuple[Sequence[int], dict[int, tuple[int, ...]]]:
     """Each element's class, and the classes that each class points to; edges go from higher class numbers to lower.
 
-    >>> class_of, edges = collapse_cycles(3, [1, 2, 1], [2, 1, 0])
-    >>> class_of[1] == class_of[2], edges
+    >>> class_of, targets = collapse_cycles(3, {1: [2, 0], 2: [1]})
+    >>> class_of[1] == class_of[2], targets
     (True, {1: (0,)})
     """
-    out: dict[int, list[int]] = {}
-    is_sorted = True
-    for source, target in zip(sources, targets, strict=True):
-        if source <= target:
-            is_sorted = False
-        known = out.get(source)
-        if known is None:
-            out[source] = [target]
-        else:
-            known.append(target)
-    if is_sorted:
-        return range(count), {source: tuple(dict.fromkeys(found)) for source, found in out.items()}
-    class_of = _strong_components(count, out)
+    class_of = _strong_components(count, edges)
     joined: dict[int, dict[int, None]] = {}
-    for source, found in out.items():
+    for source, found in edges.items():
         here = class_of[source]
         others = joined.setdefault(here, {})
         for target in found:
@@ -45,16 +31,14 @@ def _strong_components(count: int, out: Mapping[int, Sequence[int]]) -> list[int
     lowest = [0] * count
     class_of = [-1] * count
     clock = classes = 0
-    pending: list[int] = []
-    none: tuple[int, ...] = ()
-    for root in range(count):
-        if order[root] >= 0:
-            continue
-        if root not in out:
-            order[root] = clock
-            clock += 1
-            class_of[root] = classes
+    for element in range(count):  # locations are components by themselves, below all others
+        if element not in out:
+            order[element] = 0
+            class_of[element] = classes
             classes += 1
+    pending: list[int] = []
+    for root in out:
+        if order[root] >= 0:
             continue
         order[root] = lowest[root] = clock
         clock += 1
@@ -67,7 +51,7 @@ def _strong_components(count: int, out: Mapping[int, Sequence[int]]) -> list[int
                     order[target] = lowest[target] = clock
                     clock += 1
                     pending.append(target)
-                    path.append((target, iter(out.get(target, none))))
+                    path.append((target, iter(out[target])))
                     break
                 if class_of[target] < 0 and order[target] < lowest[here]:
                     lowest[here] = order[target]
@@ -84,7 +68,7 @@ def _strong_components(count: int, out: Mapping[int, Sequence[int]]) -> list[int
     return class_of
 
 
-def partition(count: int, edges: Mapping[int, tuple[int, ...]]) -> Sequence[int]:
+def partition(count: int, edges: Mapping[int, Sequence[int]]) -> Sequence[int]:
     """Each class's region: the connected part of the graph it lies in, named by one of its classes.
 
     >>> list(partition(4, {1: (0,), 3: (0,)}))
@@ -109,29 +93,25 @@ def partition(count: int, edges: Mapping[int, tuple[int, ...]]) -> Sequence[int]
     return root
 
 
-def spread_writes(count: int, edges: Mapping[int, tuple[int, ...]], written: Iterable[int]) -> bytearray:
+def spread_writes(count: int, edges: Mapping[int, Sequence[int]], written: Iterable[int]) -> bytearray:
     """Which classes share a location with one of the written classes.
 
     >>> list(spread_writes(4, {1: (0,), 2: (0,)}, [2]))
     [1, 1, 1, 0]
     """
-    marks = bytearray(count)
-    todo = [here for here in written]
+    marks, seen = bytearray(count), bytearray(count)
+    todo = list(written)
     if not todo:
         return marks
-    locations = bytearray(count)
-    seen = bytearray(count)
     while todo:
         here = todo.pop()
-        if seen[here]:
-            continue
-        seen[here] = 1
-        found = edges.get(here)
-        if found is None:
-            locations[here] = 1
-        else:
-            todo.extend(found)
-    marks = locations
+        if not seen[here]:
+            seen[here] = 1
+            found = edges.get(here)
+            if found is None:
+                marks[here] = 1
+            else:
+                todo.extend(found)
     for here in sorted(edges):  # targets before sources
         for there in edges[here]:
             if marks[there]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from irscope.analysis.alias.points_to import PointsTo, PointsToBuilder
-from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
+from irscope.analysis.alias.points_to import PointsTo, PointsToBuilder, Write
+from irscope.analysis.alias.structure import TENSOR
+from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, fits, is_type_variable
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import constant_of
-from irscope.ir.types import ANY, ClassType, DictType, ListType, OptionalType, TupleType
-from irscope.ops.registry import schema_of
+from irscope.ir.types import ANY, ClassType, DictType, ListType, OptionalType, TensorType, TupleType
+from irscope.ops.registry import overloads, schema_of
 
 __all__ = ["GROUPS", "build", "written_statistics"]
 
 GROUPS: Final = frozenset(f"prim::{name}" for name in """
     FusionGroup CudaFusionGroup oneDNNFusionGroup FunctionalGraph DifferentiableGraph FallbackGraph TensorExprGroup
-    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph""".split())
+    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph FusedConcat""".split())
 """Nodes whose block is the program that they run, its parameters the node's inputs one to one."""
 
 _STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -31,10 +32,20 @@ _STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
 
 _PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
 _PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())
+_REBINDING: Final = frozenset({"aten::set_", "aten::set_data"})
+"""Ops that exchange a tensor's storage."""
+
 _FRESH: Final = frozenset(f"prim::{name}" for name in """
-    Constant Uninitialized CreateObject AutogradZero FusedConcat MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
-    ReductionSizes EmptyListLiteral Closure tolist isinstance EnumName EnumValue NumToTensor device dtype
+    Constant Uninitialized CreateObject AutogradZero MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
+    ReductionSizes EmptyListLiteral tolist isinstance EnumName EnumValue NumToTensor device dtype
     TensorExprDynamicGuard AutogradAnyNonZero AutogradAllNonZero AutogradAllZero StringIndex VarConcat VarStack Print""".split())
+
+
+def _nothing(walk: _Walk, node: Node) -> None:
+    """The plan of nodes that share nothing and write nothing."""
+
+
+_NOTHING: Final = _nothing
 
 
 def build(graph: Graph, *, distinct_inputs: bool = False) -> PointsTo:
@@ -65,33 +76,49 @@ class _Walk:
                 self.builder.element_of[value] = element
 
     def run(self) -> PointsTo:
-        """Visit every node once; a structured node before its blocks, between them, and after them."""
-        rules = _RULES
-        pure: dict[tuple[str, int], bool] = {}
-        known = pure.get
+        """Visit every node once; a structured node before its blocks, between them, and after them.
+
+        The three plans of `_Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the work.
+        """
+        plans: dict[tuple[str, int], _Plan | dict[type, _Plan]] = {}
+        known = plans.get
+        element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
         stack: list[Iterator[Node]] = [iter(self.graph.body.nodes)]
         open_nodes: list[tuple[Node, Iterator[Block]]] = []
         while stack:
             for node in stack[-1]:
-                if node.blocks:
+                inputs = node.inputs
+                key = (node.op, len(inputs))
+                plan = known(key)
+                if plan is None:
+                    plan = plans[key] = self.plan(node)
+                if plan.__class__ is dict:  # the first operand's type decides
+                    kind = inputs[0].type.__class__
+                    chosen = plan.get(kind)
+                    if chosen is None:
+                        chosen = plan[kind] = self.plan(node, kind)
+                    plan = chosen
+                if plan is _NOTHING:
+                    continue
+                if plan.__class__ is tuple:
+                    index, does_write, to_shape = plan
+                    shared = inputs[index]
+                    element = element_of.get(shared)
+                    if element is None:
+                        element = element_of[shared] = len(labels)
+                        labels.append(shared)
+                    if does_write:
+                        writes.append(Write(node, element, to_shape))
+                    for value in node.outputs:
+                        element_of[value] = element
+                elif node.blocks:
                     self.enter(node)
                     blocks = iter(node.blocks)
                     open_nodes.append((node, blocks))
                     stack.append(iter(next(blocks).nodes))
                     break
-                key = (node.op, len(node.inputs))
-                is_pure = known(key)
-                if is_pure:
-                    continue
-                if is_pure is None:
-                    is_pure = pure[key] = node.op in _FRESH or (node.op not in rules and node.op not in _STATISTICS and self.signatures.is_pure(*key))
-                    if is_pure:
-                        continue
-                rule = rules.get(node.op)
-                if rule is not None:
-                    rule(self, node)
                 else:
-                    self.by_signature(node)
+                    plan(self, node)
             else:
                 stack.pop()
                 if open_nodes:
@@ -101,6 +128,22 @@ class _Walk:
                     else:
                         self.leave(open_nodes.pop()[0])
         return self.builder.seal()
+
+    def plan(self, node: Node, first: type | None = None) -> _Plan | dict[type, _Plan]:
+        """What to do with this node and all others of its op and number of operands (and class of the first one's type)."""
+        op, count = node.op, len(node.inputs)
+        if op in _FRESH:
+            return _NOTHING
+        if op in _RULES or (op, count) in _LIST_RULES:
+            return _RULES.get(op) or _LIST_RULES[op, count]
+        candidates = () if op in _STATISTICS else self.signatures.candidates(op, count, first)
+        if candidates and all(signature.is_pure for signature in candidates):
+            return _NOTHING
+        if len(candidates) > 1 and first is None and count:
+            return {}
+        tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)
+        simple = _simple(candidates[0]) if len(candidates) == 1 and tensors and op not in _REBINDING else None
+        return simple if simple is not None and _takes_tensor(op, count, first, simple[0]) else _Walk.by_signature
 
     # Nodes with blocks
 
@@ -116,10 +159,12 @@ class _Walk:
                 start_element = builder.element(start)
                 if end is param:  # carried round unchanged
                     builder.bind(param, start_element)
-                    continue
-                element = builder.element_of[param] = builder.fresh(structure, param)
-                if start_element is not None:
-                    builder.flow(element, start_element, node)
+                elif structure is TENSOR and start_element is not None:
+                    builder.carry_tensor(param, start_element)
+                else:
+                    element = builder.element_of[param] = builder.fresh(structure, param)
+                    if start_element is not None:
+                        builder.flow(element, start_element, node)
         elif _is_inlined(node):
             for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
                 builder.bind_any(param, [builder.element(operand)], node)
@@ -133,7 +178,11 @@ class _Walk:
         builder = self.builder
         if node.op == "prim::If" or node.op == "prim::GradOf":
             for index, value in enumerate(node.outputs):
-                builder.bind_any(value, [builder.element(block.returns[index]) for block in node.blocks], node)
+                found = [builder.element(block.returns[index]) for block in node.blocks]
+                if value.type.__class__ is TensorType and len(found) == 2 and None not in found:
+                    builder.merge_tensors(value, *found)
+                else:
+                    builder.bind_any(value, found, node)
         elif node.op == "prim::Loop":
             self.leave_loop(node)
         elif _is_inlined(node):
@@ -152,7 +201,10 @@ class _Walk:
                 continue
             if end is not param and end_element is not None:
                 builder.flow(element, end_element, node)
-            builder.bind_any(value, [element], node)
+            if value.type.__class__ is TensorType:
+                builder.element_of[value] = element
+            else:
+                builder.bind_any(value, [element], node)
 
     def leave_group(self, node: Node) -> None:
         builder = self.builder
@@ -170,15 +222,28 @@ class _Walk:
 
     def list_construct(self, node: Node) -> None:
         builder = self.builder
-        for value in node.outputs:
-            if builder.structures.of(value.type) is None:
-                continue
-            container = builder.element(value)
-            assert container is not None
-            if container not in builder.cells and container not in builder.fields:
-                continue  # a list of numbers
-            held = [element for element in dict.fromkeys(map(builder.element, node.inputs)) if element is not None]
+        value = node.outputs[0]
+        structure = builder.structures.of(value.type)
+        if structure is None or (structure.kind == "box" and structure.content is None):
+            return  # numbers and strings
+        held = [element for element in dict.fromkeys(map(builder.element, node.inputs)) if element is not None]
+        container = builder.element(value)  # after what it holds, so that edges go down
+        assert container is not None
+        if structure.content is TENSOR:
+            builder.fill(container, held, node)
+        else:
             builder.hold(container, held, node)
+
+    def get_item(self, node: Node) -> None:
+        """An element of a list of tensors shares the list's cell."""
+        holder, value = node.inputs[0], node.outputs[0]
+        if value.type.__class__ is TensorType and holder.type.__class__ is ListType:
+            element = self.builder.element(holder)
+            assert element is not None
+            if element in self.builder.cells:
+                self.builder.element_of[value] = self.builder.cells[element]
+                return
+        self.by_signature(node)
 
     def tuple_construct(self, node: Node) -> None:
         builder = self.builder
@@ -332,7 +397,7 @@ class _Walk:
                 container = builder.element(value)
                 if container is not None:
                     builder.hold(container, held, node)
-        if node.op in ("aten::set_", "aten::set_data") and len(node.inputs) > 1:
+        if node.op in _REBINDING and len(node.inputs) > 1:
             target, source = builder.element(node.inputs[0]), builder.element(node.inputs[1])
             if target is not None and source is not None:
                 builder.rebind_storage(target, source, node)
@@ -435,6 +500,31 @@ def _is_inlined(node: Node) -> bool:
     known = node.op in GROUPS or node.op == "prim::fork"
     return known and len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)
 
+
+def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
+    """The operand that all results share and whether it is written, if that is all there is to an op."""
+    shared = {sources for sources in signature.results}
+    if signature.is_container or signature.is_opaque or signature.stores or any(signature.held) or len(shared) != 1:
+        return None
+    (sources,) = shared
+    if len(sources) != 1 or sources[0][1] != OBJECT or signature.writes not in ((), sources):
+        return None
+    return sources[0][0], bool(signature.writes), signature.writes_shape
+
+
+def _takes_tensor(op: str, count: int, first: type | None, index: int) -> bool:
+    """Whether every overload that fits takes a tensor at a position."""
+    schemas = [schema for schema in overloads(op) if fits(schema, count, first) and index < len(schema.arguments)]
+    return bool(schemas) and all(isinstance(schema.arguments[index].type, TensorType) for schema in schemas)
+
+
+_Rule = Callable[[_Walk, Node], None]
+_Plan = _Rule | tuple[int, bool, bool]
+"""A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
+
+_LIST_RULES: Final[Mapping[tuple[str, int], _Rule]] = {
+    ("aten::__getitem__", 2): _Walk.get_item, ("aten::select", 2): _Walk.get_item,
+}
 
 _RULES: Final[Mapping[str, Callable[[_Walk, Node], None]]] = {
     "prim::ListConstruct": _Walk.list_construct, "prim::DictConstruct": _Walk.list_construct,

@@ -1,0 +1,241 @@
+"""Building the alias db against torch's C++ `graph.alias_db()`, on the same graphs, in one process.
+
+    python tests/benchmarks/bench_alias.py                        # 10^5 nodes, three builds each, every family
+    python tests/benchmarks/bench_alias.py --sizes 1000 10000 100000 300000 --families chain merging_ifs
+    python tests/benchmarks/bench_alias.py --ours-only --sizes 1000000
+
+Torch's db keeps caches in the graph's values, so each of its builds gets a freshly parsed graph; ours are built on one
+parsed graph. Times are medians of processor time in milliseconds (other programs on the machine then matter less). `exponent` is the slope of our time between the last two sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.ir.parser import parse
+
+Lines = Iterator[str]
+
+
+def chain(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    last = "x"
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::mul(%{last}, %y)"
+        last = f"v{i}"
+    yield f"  return (%{last})"
+
+
+def view_and_write(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    yield "  %one : int = prim::Constant[value=1]()"
+    last = "x"
+    for i in range(count // 3):
+        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
+        yield f"  %b{i} : Tensor = aten::t(%a{i})"
+        yield f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"
+        last = f"a{i}"
+    yield f"  return (%{last})"
+
+
+def one_base(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield "  %base : Tensor = aten::mul(%x, %y)"
+    for i in range(count // 2):
+        yield f"  %b{i} : Tensor = aten::t(%base)"
+        yield f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"
+    yield "  return (%base)"
+
+
+def view_chain(count: int) -> Lines:
+    yield "graph(%x : Tensor):"
+    last = "x"
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::t(%{last})"
+        last = f"v{i}"
+    yield f"  return (%{last})"
+
+
+def lists(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    last = "x"
+    for i in range(count // 3):
+        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
+        yield f"  %l{i} : Tensor[] = prim::ListConstruct(%a{i}, %y)"
+        yield f"  %e{i} : Tensor = aten::__getitem__(%l{i}, %zero)"
+        last = f"e{i}"
+    yield f"  return (%{last})"
+
+
+def tuples(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    last = "x"
+    for i in range(count // 3):
+        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
+        yield f"  %t{i} : (Tensor, Tensor) = prim::TupleConstruct(%a{i}, %y)"
+        yield f"  %p{i} : Tensor, %q{i} : Tensor = prim::TupleUnpack(%t{i})"
+        last = f"p{i}"
+    yield f"  return (%{last})"
+
+
+def list_and_cat(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    last = "x"
+    for i in range(count // 2):
+        yield f"  %l{i} : Tensor[] = prim::ListConstruct(%{last}, %y)"
+        yield f"  %c{i} : Tensor = aten::cat(%l{i}, %zero)"
+        last = f"c{i}"
+    yield f"  return (%{last})"
+
+
+def wide_cat(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::mul(%x, %y)"
+    yield f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%v{i}' for i in range(count))})"
+    yield "  %c : Tensor = aten::cat(%l, %zero)"
+    yield "  return (%c)"
+
+
+def loops(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor, %n : int, %t : bool):"
+    a, b = "x", "y"
+    for i in range(count // 3):
+        yield f"  %p{i} : Tensor, %q{i} : Tensor = prim::Loop(%n, %t, %{a}, %{b})"
+        yield f"    block0(%i{i} : int, %c{i} : Tensor, %d{i} : Tensor):"
+        yield f"      %e{i} : Tensor = aten::mul(%c{i}, %d{i})"
+        yield f"      %f{i} : Tensor = aten::mul(%c{i}, %e{i})"
+        yield f"      -> (%t, %e{i}, %f{i})"
+        a, b = f"p{i}", f"q{i}"
+    yield f"  return (%{a})"
+
+
+def nested_loops(count: int) -> Lines:
+    depth = min(count // 2, 10_000)
+    yield "graph(%x : Tensor, %n : int, %t : bool):"
+    last = "x"
+    for i in range(depth):
+        yield f"{'  ' + ' ' * i}%o{i} : Tensor = prim::Loop(%n, %t, %{last})"
+        yield f"{'  ' + ' ' * i}block0(%i{i} : int, %c{i} : Tensor):"
+        last = f"c{i}"
+    yield f"{'  ' + ' ' * depth}%inner : Tensor = aten::neg(%{last})"
+    result = "inner"
+    for i in reversed(range(depth)):
+        yield f"{'  ' + ' ' * (i + 1)}-> (%t, %{result})"
+        result = f"o{i}"
+    yield f"  return (%{result})"
+
+
+def fresh_ifs(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor, %c : bool):"
+    last = "x"
+    for i in range(count // 3):
+        yield f"  %r{i} : Tensor = prim::If(%c)"
+        yield "    block0():"
+        yield f"      %f{i} : Tensor = aten::mul(%{last}, %y)"
+        yield f"      -> (%f{i})"
+        yield "    block1():"
+        yield f"      %g{i} : Tensor = aten::mul(%{last}, %{last})"
+        yield f"      -> (%g{i})"
+        last = f"r{i}"
+    yield f"  return (%{last})"
+
+
+def merging_ifs(count: int) -> Lines:
+    yield "graph(%x : Tensor, %y : Tensor, %c : bool):"
+    last = "x"
+    for i in range(count // 2):
+        yield f"  %r{i} : Tensor = prim::If(%c)"
+        yield "    block0():"
+        yield f"      %f{i} : Tensor = aten::mul(%y, %y)"
+        yield f"      -> (%f{i})"
+        yield "    block1():"
+        yield f"      -> (%{last})"
+        last = f"r{i}"
+    yield f"  return (%{last})"
+
+
+def inputs(count: int) -> Lines:
+    yield f"graph({', '.join(f'%x{i} : Tensor' for i in range(count))}):"
+    yield "  return (%x0)"
+
+
+FAMILIES: dict[str, Callable[[int], Lines]] = {
+    f.__name__: f for f in (
+        chain, view_and_write, one_base, view_chain, lists, tuples, list_and_cat, wide_cat, loops, nested_loops, fresh_ifs, merging_ifs,
+        inputs,
+    )
+}
+TORCH_LIMIT = {"merging_ifs": 100_000, "nested_loops": 10_000}
+"""Beyond these sizes torch takes minutes and gigabytes, or crashes."""
+
+
+def median_ms(action: Callable[[], object], repeat: int) -> float:
+    """The median time of some runs, with the garbage collector as a program finds it."""
+    seconds = []
+    for _ in range(repeat):
+        gc.collect()
+        start = time.process_time()
+        action()
+        seconds.append(time.process_time() - start)
+    return 1e3 * statistics.median(seconds)
+
+
+def torch_ms(text: str, repeat: int) -> float:
+    """The median time of torch's build, each on a graph parsed anew."""
+    import torch
+
+    seconds = []
+    for _ in range(repeat):
+        graph = torch._C.parse_ir(text)
+        gc.collect()
+        start = time.process_time()
+        graph.alias_db()
+        seconds.append(time.process_time() - start)
+    return 1e3 * statistics.median(seconds)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--sizes", type=int, nargs="+", default=[100_000])
+    arguments.add_argument("--families", nargs="+", default=list(FAMILIES), choices=FAMILIES)
+    arguments.add_argument("--repeat", type=int, default=3)
+    arguments.add_argument("--ours-only", action="store_true")
+    given = arguments.parse_args()
+    print(f"{'family':<16}{'nodes':>9}{'ours ms':>10}{'torch ms':>10}{'ratio':>8}{'writers ms':>12}{'exponent':>10}")
+    ratios = []
+    for family in given.families:
+        before: tuple[int, float] | None = None
+        for size in given.sizes:
+            text = "\n".join(FAMILIES[family](size))
+            graph = parse(text)
+            ours = median_ms(lambda graph=graph: AliasDb(graph), given.repeat)
+            db, values = AliasDb(graph), list(graph.values())
+            writers = median_ms(lambda db=db, values=values: [db.has_writers(value) for value in values], 1)
+            skip = given.ours_only or size > TORCH_LIMIT.get(family, size)
+            theirs = None if skip else torch_ms(text, given.repeat)
+            slope = math.log(ours / before[1]) / math.log(size / before[0]) if before else math.nan
+            before = (size, ours)
+            ratio = math.nan if theirs is None else ours / theirs
+            if size == given.sizes[-1] and theirs is not None:
+                ratios.append(ratio)
+            shown = "-" if theirs is None else f"{theirs:.2f}"
+            print(f"{family:<16}{size:>9}{ours:>10.2f}{shown:>10}{ratio:>8.2f}{writers:>12.1f}{slope:>10.2f}", flush=True)
+            del db, values, graph
+    if ratios:
+        print(f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -155,12 +155,11 @@ class Elementwise:
                 continue
             first = values[0]
             rank = first.rank if isinstance(first, TensorType) else first.ndim
+            ones = None if rank is None else (1,) * max(rank - axis - 1, 0)
             if isinstance(value, TensorType):
-                bent = value.shape is not None and rank is not None
-                shape = tuple(value.shape or ()) + (1,) * ((rank or 0) - axis - 1) if bent else None
-                laid[index] = refined(value.dtype, shape)
+                laid[index] = refined(value.dtype, None if value.shape is None or ones is None else value.shape + ones)
             elif value.ndim == 1:
-                laid[index] = value.reshape(value.shape + (1,) * max(rank - axis - 1, 0))
+                laid[index] = value.reshape(value.shape + (ones or ()))
         return laid
 
     @staticmethod
@@ -184,15 +183,15 @@ def result_type(dtype: str | None, operands: Sequence[Any]) -> TensorType:
     tensors = [operand for operand in operands if isinstance(operand, TensorType)]
     shape = broadcast(*(tensor.shape for tensor in tensors))
     sizes = None if shape is None else static_shape(TensorType(None, shape))
-    laid = [
+    laid: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
         (sizes_of, tensor.strides)
         for tensor in tensors
         if (sizes_of := static_shape(tensor)) is not None and tensor.strides is not None
     ]
     if sizes is None or len(laid) < len(tensors):
         return refined(dtype, shape)
-    numbers = [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
-    return refined(dtype, shape, iterator_strides(sizes, [*laid, *numbers]))  # type: ignore[list-item]
+    laid += [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
+    return refined(dtype, shape, iterator_strides(sizes, laid))
 
 
 def elementwise(

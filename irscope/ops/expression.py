@@ -244,7 +244,7 @@ def _int_div(a: Array, b: Array) -> Array:
 
 
 def _sign(a: Array) -> Array:
-    return (a > 0).astype(a.dtype) - (a < 0).astype(a.dtype)
+    return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
 
 
 _NUMPY: Final[dict[str, Callable[..., Any]]] = {

@@ -18,6 +18,8 @@ from irscope.ops.expression import Expr, NoExpression, call, cast, lift
 from irscope.ops.normalization import normalize_batch
 from irscope.ops.op import Op
 from irscope.ops.promotion import opmath
+from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last
+from irscope.ops.type_rules import refined, static_shape
 
 __all__ = ["CHANNELS", "OPS", "kept_statistics"]
 
@@ -53,7 +55,12 @@ def kept_statistics(
 
 
 def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
-    return result_type(input.dtype, [input])
+    """Row by row, or channels side by side where the input is so; any other layout is not kept."""
+    shape = static_shape(input)
+    if shape is None or input.strides is None:
+        return refined(input.dtype, input.shape)
+    side_by_side = is_channels_last(shape, input.strides)
+    return refined(input.dtype, shape, channels_last_strides(shape) if side_by_side else contiguous_strides(shape))
 
 
 def _batch_norm_array(

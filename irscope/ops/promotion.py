@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType
+from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.type_rules import Unknown
 
 __all__ = [
@@ -137,7 +137,7 @@ def operand_of(value: Any) -> Operand:
     if isinstance(value, complex):
         return Operand("complex64", NUMBER_STRENGTH)
     if isinstance(value, Unknown):
-        words = {BOOL: "bool", INT: "int64", FLOAT: DEFAULT_FLOAT, COMPLEX: "complex64"}
+        words: dict[Type, str] = {BOOL: "bool", INT: "int64", FLOAT: DEFAULT_FLOAT, COMPLEX: "complex64"}
         return Operand(words.get(value.type), NUMBER_STRENGTH)
     if isinstance(value, TensorType):
         return Operand(value.dtype, None if value.rank is None else DIMENSIONED if value.rank else ZERO_DIM)

@@ -34,8 +34,8 @@ from irscope.ops.torch_registry import torch_schemas
 __all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
 
 _OP_FILES: Final = (
-    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "views", "view_lists", "copies", "creation",
-    "indexing", "containers", "control", "scalars", "tensor_facts",
+    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "views", "view_lists", "copies",
+    "creation", "indexing", "containers", "control", "scalars", "tensor_facts",
 )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
 
 
 def _ops(name: str) -> tuple[Op, ...]:
-    """The ops of a name. Torch is asked only for names, or overloads, that no table of ours has: loading it takes seconds."""
+    """The ops of a name. Torch is asked only for what no table of ours has: loading it takes seconds."""
     found = _bundled(name)
     if found:
         return found

@@ -116,7 +116,8 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.end = 0
+        self.start = self.end = 0
+        self.kind = self.token = ""
         self.advance()
 
     def advance(self) -> str:
@@ -258,7 +259,7 @@ class _Reader:
 
     def types(self, opening: str, closing: str) -> tuple[Type, ...]:
         self.need(opening)
-        found = []
+        found: list[Type] = []
         while not self.take(closing):
             if found:
                 self.need(",")
@@ -274,18 +275,16 @@ class _Reader:
         return AliasAnnotation(before, after, is_write, element)
 
     def alias_set(self) -> frozenset[str]:
-        found = set()
-        while self.kind == "word" or self.token == "*":
+        found: set[str] = set()
+        while not found or self.take("|"):
+            if self.kind != "word" and self.token != "*":
+                raise self.error("expected an alias set, such as 'a' or '*'")
             found.add(self.advance())
-            if not self.take("|"):
-                break
-        if not found:
-            raise self.error("expected an alias set, such as 'a' or '*'")
         return frozenset(found)
 
     def default(self) -> Any:
         if self.take("["):
-            found = []
+            found: list[Any] = []
             while not self.take("]"):
                 if found:
                     self.need(",")

@@ -136,4 +136,4 @@ def sigmoid(x: Array) -> Array:
     0.0
     """
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, np.where(np.isnan(x), x, small)) / (1 + small)
+    return np.asarray(np.where(x >= 0, 1, np.where(np.isnan(x), x, small)) / (1 + small))

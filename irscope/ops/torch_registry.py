@@ -32,6 +32,8 @@ def torch_schemas(name: str) -> tuple[OpSchema, ...]:
 
 
 def _torch_for(name: str) -> Any:
+    if name.count("::") != 1:
+        return None  # such as `^f`, a call of Python
     loaded = sys.modules.get("torch")
     if loaded is not None:
         return loaded

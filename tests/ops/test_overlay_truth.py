@@ -1,4 +1,5 @@
-"""The corrected schemas tell the truth: torch's overloads are run, and what they share and write is compared with them."""
+"""The corrected schemas tell the truth: torch's overloads are run, and what they share and write is compared with
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from irscope.ops.overlay import corrected, overlaid_names
 from irscope.ops.registry import overloads
 from irscope.ops.schema_text import parse_schema
 from tests.ops.schema_audit import run_all
-
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,9 @@ def test_corrections_change_annotations_and_nothing_else() -> None:
         (a.name, a.type, a.default, a.keyword_only) for a in torch_says.arguments
     ]
     element = ours.arguments[0].alias
-    assert element is not None and element.element is not None and element.element.before == {"a"}
+    assert element is not None
+    assert element.element is not None
+    assert element.element.before == {"a"}
 
 
 def test_an_honest_schema_is_left_alone() -> None:
@@ -62,7 +64,9 @@ def test_an_honest_schema_is_left_alone() -> None:
 
 def test_every_correction_names_an_overload_of_torch() -> None:
     torch = pytest.importorskip("torch")
-    known = {parse_schema(str(schema)).full_name: parse_schema(str(schema)) for schema in torch._C._jit_get_all_schemas()}
+    known = {
+        parse_schema(str(schema)).full_name: parse_schema(str(schema)) for schema in torch._C._jit_get_all_schemas()
+    }
     for name in overlaid_names():
         assert name in known, name
         assert any(argument.alias for argument in corrected(known[name]).arguments), name

@@ -1,4 +1,5 @@
-"""Every pointwise op, as reference and as expression, gives what torch eager gives: values, element types, and the special numbers."""
+"""Every pointwise op, as reference and as expression, gives what torch eager gives: values, element types, and the
+special numbers."""
 
 from __future__ import annotations
 
@@ -16,15 +17,60 @@ from irscope.ops.op import Op
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 WHOLES = ("int32", "int64", "uint8", "bool")
-MIXED = (("float32", "int64"), ("int32", "float64"), ("bool", "float32"), ("float16", "float32"), ("int64", "int32"), ("uint8", "bfloat16"))
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 6.0, 1e-3, 20.5, -100.0, float("nan"), float("inf"), float("-inf"), 2.5, 3.5, -2.5]
+MIXED = (
+    ("float32", "int64"),
+    ("int32", "float64"),
+    ("bool", "float32"),
+    ("float16", "float32"),
+    ("int64", "int32"),
+    ("uint8", "bfloat16"),
+)
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -3.7,
+    6.0,
+    1e-3,
+    20.5,
+    -100.0,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    2.5,
+    3.5,
+    -2.5,
+]
 WHOLE = [0, 1, -1, 2, 3, -7, 100, 5, 6, -2, 120, -120, 1, 4, 0, -3, 7, 10]
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 4e-6, "float64": 1e-12}
 NUMBERS: dict[str, list[Any]] = {
-    "alpha": [2, 1], "value": [2, 1], "weight": [0.3, 0.8], "negative_slope": [0.1], "threshold": [1], "beta": [2], "scale": [2],
-    "input_scale": [3], "min": [-1, None], "max": [2, 3.5], "min_val": [-2], "max_val": [3], "exponent": [2, 3, 0.5, -1, 0, 2.5, -2, -0.5],
-    "self": [2, 2.5], "other": [3, -2, 2.5, 1, -1], "nan": [1.5, None], "posinf": [9.0, None], "neginf": [None], "eps": [1e-5],
-    "momentum": [0.1], "p": [0.5], "decimals": [0, 2], "end": [2.0],
+    "alpha": [2, 1],
+    "value": [2, 1],
+    "weight": [0.3, 0.8],
+    "negative_slope": [0.1],
+    "threshold": [1],
+    "beta": [2],
+    "scale": [2],
+    "input_scale": [3],
+    "min": [-1, None],
+    "max": [2, 3.5],
+    "min_val": [-2],
+    "max_val": [3],
+    "exponent": [2, 3, 0.5, -1, 0, 2.5, -2, -0.5],
+    "self": [2, 2.5],
+    "other": [3, -2, 2.5, 1, -1],
+    "nan": [1.5, None],
+    "posinf": [9.0, None],
+    "neginf": [None],
+    "eps": [1e-5],
+    "momentum": [0.1],
+    "p": [0.5],
+    "decimals": [0, 2],
+    "end": [2.0],
 }
 
 FINITE = {"gelu", "gelu_", "gelu_backward", "silu_backward", "hardtanh_backward"}
@@ -32,7 +78,19 @@ FINITE = {"gelu", "gelu_", "gelu_backward", "silu_backward", "hardtanh_backward"
 COARSE = {"gelu", "gelu_", "gelu_backward"}
 """Ops whose tails cancel: compared with the error that float32 has near 1."""
 
-ANY_ZERO = {"lerp", "lerp_", "remainder", "remainder_", "fmax", "fmin", "relu", "relu_", "relu6", "relu6_", "gelu_backward"}
+ANY_ZERO = {
+    "lerp",
+    "lerp_",
+    "remainder",
+    "remainder_",
+    "fmax",
+    "fmin",
+    "relu",
+    "relu_",
+    "relu6",
+    "relu6_",
+    "gelu_backward",
+}
 """Ops whose zero results may have either sign: torch's own kernels differ between vectors and their tails."""
 
 
@@ -87,7 +145,9 @@ def cases(op: Op) -> Iterator[Case]:
     finite = op.name.removeprefix("aten::") in FINITE
     for schema in op.schemas:
         tensors = [a.name for a in schema.arguments if isinstance(plain(a), TensorType)]
-        variants = 1 if len(tensors) == len(schema.arguments) else 8 if "exponent" in [a.name for a in schema.arguments] else 5
+        variants = (
+            1 if len(tensors) == len(schema.arguments) else 8 if "exponent" in [a.name for a in schema.arguments] else 5
+        )
         kinds = [(d,) * len(tensors) for d in FLOATS + WHOLES]
         kinds += [(a, b, b)[: len(tensors)] for a, b in MIXED] if len(tensors) in (2, 3) else []
         for types in kinds:
@@ -95,9 +155,16 @@ def cases(op: Op) -> Iterator[Case]:
                 names = dict(zip(tensors, types, strict=True))
                 names.update({name: "bool" for name in names if name in ("mask", "condition")})
                 given = {
-                    a.name: array(names[a.name], 3 * i + variant, finite=finite) if a.name in names else choices(a, variant) for i, a in enumerate(schema.arguments)
+                    a.name: array(names[a.name], 3 * i + variant, finite=finite)
+                    if a.name in names
+                    else choices(a, variant)
+                    for i, a in enumerate(schema.arguments)
                 }
-                if isinstance(given.get("exponent"), float) and abs(given["exponent"]) == 0.5 and not {"float16", "bfloat16"}.isdisjoint(names.values()):
+                if (
+                    isinstance(given.get("exponent"), float)
+                    and abs(given["exponent"]) == 0.5
+                    and not {"float16", "bfloat16"}.isdisjoint(names.values())
+                ):
                     continue  # torch gives pow(-inf, 0.5) as sqrt does, but not for halves
                 size = min(len(v) for v in given.values() if isinstance(v, np.ndarray))
                 yield schema, {n: v[:size] if isinstance(v, np.ndarray) else v for n, v in given.items()}, names
@@ -117,14 +184,20 @@ def run_torch(torch: Any, schema: OpSchema, given: dict[str, Any], types: dict[s
         return None
 
 
-def check(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], dtype: str, what: str, *, coarse: bool, any_zero: bool) -> None:
+def check(
+    found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], dtype: str, what: str, *, coarse: bool, any_zero: bool
+) -> None:
     assert found.dtype == wanted.dtype, f"{what}: {found.dtype} for {wanted.dtype}"
     assert found.shape == wanted.shape, f"{what}: {found.shape} for {wanted.shape}"
     if dtype in TOLERANCE:
         tolerance, scale = TOLERANCE[dtype], 30 if coarse else 1
-        np.testing.assert_allclose(found, wanted, rtol=tolerance * scale, atol=tolerance * scale * 1e-2, equal_nan=True, err_msg=what)
+        np.testing.assert_allclose(
+            found, wanted, rtol=tolerance * scale, atol=tolerance * scale * 1e-2, equal_nan=True, err_msg=what
+        )
         zeros = (wanted == 0) & (found == 0)
-        assert any_zero or np.array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros])), f"{what}: the sign of a zero"
+        assert any_zero or np.array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros])), (
+            f"{what}: the sign of a zero"
+        )
     else:
         np.testing.assert_array_equal(found, wanted, err_msg=what)
 
@@ -146,14 +219,19 @@ def as_expression(op: Op, given: dict[str, Any], types: dict[str, str], *, late:
     return op.expression(**arguments), operands
 
 
-TESTED = [op for op in pointwise.OPS if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"]
+TESTED = [
+    op for op in pointwise.OPS if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"
+]
 
 
 @pytest.mark.parametrize("op", TESTED, ids=lambda op: op.name.removeprefix("aten::"))
 def test_reference_and_expression_are_torchs(torch: Any, op: Op) -> None:
     assert op.reference is not None
     compared = 0
-    limits = {"coarse": op.name.removeprefix("aten::") in COARSE, "any_zero": op.name.removeprefix("aten::") in ANY_ZERO}
+    limits = {
+        "coarse": op.name.removeprefix("aten::") in COARSE,
+        "any_zero": op.name.removeprefix("aten::") in ANY_ZERO,
+    }
     for schema, given, types in cases(op):
         theirs = run_torch(torch, schema, given, types)
         if theirs is None:

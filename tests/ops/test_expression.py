@@ -1,0 +1,262 @@
+"""Expressions: how they are built, what NumPy makes of them, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.ir.types import TensorType
+from irscope.ops.expression import (
+    Expr,
+    NoExpression,
+    call,
+    cast,
+    const,
+    evaluate,
+    input_element,
+    number,
+    round_to,
+    where,
+)
+from irscope.ops.registry import lookup
+from irscope.ops.special import erf, sigmoid
+
+X, Y = input_element(0, "float32"), input_element(1, "float32")
+
+
+def expression(op: str, **given: Any) -> Expr:
+    found = lookup(op)
+    assert found is not None
+    assert found.expression is not None
+    made = found.expression(**given)
+    assert isinstance(made, Expr)
+    return made
+
+
+def test_operators_build_expressions_and_numbers_take_the_type_beside_them() -> None:
+    made = (X * 2.0 - Y) / (1.0 + abs_of(X))
+    assert made.dtype == "float32"
+    assert evaluate(made, [np.float32(3), np.float32(1)]) == np.float32(1.25)
+
+
+def abs_of(operand: Expr) -> Expr:
+    return call("abs", operand)
+
+
+def test_a_part_that_is_used_twice_is_one_object() -> None:
+    square = X * X
+    assert (square + square).args[0] is (square + square).args[1]
+
+
+def test_a_long_chain_is_evaluated_without_recursion() -> None:
+    chain = X
+    for _ in range(20_000):
+        chain = chain + 1.0
+    assert evaluate(chain, [np.float32(0)]) == 20_000
+
+
+def test_comparisons_give_bool_and_mixed_types_are_a_mistake_of_ours() -> None:
+    assert (X < Y).dtype == "bool"
+    with pytest.raises(AssertionError):
+        _ = X + input_element(1, "float64")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"), [(-1, "uint8", 255), (300, "int8", 44), (2, "bool", True), (3, "float32", 3.0)]
+)
+def test_known_numbers_wrap_into_their_type(value: int, dtype: str, expected: Any) -> None:
+    made = const(value, dtype).value
+    assert made == expected
+    assert type(made) is type(expected)
+
+
+def test_casts_to_the_same_type_are_left_out() -> None:
+    assert cast(X, "float32") is X
+    assert cast(X, "float64").op == "cast"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_compute_in_float32(dtype: str) -> None:
+    made = expression("aten::mul", self=input_element(0, dtype), other=input_element(1, dtype))
+    assert (made.op, made.dtype) == ("cast", dtype)
+    assert (made.args[0].op, made.args[0].dtype) == ("mul", "float32")
+
+
+def test_bfloat16_rounds_to_nearest_even() -> None:
+    torch = pytest.importorskip("torch")
+    values = np.concatenate(
+        [np.random.default_rng(0).normal(size=5000), [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40]]
+    )
+    single = values.astype(np.float32)
+    theirs = torch.from_numpy(single).to(torch.bfloat16).float().numpy()
+    np.testing.assert_array_equal(round_to(single, "bfloat16"), theirs)
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        ({"self": input_element(0, "int64"), "other": 2.5}, "float32"),
+        ({"self": input_element(0, "int64"), "other": number(1, "float64")}, "float32"),
+        ({"self": input_element(0, "float16"), "other": number(1, "float64")}, "float16"),
+        ({"self": input_element(0, "float32"), "other": input_element(1, "float64", rank=0)}, "float32"),
+        ({"self": input_element(0, "float32"), "other": input_element(1, "float64")}, "float64"),
+        ({"self": input_element(0, "uint8"), "other": input_element(1, "int8")}, "int16"),
+        ({"self": input_element(0, "bool"), "other": 2}, "int64"),
+    ],
+)
+def test_results_promote(given: dict[str, Any], dtype: str) -> None:
+    assert expression("aten::mul", **given).dtype == dtype
+
+
+def test_the_strength_of_a_result_is_its_strongest_operands() -> None:
+    nothing = input_element(0, "float32", rank=0)
+    assert (nothing * 2.0).strength == nothing.strength
+    assert (nothing * X).strength == X.strength
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "reason"),
+    [
+        ("aten::add", {"self": input_element(0, "complex64"), "other": 1}, "complex64"),
+        ("aten::sub", {"self": input_element(0, "bool"), "other": input_element(1, "bool")}, "bools"),
+        ("aten::div", {"self": X, "other": Y, "rounding_mode": number(2, "int64")}, "rounding mode"),
+        ("aten::floor_divide", {"self": input_element(0, "int64"), "other": input_element(1, "int64")}, "zero"),
+        ("aten::floor_divide", {"self": input_element(0, "int64"), "other": 0}, "zero"),
+        ("aten::pow", {"self": X, "exponent": number(1, "float64")}, "exponent"),
+        ("aten::pow", {"self": input_element(0, "int64"), "exponent": -1}, "negative power"),
+        ("aten::dropout", {"input": X, "p": 0.5, "train": True}, "training"),
+        ("aten::dropout", {"input": X, "p": 0.5, "train": number(1, "bool")}, "training"),
+        ("aten::to", {"self": X, "dtype": number(1, "int64")}, "element type"),
+        ("aten::to", {"self": X, "dtype": 6, "device": "cuda"}, "device"),
+        ("aten::to", {"self": X, "dtype": 9}, "complex64"),
+        ("aten::gelu", {"self": X, "approximate": number(1, "int64")}, "approximation"),
+    ],
+)
+def test_calls_that_no_kernel_computes_say_why(op: str, given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(NoExpression, match=reason):
+        expression(op, **given)
+
+
+def test_dividing_integers_by_a_known_number() -> None:
+    values = np.array([7, -7, 0, 9, -(2**63)], np.int64)
+    whole = input_element(0, "int64")
+    for divisor in (3, -3, 1, -1, 2):
+        floor = expression("aten::floor_divide", self=whole, other=divisor)
+        np.testing.assert_array_equal(evaluate(floor, [values[:4]]), values[:4] // divisor)
+        rest = expression("aten::remainder", self=whole, other=divisor)
+        np.testing.assert_array_equal(evaluate(rest, [values]), np.remainder(values, divisor))
+
+
+NORM = {"weight": 1, "bias": 2, "running_mean": 3, "running_var": 4}
+
+
+def norm(missing: tuple[str, ...] = (), dtype: str = "float32", **more: Any) -> Expr:
+    given: dict[str, Any] = {
+        "input": input_element(0, dtype),
+        "eps": 1e-5,
+        "momentum": 0.1,
+        "cudnn_enabled": True,
+        "training": False,
+    }
+    given.update({name: input_element(index, "float32") for name, index in NORM.items() if name not in missing})
+    given.update(dict.fromkeys(missing))
+    given.update(more)
+    return expression("aten::batch_norm", **given)
+
+
+@pytest.mark.parametrize("missing", [(), ("bias",), ("weight", "bias")])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_batch_norm_that_does_not_train_is_pointwise(missing: tuple[str, ...], dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    x = round_to(generator.normal(size=(2, 3, 4)), dtype)
+    along = {name: generator.random(3).astype(np.float32) + 0.5 for name in NORM}
+    tensors = {
+        name: None if name in missing else torch.from_numpy(array).to(getattr(torch, dtype))
+        for name, array in along.items()
+    }
+    if dtype == "bfloat16":
+        tensors = {name: None if name in missing else torch.from_numpy(array) for name, array in along.items()}
+    wanted = torch.ops.aten.batch_norm(
+        torch.from_numpy(x).to(getattr(torch, dtype)), tensors["weight"], tensors["bias"], tensors["running_mean"],
+        tensors["running_var"], False, 0.1, 1e-5, False,
+    )  # fmt: skip
+    found = evaluate(norm(missing, dtype), [x, *(array.reshape(3, 1) for array in along.values())])
+    tolerance = 2e-2 if dtype == "bfloat16" else 1e-5
+    np.testing.assert_allclose(found, wanted.double().numpy(), rtol=tolerance, atol=tolerance)
+    assert norm(missing, dtype).dtype == dtype
+
+
+def test_a_batch_norm_refuses_when_it_may_train_or_has_kept_nothing() -> None:
+    with pytest.raises(NoExpression, match="training"):
+        norm(training=True)
+    with pytest.raises(NoExpression, match="training"):
+        norm(training=number(9, "bool"))
+    with pytest.raises(NoExpression, match="kept statistics"):
+        norm(("running_mean", "running_var"))
+
+
+def test_the_weights_of_a_batch_norm_lie_along_the_channels() -> None:
+    found = lookup("aten::batch_norm")
+    assert found is not None
+    assert dict(found.operand_axes) == dict.fromkeys(NORM, 1)
+
+
+def test_a_dropout_that_drops_nothing_is_its_input() -> None:
+    assert expression("aten::dropout", input=X, p=0.5, train=False) is X
+    found = lookup("aten::dropout")
+    assert found is not None
+    assert found.reference is not None
+    array = np.ones(3)
+    assert found.reference(input=array, p=0.5, train=False) is array
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "bool", "uint8"])
+def test_casts_are_torchs(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    codes = {"float64": 7, "float16": 5, "int32": 3, "bool": 11, "uint8": 0}
+    values = np.array([0.0, -0.0, 1.9, 2.0, 0.4, 100.0], np.float32)
+    made = expression("aten::to", self=X, dtype=codes[dtype], non_blocking=False, copy=False, memory_format=None)
+    np.testing.assert_array_equal(evaluate(made, [values]), torch.from_numpy(values).to(getattr(torch, dtype)).numpy())
+
+
+def test_prelu_lays_its_weight_along_the_channels() -> None:
+    torch = pytest.importorskip("torch")
+    found = lookup("aten::prelu")
+    assert found is not None
+    assert found.reference is not None
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    weight = np.array([0.1, 0.2, 0.3], np.float32)
+    wanted = torch.ops.aten.prelu(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
+    np.testing.assert_array_equal(found.reference(self=x, weight=weight), wanted)
+
+
+def test_the_error_function_is_exact_to_the_last_digits() -> None:
+    points = np.concatenate([np.linspace(-7, 7, 5001), [0.0, -0.0, 1e-300, math.inf, -math.inf]])
+    np.testing.assert_allclose(erf(points), [math.erf(point) for point in points], rtol=1e-15)
+    assert np.isnan(erf(np.array(math.nan)))
+
+
+def test_the_sigmoid_does_not_overflow() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        assert sigmoid(np.array([-1e4, 0.0, 1e4])).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_type_rules_keep_what_they_do_not_know() -> None:
+    found = lookup("aten::add")
+    assert found is not None
+    assert found.type_rule is not None
+    rule = found.type_rule
+    known = TensorType("float32", (2, 3), (3, 1))
+    assert rule(self=known, other=TensorType("float32", (3,), (1,)), alpha=1) == known
+    assert rule(self=known, other=TensorType(), alpha=1) == TensorType()
+    assert rule(self=known, other=TensorType(None, (3,)), alpha=1) == TensorType(None, (2, 3))
+    assert rule(self=TensorType("int64", (2,), (1,)), other=2.5, alpha=1) == TensorType("float32", (2,), (1,))
+
+
+def test_where_needs_a_truth_value() -> None:
+    with pytest.raises(AssertionError):
+        where(X, X, Y)

@@ -1,1 +1,1 @@
-"""From fusion groups to kernels: what a group computes, as one description without sizes and as text for each target."""
+"""From fusion groups to kernels: what a group computes, without sizes, and its text for each target."""

@@ -1,11 +1,12 @@
 """The text of a kernel for CUDA: C++ without any header, which NVRTC compiles with no include directory.
 
-Two entries share one function that computes an element. `<name>` gives each thread one element and takes any strides and
-alignment. `<name>_vector` gives each thread 16 bytes of the widest tensor, and exists when every tensor steps by one element, or
-not at all, along the innermost loop; the launcher may use it when pointers and outer strides are whole vectors (`vector_lanes`).
+Two entries share one function that computes an element. `<name>` gives each thread one element and takes any strides
+and alignment. `<name>_vector` gives each thread 16 bytes of the widest tensor, and exists when every tensor steps by
+one element, or not at all, along the innermost loop; the launcher may use it when pointers and outer strides are
+whole vectors (`vector_lanes`).
 
-Arguments of both, in this order: the results' pointers; for each operand a pointer, or a number as `double` or `long long`; the extent
-of each loop; the strides, in elements, that the spec does not know (`stride_arguments`).
+Arguments of both, in this order: the results' pointers; for each operand a pointer, or a number as `double` or `long
+long`; the extent of each loop; the strides, in elements, that the spec does not know (`stride_arguments`).
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ def vector_lanes(spec: KernelSpec) -> int:
     >>> vector_lanes(KernelSpec((Operand("float16", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1))
     4
     """
-    tensors = [tensor for tensor in (*spec.outputs, *spec.inputs) if tensor.pattern]
-    if any(tensor.pattern[-1] == STRIDED for tensor in tensors) or any(result.pattern[-1] != UNIT for result in spec.outputs):
+    tensors = [tensor for tensor in spec.tensors if tensor.pattern]
+    if any(tensor.pattern[-1] == STRIDED for tensor in tensors) or any(
+        result.pattern[-1] != UNIT for result in spec.outputs
+    ):
         return 0
     return _VECTOR_BYTES // max(ITEM_SIZE[tensor.dtype] for tensor in tensors if tensor.pattern[-1] == UNIT)
 
 
 def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
     """The strides that are arguments: (tensor, loop), tensors counted with the results first."""
-    for slot, tensor in enumerate((*spec.outputs, *spec.inputs)):
+    for slot, tensor in enumerate(spec.tensors):
         for loop, kind in enumerate(tensor.pattern):
             if kind == STRIDED:
                 yield slot, loop
@@ -56,7 +59,7 @@ class _Kernel:
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec = spec
-        self.tensors = (*spec.outputs, *spec.inputs)
+        self.tensors = spec.tensors
         self.first_input = len(spec.outputs)
         self.helpers: set[str] = set()
         self.lines = Lines()
@@ -84,7 +87,12 @@ class _Kernel:
         lines.add(f"static __device__ __forceinline__ void element({', '.join(params)}) {{")
         names: list[str] = []
         for index, code in enumerate(spec.instructions):
-            text = element_text(code, [names[arg] for arg in code.args], [spec.instructions[arg].dtype for arg in code.args], self.helpers)
+            text = element_text(
+                code,
+                [names[arg] for arg in code.args],
+                [spec.instructions[arg].dtype for arg in code.args],
+                self.helpers,
+            )
             if code.op in ("input", "const"):
                 names.append(text)
                 continue
@@ -117,7 +125,10 @@ class _Kernel:
         rest = "point"
         for loop in range(rank - 1, 0, -1):
             self.helpers.add("quotient")
-            lines.add(f"    const i64 q{loop} = quotient({rest}, {extents[loop]}), i{loop} = {rest} - q{loop} * {extents[loop]};")
+            lines.add(
+                f"    const i64 q{loop} = quotient({rest}, {extents[loop]}),"
+                f" i{loop} = {rest} - q{loop} * {extents[loop]};"
+            )
             rest = f"q{loop}"
         lines.add(f"    const i64 i0 = {rest};")
 
@@ -182,7 +193,9 @@ class _Kernel:
         spec, lines = self.spec, self.lines
         lines.add(f"  if (blockIdx.x == 0 && threadIdx.x < n0 % {width}) {{")
         lines.add(f"    const i64 i0 = n0 / {width} * {width} + threadIdx.x;")
-        args = [self._loaded(i, f"x{i}[{self._offset(self.first_input + i, range(1))}]") for i in range(len(spec.inputs))]
+        args = [
+            self._loaded(i, f"x{i}[{self._offset(self.first_input + i, range(1))}]") for i in range(len(spec.inputs))
+        ]
         args += [f"y{i}[i0]" for i in range(len(spec.outputs))]
         lines.add(f"    element({', '.join(args)});")
         lines.add("  }")

@@ -1,7 +1,9 @@
-"""Each instruction of a kernel spec as a CUDA C++ expression, and how each element type lies in memory and in registers.
+"""Each instruction of a kernel spec as a CUDA C++ expression, and how each element type lies in memory and in
+registers.
 
-Without headers there is no `__half`: halves lie in memory as 16-bit words, and are converted by one instruction on the device. The
-text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the text.
+Without headers there is no `__half`: halves lie in memory as 16-bit words, and are converted by one instruction on
+the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the
+text.
 """
 
 from __future__ import annotations
@@ -18,19 +20,26 @@ __all__ = ["HELPERS", "MEMORY", "REGISTER", "element_text", "load_text", "store_
 REGISTER: Final = {
     "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "int",
     "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-}
+}  # fmt: skip
 MEMORY: Final = {**REGISTER, "float16": "unsigned short", "bfloat16": "unsigned short", "bool": "unsigned char"}
 
 _UNSIGNED: Final = {
-    "int64": "unsigned long long", "int32": "unsigned", "int16": "unsigned", "int8": "unsigned", "uint8": "unsigned", "bool": "unsigned",
-}
+    "int64": "unsigned long long", "int32": "unsigned", "int16": "unsigned", "int8": "unsigned", "uint8": "unsigned",
+    "bool": "unsigned",
+}  # fmt: skip
 """Where integer arithmetic is done, so that it wraps around."""
 
-_INFIX: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-                 "and": "&", "or": "|", "xor": "^"}
-_CALLS: Final = {"exp", "expm1", "log", "log1p", "log2", "sqrt", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil", "trunc", "pow", "fmod",
-                 "rsqrt", "fma"}
-_OWN: Final = {"minimum": "least", "maximum": "greatest", "remainder": "python_remainder", "sigmoid": "sigmoid", "sign": "sign"}
+_INFIX: Final = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+_CALLS: Final = {
+    "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil",
+    "trunc", "pow", "fmod", "fma",
+}  # fmt: skip
+_OWN: Final = {
+    "minimum": "least", "maximum": "greatest", "remainder": "python_remainder", "sigmoid": "sigmoid", "sign": "sign",
+}  # fmt: skip
 
 HELPERS: Final = {
     "quotient": """static __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
@@ -43,7 +52,8 @@ HELPERS: Final = {
   float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f;
 #else
   const unsigned m = (h & 0x7fffu) << 13, s = (h & 0x8000u) << 16;
-  const unsigned bits = m >= 0x0f800000u ? m | 0x7f800000u : __float_as_uint(__uint_as_float(m) * 5.192296858534828e33f);
+  const unsigned moved = __float_as_uint(__uint_as_float(m) * 5.192296858534828e33f);
+  const unsigned bits = m >= 0x0f800000u ? m | 0x7f800000u : moved;
   return __uint_as_float(bits | s);
 #endif
 }""",
@@ -65,8 +75,12 @@ HELPERS: Final = {
   const unsigned u = __float_as_uint(f);
   return f != f ? 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
 }""",
-    "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) { return a != a ? a : a < b ? a : b; }""",
-    "greatest": """template <class T> static __device__ __forceinline__ T greatest(T a, T b) { return a != a ? a : a > b ? a : b; }""",
+    "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) {
+  return a != a ? a : a < b ? a : b;
+}""",
+    "greatest": """template <class T> static __device__ __forceinline__ T greatest(T a, T b) {
+  return a != a ? a : a > b ? a : b;
+}""",
     "sign": """template <class T> static __device__ __forceinline__ T sign(T a) { return (T)((a > 0) - (a < 0)); }""",
     "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 static __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }""",
@@ -77,8 +91,12 @@ template <class T> static __device__ __forceinline__ T python_remainder(T a, T b
   const T r = rest(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }""",
-    "whole_quotient": """static __device__ __forceinline__ i64 whole_quotient(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? -a : a / b; }""",
-    "whole_rest": """static __device__ __forceinline__ i64 whole_rest(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }""",
+    "whole_quotient": """static __device__ __forceinline__ i64 whole_quotient(i64 a, i64 b) {
+  return b == 0 ? 0 : b == -1 ? -a : a / b;
+}""",
+    "whole_rest": """static __device__ __forceinline__ i64 whole_rest(i64 a, i64 b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}""",
 }
 """Functions that the text of a kernel uses, in an order in which they can stand; only those in use are written."""
 
@@ -101,7 +119,11 @@ def element_text(code: Instruction, args: list[str], arg_types: list[str], helpe
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if code.op == "isnan":
         return f"{args[0]} != {args[0]}"
-    text = _float_text(code.op, args, dtype, helpers) if is_float(arg_types[0]) else _integer_text(code.op, args, dtype, helpers)
+    text = (
+        _float_text(code.op, args, dtype, helpers)
+        if is_float(arg_types[0])
+        else _integer_text(code.op, args, dtype, helpers)
+    )
     if text is None:
         raise CodegenError(f"no CUDA text for {code.op} on {dtype}", rule="codegen-op")
     return _rounded(text, dtype, helpers)
@@ -196,4 +218,6 @@ def _literal(value: float, dtype: str) -> str:
         bits = int(np.float64(value).view(np.uint64))
         return f"({float(value)!r})" if np.isfinite(value) else f"__longlong_as_double(0x{bits:x}ull)"
     single = np.float32(value)
-    return f"({float(str(single))!r}f)" if np.isfinite(single) else f"__uint_as_float(0x{int(single.view(np.uint32)):x}u)"
+    return (
+        f"({float(str(single))!r}f)" if np.isfinite(single) else f"__uint_as_float(0x{int(single.view(np.uint32)):x}u)"
+    )

@@ -92,7 +92,7 @@ def _float_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
 
 def _python_remainder(lanes: Lanes, maths: Maths, a: str, b: str) -> str:
     """a modulo b with the sign of b."""
-    scalar, zero = maths.form.float, maths.number(0.0)
+    scalar, zero = maths.form.real, maths.number(0.0)
     rest = lanes.op("frem", scalar, a, b)
     differ = lanes.op("xor", "i1", maths.less(rest, zero), maths.less(b, zero))
     moved = lanes.op("and", "i1", lanes.compare("une", scalar, rest, zero), differ)
@@ -244,7 +244,9 @@ def _half_to_single(lanes: Lanes, a: str) -> str:
 
     word = lanes.convert("zext", "i16", "i32", a)
     magnitude = lanes.op("shl", "i32", lanes.op("and", "i32", word, number(0x7FFF)), number(13))
-    moved = lanes.op("fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112))
+    moved = lanes.op(
+        "fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112)
+    )
     bits = lanes.convert("bitcast", "float", "i32", moved)
     special = lanes.compare("uge", "i32", magnitude, number(0x0F800000))
     bits = lanes.select("i32", special, lanes.op("or", "i32", magnitude, number(0x7F800000)), bits)

@@ -1,9 +1,10 @@
 """From a fusion group and the types of its inputs to the kernels that compute it.
 
-Outputs of one shape share a kernel. A kernel's iteration space is that shape; each value inside the group is followed from the
-outputs back to the inputs together with the axes of the space along which it lies, because the same value can be read
-in two ways (a vector along the last axis by an addition, along axis 1 by a batch norm). Values that are broadcast inside the
-group are computed at every point where they are read, or outside the loops along which they do not change (`loop_nest`).
+Outputs of one shape share a kernel. A kernel's iteration space is that shape; each value inside the group is followed
+from the outputs back to the inputs together with the axes of the space along which it lies, because the same value
+can be read in two ways (a vector along the last axis by an addition, along axis 1 by a batch norm). Values that are
+broadcast inside the group are computed at every point where they are read, or outside the loops along which they do
+not change (`loop_nest`).
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class _Values:
         type = self.types[value]
         if not isinstance(type, TensorType):
             return (), ()
-        assert type.shape is not None and type.strides is not None
+        assert type.shape is not None
+        assert type.strides is not None
         return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
 
     def dtype(self, value: Value) -> str:
@@ -130,7 +132,9 @@ class _Values:
     def _result(
         self, op: Op, arguments: Mapping[str, Any], expr: Expr, operands: Sequence[tuple[int, Value, int | None]]
     ) -> Type:
-        """The type of a node's result: by the op's own rule, and by that of elementwise ops where it does not tell all."""
+        """The type of a node's result: by the op's own rule, and by that of elementwise ops where it does not tell
+        all.
+        """
         if not any(isinstance(self.types[value], TensorType) for _, value, _ in operands):
             return {"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype]
         if op.type_rule is not None:
@@ -179,7 +183,8 @@ class _Kernel:
                 self._done[value, axes] = self._input(value, axes)
                 continue
             below = [
-                (operand, _axes_of(axes, len(self.values.layout(operand)[0]), axis)) for _, operand, axis in step.operands
+                (operand, _axes_of(axes, len(self.values.layout(operand)[0]), axis))
+                for _, operand, axis in step.operands
             ]
             waiting = [need for need in below if need not in self._done]
             if waiting:
@@ -208,7 +213,9 @@ def _launch(values: _Values, shape: tuple[int, ...], positions: list[int]) -> La
     results = [kernel.lower(values.block.returns[position]) for position in positions]
     operands = list(kernel.operands)
     tensors = [key for key in operands if key[1] != (-1,)]
-    layouts = [values.layout(values.block.returns[position])[1] for position in positions] + [steps for _, steps in tensors]
+    layouts = [values.layout(values.block.returns[position])[1] for position in positions] + [
+        steps for _, steps in tensors
+    ]
     sizes, strides = collapse_loops(shape, layouts)
     of_tensor = dict(zip(tensors, strides[len(positions):], strict=True))
     steps, results_at = kernel.code.trimmed(results)
@@ -243,7 +250,9 @@ def _concrete(type: Type) -> Type:
             raise CodegenError(f"an input of type {type} cannot be read by a kernel", rule="codegen-input")
         return type
     if not type.is_static:
-        raise CodegenError(f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input")
+        raise CodegenError(
+            f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input"
+        )
     assert type.shape is not None
     if type.strides is not None:
         return type
@@ -251,12 +260,14 @@ def _concrete(type: Type) -> Type:
 
 
 def _payload(node: Node) -> Any:
-    """A constant as an op's expression takes it; a tensor of one element and no dimensions is a number with its type."""
+    """A constant as an op's expression takes it; a tensor without dimensions is a number with its type."""
     payload = constant_value(node)
     if not isinstance(payload, TensorData):
         return payload
     if payload.shape != () or payload.array is None or payload.dtype not in ITEM_SIZE:
-        raise CodegenError(f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group")
+        raise CodegenError(
+            f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group"
+        )
     value = payload.array
     if payload.dtype == "bfloat16":
         value = (value.astype(np.uint32) << 16).view(np.float32)

@@ -1,11 +1,12 @@
 """What one kernel computes, with everything forgotten that it can be told at run time.
 
-A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides, pointers
-and scalars are arguments of the compiled kernel; of a stride the spec knows only its class (does the operand stand still
-along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one compiled kernel.
+A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
+pointers and scalars are arguments of the compiled kernel; of a stride the spec knows only its class (does the operand
+stand still along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one
+compiled kernel.
 
-A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion group
-needs, one for each distinct shape among its outputs.
+A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
+group needs, one for each distinct shape among its outputs.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 from irscope.ir.types import TensorType
 
 __all__ = [
-    "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand", "Result",
-    "constant_bits", "constant_value", "is_float", "stride_classes",
-]
+    "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
+    "Result", "constant_bits", "constant_value", "is_float", "stride_classes",
+]  # fmt: skip
 
 BROADCAST: Final = 0
 """Stride class: the operand stands still along the loop."""
@@ -34,8 +35,9 @@ STRIDED: Final = 2
 """Stride class: the operand steps by a stride given at run time."""
 
 ITEM_SIZE: Final = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
-}
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
+    "uint8": 1, "bool": 1,
+}  # fmt: skip
 """Bytes of an element of each type that kernels compute with."""
 
 
@@ -106,10 +108,17 @@ class KernelSpec:
     nontemporal: bool = False
     """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
 
+    @property
+    def tensors(self) -> tuple[Operand | Result, ...]:
+        """The results, then the operands (scalars among them): the order of a kernel's arguments."""
+        return (*self.outputs, *self.inputs)
+
     @cached_property
     def fingerprint(self) -> str:
         """A digest that is equal exactly for equal specs, and the same in every process."""
-        return hashlib.sha256(repr((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal)).encode()).hexdigest()
+        return hashlib.sha256(
+            repr((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal)).encode()
+        ).hexdigest()
 
     @property
     def name(self) -> str:
@@ -143,7 +152,7 @@ class Launch:
     def bytes_moved(self) -> int:
         """The bytes of every tensor that it reads or writes, each counted once."""
         total = 0
-        for tensor, strides in zip((*self.spec.outputs, *self.spec.inputs), self.strides, strict=True):
+        for tensor, strides in zip(self.spec.tensors, self.strides, strict=True):
             if tensor.pattern:
                 extents = [size for size, stride in zip(self.sizes, strides, strict=True) if stride]
                 total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))

@@ -1,8 +1,9 @@
 """The text of a kernel for LLVM: nested loops, the innermost over vectors written out as vectors.
 
 `void kernel(ptr data, ptr dims)`: `data` holds a pointer for each result, then for each operand a pointer or, for a
-number, eight bytes (float64 or int64); `dims` holds the extent of each loop, then the strides of each result and of each
-tensor operand (int64, in elements). Any part of an iteration space is thus itself a call with other pointers and extents.
+number, eight bytes (float64 or int64); `dims` holds the extent of each loop, then the strides of each result and of
+each tensor operand (int64, in elements). Any part of an iteration space is thus itself a call with other pointers and
+extents.
 
 A row whose length is not a multiple of the vector ends with a vector that overlaps the one before; a row shorter than
 one vector goes through a buffer on the stack. So there is one copy of the arithmetic and no scalar remainder loop; the
@@ -70,8 +71,8 @@ class _Kernel:
         self.body = Body()
         self.scalar = Lanes(self.body, 1)
         self.vector = Lanes(self.body, self.width)
-        self.patterns = [tensor.pattern for tensor in (*spec.outputs, *spec.inputs)]
-        self.dtypes = [tensor.dtype for tensor in (*spec.outputs, *spec.inputs)]
+        self.patterns = [tensor.pattern for tensor in spec.tensors]
+        self.dtypes = [tensor.dtype for tensor in spec.tensors]
         self.first_input = len(spec.outputs)
         self.sizes: list[str] = []
         self.strides: dict[tuple[int, int], str] = {}
@@ -118,7 +119,9 @@ class _Kernel:
             row += bool(pattern)
 
         for slot in self.moving:
-            self.body.add(f"%buffer{slot} = alloca [{self.width} x {MEMORY[self.dtypes[slot]]}], align {self.target.vector_bytes}")
+            self.body.add(
+                f"%buffer{slot} = alloca [{self.width} x {MEMORY[self.dtypes[slot]]}], align {self.target.vector_bytes}"
+            )
 
     def _dimension(self, index: int) -> str:
         place = self.body.value(f"getelementptr i64, ptr %dims, i64 {index}")
@@ -184,11 +187,16 @@ class _Kernel:
         for slot in self.moving:
             if slot >= self.first_input:
                 body.add(f"store {self.vector.type(MEMORY[self.dtypes[slot]])} zeroinitializer, ptr %buffer{slot}")
-                self._copy(self.pointers[slot], self.strides.get((slot, self.spec.rank - 1)), f"%buffer{slot}", None, slot)
+                self._copy(
+                    self.pointers[slot], self.strides.get((slot, self.spec.rank - 1)), f"%buffer{slot}", None, slot
+                )
         filled = body.block
         body.add("br label %start")
         body.label("start")
-        bases = {slot: self._either(f"ptr [{self.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]") for slot in self.moving}
+        bases = {
+            slot: self._either(f"ptr [{self.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]")
+            for slot in self.moving
+        }
         steps = {
             slot: self._either(f"i64 [{self.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
             for slot in self.moving if self.patterns[slot][-1] == STRIDED
@@ -199,7 +207,9 @@ class _Kernel:
         body.label("drain")
         for slot in self.moving:
             if slot < self.first_input:
-                self._copy(f"%buffer{slot}", None, self.pointers[slot], self.strides.get((slot, self.spec.rank - 1)), slot)
+                self._copy(
+                    f"%buffer{slot}", None, self.pointers[slot], self.strides.get((slot, self.spec.rank - 1)), slot
+                )
         body.add("br label %end")
         body.label("end")
 
@@ -232,14 +242,19 @@ class _Kernel:
         body.label("vector")
         index, following = "%i", "%i.next"
         body.add(f"{index} = phi i64 [0, %{before}], [{following}, %latch]")
-        places = {slot: self._at(MEMORY[self.dtypes[slot]], base, index, steps.get(slot)) for slot, base in bases.items()}
+        places = {
+            slot: self._at(MEMORY[self.dtypes[slot]], base, index, steps.get(slot)) for slot, base in bases.items()
+        }
         self.places, self.steps = places, steps
         for code in self.nest.stages[self.spec.rank]:
             self._instruction(code, self.vector)
         for slot, result in enumerate(self.spec.outputs):
             body.node = self.spec.instructions[result.instruction].node
             stored = to_memory(
-                self.vector, self._operand(result.instruction, self.vector), result.dtype, native_half=self.target.native_half
+                self.vector,
+                self._operand(result.instruction, self.vector),
+                result.dtype,
+                native_half=self.target.native_half,
             )
             self._store(slot, stored, places[slot], steps.get(slot))
         body.node = NO_NODE
@@ -264,7 +279,12 @@ class _Kernel:
         if not self.spec.nontemporal:
             body.add(f"store {wide} {stored}, ptr {place}, align {align}")
             return
-        boundary, past, near, joined = self.target.vector_bytes, body.name("past"), body.name("near"), body.name("stored")
+        boundary, past, near, joined = (
+            self.target.vector_bytes,
+            body.name("past"),
+            body.name("near"),
+            body.name("stored"),
+        )
         offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
         body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
         body.label(past)
@@ -324,4 +344,8 @@ class _Kernel:
         value = self.body.value(f"load {wide}, ptr {place}, align 8")
         if dtype == "bool":
             return self.scalar.compare("ne", "i64", value, "0")
-        return value if kind == wide else self.scalar.convert("fptrunc" if wide == "double" else "trunc", wide, kind, value)
+        return (
+            value
+            if kind == wide
+            else self.scalar.convert("fptrunc" if wide == "double" else "trunc", wide, kind, value)
+        )

@@ -1,7 +1,7 @@
 """Which loops a kernel has, and outside which of them each of its instructions can stand.
 
-An operand that stands still along the inner loops is read, and everything that depends on it alone is computed, once for
-each step of the loops outside them: a batch norm's scale is computed once per channel.
+An operand that stands still along the inner loops is read, and everything that depends on it alone is computed, once
+for each step of the loops outside them: a batch norm's scale is computed once per channel.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def loop_nest(spec: KernelSpec) -> LoopNest:
         tuple(i for i, code in enumerate(spec.instructions) if depths[i] == depth and code.op != "const")
         for depth in range(spec.rank + 1)
     )
-    inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {result.instruction for result in spec.outputs}
+    inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {
+        result.instruction for result in spec.outputs
+    }
     carried = tuple(sorted(i for i in inner if depths[i] < spec.rank and spec.instructions[i].op != "const"))
     return LoopNest(spec, tuple(depths), stages, carried)
 

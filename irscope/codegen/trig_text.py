@@ -21,18 +21,18 @@ _HALF_PI: Final = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506
 _SIN: Final = {
     "float": (-0.1666666666381008, 0.008333331857164982, -0.0001984007727607258, 2.7248701708232046e-06),
     "double": (
-        -0.16666666666666666, 0.008333333333333331, -0.00019841269841264968, 2.755731921926441e-06, -2.5052106206531682e-08,
-        1.605852751943773e-10, -7.586455940017973e-13,
+        -0.16666666666666666, 0.008333333333333331, -0.00019841269841264968, 2.755731921926441e-06,
+        -2.5052106206531682e-08, 1.605852751943773e-10, -7.586455940017973e-13,
     ),
-}
+}  # fmt: skip
 """S in sin r = r + r^3 S(r^2)."""
 _COS: Final = {
     "float": (0.041666666664283473, -0.001388888765737401, 2.4800592482329196e-05, -2.7299937534284773e-07),
     "double": (
-        0.041666666666666664, -0.0013888888888888887, 2.4801587301584594e-05, -2.755731922136126e-07, 2.0876755776671767e-09,
-        -1.1470458608341428e-11, 4.745737811425911e-14,
+        0.041666666666666664, -0.0013888888888888887, 2.4801587301584594e-05, -2.755731922136126e-07,
+        2.0876755776671767e-09, -1.1470458608341428e-11, 4.745737811425911e-14,
     ),
-}
+}  # fmt: skip
 """C in cos r = 1 - r^2/2 + r^4 C(r^2)."""
 
 
@@ -41,22 +41,22 @@ def angle_function(kind: str, lanes: Lanes, form: Format, x: str) -> str:
     maths = Maths(lanes, form)
     r, quarter = _reduced(lanes, form, x)
     z = maths.mul(r, r)
-    sine = maths.fma(maths.mul(r, z), maths.polynomial(z, _SIN[form.float]), r)
-    tail = maths.mul(maths.mul(z, z), maths.polynomial(z, _COS[form.float]))
+    sine = maths.fma(maths.mul(r, z), maths.polynomial(z, _SIN[form.real]), r)
+    tail = maths.mul(maths.mul(z, z), maths.polynomial(z, _COS[form.real]))
     cosine = maths.add(maths.fma(z, maths.number(-0.5), maths.number(1.0)), tail)
     if kind == "tan":
         odd = _bit(lanes, quarter, 1)
         usual = maths.div(
-            maths.pick(odd, lanes.op("fneg", form.float, cosine), sine), maths.pick(odd, sine, cosine)
+            maths.pick(odd, lanes.op("fneg", form.real, cosine), sine), maths.pick(odd, sine, cosine)
         )
     else:
         turned = quarter if kind == "sin" else lanes.op("add", "i64", quarter, lanes.constant("i64", 1))
         value = maths.pick(_bit(lanes, turned, 1), cosine, sine)
-        usual = maths.pick(_bit(lanes, turned, 2), lanes.op("fneg", form.float, value), value)
+        usual = maths.pick(_bit(lanes, turned, 2), lanes.op("fneg", form.real, value), value)
     if kind != "cos":
         usual = maths.pick(maths.equal(x, maths.number(0.0)), x, usual)
-    large = lanes.compare("ogt", form.float, maths.abs(x), maths.number(_LARGE))
-    return lanes.rarely(form.float, large, usual, lambda: lanes.call(f"llvm.{kind}", form.float, x))
+    large = lanes.compare("ogt", form.real, maths.abs(x), maths.number(_LARGE))
+    return lanes.rarely(form.real, large, usual, lambda: lanes.call(f"llvm.{kind}", form.real, x))
 
 
 def power(lanes: Lanes, form: Format, x: str, y: str) -> str:

@@ -61,10 +61,11 @@ class PreparedPlan(Protocol):
         """The kernel of each launch."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Run. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers for scalar inputs.
+        """Run. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers for
+        scalar inputs.
 
-        The caller has allocated outputs with the plan's types, owns all memory until the call returns (on a GPU: until the
-        stream has passed it), and lets no output overlap an input.
+        The caller has allocated outputs with the plan's types, owns all memory until the call returns (on a GPU:
+        until the stream has passed it), and lets no output overlap an input.
         """
 
 
@@ -102,7 +103,8 @@ def devices() -> tuple[Device, ...]:
 
 
 def device(name: str) -> Device:
-    """A new device of this name, with caches of its own in memory. Raises DeviceUnavailable for a name that there is not.
+    """A new device of this name, with caches of its own in memory. Raises DeviceUnavailable for a name that there is
+    not.
 
     >>> device("numpy").availability().available
     True

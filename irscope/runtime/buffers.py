@@ -1,8 +1,8 @@
 """Memory for results, aligned and used again.
 
 The C library returns a large block to the system when it is freed, and each new one then costs a page fault every
-4 KiB: more than most fused kernels take to fill it. A pool keeps blocks instead. An array from a pool gives its block back when the
-array, every view of it and every tensor that shares it are gone.
+4 KiB: more than most fused kernels take to fill it. A pool keeps blocks instead. An array from a pool gives its block
+back when the array, every view of it and every tensor that shares it are gone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiled kernels kept: in memory for this process, as object files for later ones.
 
 In memory, one entry is built once however many threads ask for it. On disk, an entry is a file that appears whole or
-not at all (written aside, then renamed), carries a checksum, and is thrown away when the checksum disagrees. Several processes
-may share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
+not at all (written aside, then renamed), carries a checksum, and is thrown away when the checksum disagrees. Several
+processes may share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
 
 The files hold machine code. The directory must therefore belong to the user alone; otherwise it is not used.
 """
@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -60,7 +61,9 @@ class KernelCache(Generic[T]):
         return len(self._values)
 
     def get(self, key: Hashable, build: Callable[[], T]) -> T:
-        """The value of a key, built if it is missing; who asks for it meanwhile waits. An error of `build` is not kept."""
+        """The value of a key, built if it is missing; who asks for it meanwhile waits. An error of `build` is not
+        kept.
+        """
         with self._lock:
             if key in self._values:
                 return self._hit(key)
@@ -136,9 +139,9 @@ class ObjectStore:
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-                os.replace(name, self._path(key))
+                Path(name).replace(self._path(key))
             except BaseException:
-                _try(lambda: os.unlink(name))
+                _try(Path(name).unlink)
                 raise
         except OSError:
             return False
@@ -193,11 +196,9 @@ class ObjectStore:
 def user_cache_directory() -> Path:
     """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "irscope"
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "irscope"
 
 
 def _try(action: Callable[[], object]) -> None:
-    try:
+    with suppress(OSError):
         action()
-    except OSError:
-        pass

@@ -1,4 +1,6 @@
-"""How long a kernel should take on one core: what decides whether threads pay, and whether stores should pass the caches."""
+"""How long a kernel should take on one core: what decides whether threads pay, and whether stores should pass the
+caches.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ __all__ = ["estimated_seconds", "stores_should_stream"]
 _CHEAP: Final = 0.5
 _VECTOR_CYCLES: Final = {
     "input": 1.0, "const": 0.0, "div": 6.0, "reciprocal": 6.0, "sqrt": 8.0, "rsqrt": 14.0, "exp": 12.0, "expm1": 14.0,
-    "sigmoid": 20.0, "tanh": 26.0, "erf": 24.0, "log": 16.0, "log2": 17.0, "log1p": 24.0, "sin": 26.0, "cos": 26.0, "tan": 34.0,
-    "pow": 110.0, "fmod": 160.0, "remainder": 165.0,
-}
+    "sigmoid": 20.0, "tanh": 26.0, "erf": 24.0, "log": 16.0, "log2": 17.0, "log1p": 24.0, "sin": 26.0, "cos": 26.0,
+    "tan": 34.0, "pow": 110.0, "fmod": 160.0, "remainder": 165.0,
+}  # fmt: skip
 """Cycles for one vector register of float32, measured roughly on a core with 512-bit vectors; others take `_CHEAP`."""
 
 _HERTZ: Final = 3.0e9

@@ -1,7 +1,7 @@
 """Kernels on this machine's processor: LLVM text compiled by llvmlite, run on one or more threads.
 
-A kernel is called with two addresses (see `irscope.codegen.llvm_text`). What does not change from call to call, extents and strides,
-is laid out once when a plan is prepared; a call packs the pointers and jumps.
+A kernel is called with two addresses (see `irscope.codegen.llvm_text`). What does not change from call to call,
+extents and strides, is laid out once when a plan is prepared; a call packs the pointers and jumps.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, is_float
@@ -98,7 +99,9 @@ class CpuDevice:
             return Availability(False, "the compiler llvmlite is not installed", missing.hint)
         except Exception as error:
             return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
-        return Availability(True, f"{host.cpu}, {host.target.vector_bytes * 8}-bit vectors, {self.threads} threads; {host.versions}")
+        return Availability(
+            True, f"{host.cpu}, {host.target.vector_bytes * 8}-bit vectors, {self.threads} threads; {host.versions}"
+        )
 
     @property
     def cache_counts(self) -> CacheCounts:
@@ -190,7 +193,11 @@ class _LaunchCall:
     """One launch with everything laid out but the pointers."""
 
     def __init__(
-        self, function: _Function, launch: Launch, ranges: tuple[_Range, ...], workers: Callable[[], ThreadPoolExecutor] | None
+        self,
+        function: _Function,
+        launch: Launch,
+        ranges: tuple[_Range, ...],
+        workers: Callable[[], ThreadPoolExecutor] | None,
     ) -> None:
         self.function = function
         self.launch = launch
@@ -208,7 +215,9 @@ class _LaunchCall:
             self.function(self.pack(outputs[0], *inputs), self.first)
         else:
             launch = self.launch
-            self.function(self.pack(*[outputs[i] for i in launch.writes], *[inputs[i] for i in launch.reads]), self.first)
+            self.function(
+                self.pack(*[outputs[i] for i in launch.writes], *[inputs[i] for i in launch.reads]), self.first
+            )
 
     def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         assert self.workers is not None
@@ -241,10 +250,10 @@ def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
     grain = width * 4 if loop == len(launch.sizes) - 1 else 1
     length = launch.sizes[loop]
     cuts = sorted({min(length * part // parts // grain * grain, length) for part in range(parts)} | {length})
-    tensors = (*launch.spec.outputs, *launch.spec.inputs)
+    tensors = launch.spec.tensors
     rows = [stride for strides in launch.strides for stride in strides]
     ranges = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in pairwise(cuts):
         offsets = tuple(
             start * strides[loop] * ITEM_SIZE[tensor.dtype] if strides else 0
             for tensor, strides in zip(tensors, launch.strides, strict=True)
@@ -290,7 +299,10 @@ def _host() -> Host:
         width, half = 64 if features.get("avx512f") and features.get("avx512vl") else 32, bool(features.get("f16c"))
     llvm = ".".join(map(str, binding.llvm_version_info))
     return Host(
-        binding.get_host_cpu_name(), features.flatten(), Target(width, half), f"llvmlite {llvmlite.__version__}, LLVM {llvm}"
+        binding.get_host_cpu_name(),
+        features.flatten(),
+        Target(width, half),
+        f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
     )
 
 

@@ -1,7 +1,7 @@
 """Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
 
-The compiler needs no GPU, so source and machine code can be had on any machine where CuPy and NVRTC are installed. Kernels are
-compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
+The compiler needs no GPU, so source and machine code can be had on any machine where CuPy and NVRTC are installed.
+Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class CudaDevice:
             count = cupy.cuda.runtime.getDeviceCount()
             properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice()) if count else {}
         except Exception as error:
-            return Availability(False, f"CuPy finds no GPU: {error}", "install the NVIDIA driver; nvidia-smi must list a GPU")
+            return Availability(
+                False, f"CuPy finds no GPU: {error}", "install the NVIDIA driver; nvidia-smi must list a GPU"
+            )
         if not count:
             return Availability(False, "CuPy finds no GPU", "nvidia-smi must list a GPU")
         return Availability(True, f"{properties['name'].decode()}, {properties['multiProcessorCount']} multiprocessors")
@@ -138,7 +140,7 @@ def takes_vectors(launch: Launch, outputs: Sequence[float], inputs: Sequence[flo
     if not width or (spec.rank > 1 and launch.sizes[-1] % width):
         return False
     addresses = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
-    for tensor, strides, address in zip((*spec.outputs, *spec.inputs), launch.strides, addresses, strict=True):
+    for tensor, strides, address in zip(spec.tensors, launch.strides, addresses, strict=True):
         if not tensor.pattern or tensor.pattern[-1] == BROADCAST:
             continue
         assert tensor.pattern[-1] == UNIT

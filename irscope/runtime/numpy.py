@@ -1,7 +1,7 @@
 """Kernels evaluated by NumPy, instruction by instruction: what runs where no compiler is installed.
 
-It takes the same plans as the processor's device, on the same addresses, and gives the same results up to rounding; it needs several
-times as long, because every instruction makes an array.
+It takes the same plans as the processor's device, on the same addresses, and gives the same results up to rounding;
+it needs several times as long, because every instruction makes an array.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class NumpyKernel:
             if operand.kind == "scalar":
                 values.append(inputs[position])
             else:
-                values.append(_widened(_array(int(inputs[position]), operand.dtype, launch.sizes, strides), operand.dtype))
+                values.append(
+                    _widened(_array(int(inputs[position]), operand.dtype, launch.sizes, strides), operand.dtype)
+                )
         for index, (result, expr) in enumerate(zip(self.spec.outputs, self.results, strict=True)):
             target = _array(outputs[launch.writes[index]], result.dtype, launch.sizes, launch.strides[index])
             target[...] = _narrowed(evaluate(expr, values), result.dtype)
@@ -98,7 +100,7 @@ def _array(address: int, dtype: str, sizes: Sequence[int], strides: Sequence[int
     """The memory at an address as an array; strides in elements, none negative."""
     item = ITEM_SIZE[dtype]
     span = item * (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)))
-    memory = (ctypes.c_char * span).from_address(address)
+    memory = np.frombuffer(memoryview((ctypes.c_uint8 * span).from_address(address)), np.uint8)
     return np.ndarray(tuple(sizes), _STORAGE[dtype], memory, 0, tuple(stride * item for stride in strides))
 
 

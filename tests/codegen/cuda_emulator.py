@@ -1,6 +1,7 @@
 """CUDA text run on the processor: g++ compiles it as plain C++, and a loop plays the threads one after another.
 
-It checks addresses, arithmetic and bounds of kernels whose threads do not talk to each other; not timing, and not the memory model.
+It checks addresses, arithmetic and bounds of kernels whose threads do not talk to each other; not timing, and not the
+memory model.
 """
 
 from __future__ import annotations
@@ -64,7 +65,13 @@ class Emulated:
         blocks = max(1, -(-points // BLOCK))
         args: list[Any] = [ctypes.c_void_p(outputs[i]) for i in launch.writes]
         for operand, position in zip(spec.inputs, launch.reads, strict=True):
-            kind: Any = ctypes.c_void_p if operand.kind == "tensor" else ctypes.c_double if is_float(operand.dtype) else ctypes.c_longlong
+            kind: Any = (
+                ctypes.c_void_p
+                if operand.kind == "tensor"
+                else ctypes.c_double
+                if is_float(operand.dtype)
+                else ctypes.c_longlong
+            )
             args.append(kind(inputs[position]))
         args += [ctypes.c_longlong(size) for size in launch.sizes]
         args += [ctypes.c_longlong(launch.strides[slot][loop]) for slot, loop in stride_arguments(spec)]
@@ -93,7 +100,10 @@ class EmulatedPlan:
 
 def _launcher(spec: KernelSpec, entry: str) -> str:
     kinds = ["void*"] * len(spec.outputs)
-    kinds += ["void*" if operand.kind == "tensor" else "double" if is_float(operand.dtype) else "i64" for operand in spec.inputs]
+    kinds += [
+        "void*" if operand.kind == "tensor" else "double" if is_float(operand.dtype) else "i64"
+        for operand in spec.inputs
+    ]
     kinds += ["i64"] * (spec.rank + len(list(stride_arguments(spec))))
     params = ", ".join(f"{kind} p{i}" for i, kind in enumerate(kinds))
     tensors = [*spec.outputs, *spec.inputs]

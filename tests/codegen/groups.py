@@ -1,4 +1,4 @@
-"""Fusion groups from a few lines of Python, and ways to run their plans on NumPy arrays: what the kernel tests share."""
+"""Fusion groups from a few lines of Python, and ways to run their plans on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def group(body: Callable[..., Any], inputs: Sequence[Type]) -> Node:
         results = body(builder, *block.params)
         results = [results] if isinstance(results, Value) else list(results)
         block.returns(results)
-    outputs = builder.structured("prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"})
+    outputs = builder.structured(
+        "prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"}
+    )
     return next(node for node in builder.finish(outputs).nodes() if node.op == "prim::FusionGroup")
 
 
@@ -50,7 +52,9 @@ def type_of(array: Any, dtype: str | None = None) -> Type:
 def run(prepared: Any, plan: LaunchPlan, inputs: Sequence[Any]) -> list[Array]:
     """Run a prepared plan into fresh arrays, and check that nothing around them was written."""
     pairs = [guarded(type) for type in plan.outputs]
-    prepared([array.ctypes.data for _, array in pairs], [x.ctypes.data if isinstance(x, np.ndarray) else x for x in inputs])
+    prepared(
+        [array.ctypes.data for _, array in pairs], [x.ctypes.data if isinstance(x, np.ndarray) else x for x in inputs]
+    )
     for memory, array in pairs:
         check_guard(memory, array)
     return [array for _, array in pairs]
@@ -60,7 +64,9 @@ def guarded(type: TensorType, *, guard: int = 256) -> tuple[Array, Array]:
     """An array of this type, not aligned to more than its elements, in the middle of memory filled with canaries."""
     name = "uint16" if type.dtype == "bfloat16" else str(type.dtype)
     item = np.dtype(name).itemsize
-    assert type.shape is not None and type.strides is not None and type.numel is not None
+    assert type.shape is not None
+    assert type.strides is not None
+    assert type.numel is not None
     memory = np.full(type.numel * item + 2 * guard + item, CANARY, np.uint8)
     steps = tuple(stride * item for stride in type.strides)
     start = guard + item - memory.ctypes.data % item

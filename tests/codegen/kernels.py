@@ -22,8 +22,10 @@ INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 LAYOUTS = ("dense", "sliced", "transposed", "row", "column", "point")
 
 
-def plan_of(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> LaunchPlan:
-    """One kernel that computes expressions of one shape from operands already broadcast to it; results are row-major."""
+def plan_of(
+    exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> LaunchPlan:
+    """One kernel for expressions of one shape, from operands already broadcast to it; results are row-major."""
     out = contiguous_strides(shape)
     steps = [tuple(step // array.itemsize for step in array.strides) for array in operands]
     steps = [tuple(0 if size == 1 else step for size, step in zip(shape, own, strict=True)) for own in steps]
@@ -33,7 +35,10 @@ def plan_of(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[s
     results = [code.splice(expr, leaves, node=number) for number, expr in enumerate(exprs)]
     trimmed, at = code.trimmed(results)
     spec = KernelSpec(
-        tuple(Operand(dtype, "tensor", stride_classes(own)) for dtype, own in zip(dtypes, strides[len(exprs):], strict=True)),
+        tuple(
+            Operand(dtype, "tensor", stride_classes(own))
+            for dtype, own in zip(dtypes, strides[len(exprs) :], strict=True)
+        ),
         trimmed,
         tuple(Result(expr.dtype, stride_classes(strides[i]), at[i]) for i, expr in enumerate(exprs)),
         len(sizes),
@@ -68,8 +73,12 @@ def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
     if dtype in INTEGERS:
         info = np.iinfo(dtype)
         values = rng.integers(-9, 10, shape)
-        return np.where(rng.random(shape) < 0.1, rng.choice([info.min, info.max], shape), np.maximum(values, info.min)).astype(dtype)
-    values = np.where(rng.random(shape) < 0.15, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0], shape), rng.normal(0, 3, shape))
+        return np.where(
+            rng.random(shape) < 0.1, rng.choice([info.min, info.max], shape), np.maximum(values, info.min)
+        ).astype(dtype)
+    values = np.where(
+        rng.random(shape) < 0.15, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0], shape), rng.normal(0, 3, shape)
+    )
     return to_words(round_to(values, dtype), dtype)
 
 
@@ -83,7 +92,9 @@ def from_words(array: Array, dtype: str) -> Array:
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
-def expected(exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
+def expected(
+    exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> list[Array]:
     """What NumPy makes of the expressions."""
     values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]
     return [np.broadcast_to(evaluate(expr, values), shape) for expr in exprs]

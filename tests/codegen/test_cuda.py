@@ -1,4 +1,6 @@
-"""CUDA text: run as plain C++ it equals NumPy, with and without vectors; it names its nodes; NVRTC, where it is, accepts it."""
+"""CUDA text: run as plain C++ it equals NumPy, with and without vectors; it names its nodes; NVRTC, where it is,
+accepts it.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,16 @@ def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("dtype", "layout"), [("float32", "dense"), ("float16", "row"), ("bfloat16", "column"), ("int8", "dense")])
+@pytest.mark.parametrize(
+    ("dtype", "layout"), [("float32", "dense"), ("float16", "row"), ("bfloat16", "column"), ("int8", "dense")]
+)
 def test_vectors_give_what_single_elements_give(dtype: str, layout: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     exprs = float_exprs(dtype)[:6] if dtype in FLOATS else integer_exprs(dtype)[:6]
     for shape in ((4, 64), (1, 1003), (1, 7)):
-        operands = [np.broadcast_to(aligned(laid_out(sample(dtype, shape, rng), layout, shape)), shape) for _ in range(2)]
+        operands = [
+            np.broadcast_to(aligned(laid_out(sample(dtype, shape, rng), layout, shape)), shape) for _ in range(2)
+        ]
         plan = plan_of(exprs, operands, [dtype] * 2, shape)
         emulated = EmulatedPlan(plan, tmp_path, vector=True)
         outputs = [aligned(np.zeros(shape, operands[0].dtype)) for _ in exprs]
@@ -64,7 +70,24 @@ def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @needs_compiler
 def test_functions_of_analysis_agree_with_numpy(tmp_path: Path) -> None:
     x = input_element(0, "float32")
-    exprs = [call(op, x) for op in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf")]
+    exprs = [
+        call(op, x)
+        for op in (
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "log2",
+            "sqrt",
+            "rsqrt",
+            "sin",
+            "cos",
+            "tan",
+            "tanh",
+            "sigmoid",
+            "erf",
+        )
+    ]
     exprs.append(call("pow", x, 1.5))
     values = np.random.default_rng(0).uniform(0.1, 5, (3, 50)).astype(np.float32)
     plan = plan_of(exprs, [values], ["float32"], values.shape)
@@ -79,8 +102,12 @@ def test_vectors_need_alignment_and_whole_rows() -> None:
     assert takes_vectors(dense, [1024], [4096])
     assert not takes_vectors(dense, [1024], [4100])
     assert not takes_vectors(dense, [1032], [4096])
-    row = plan_of([x * input_element(1, "float32")], [np.zeros((4, 9), np.float32), np.broadcast_to(np.zeros(9, np.float32), (4, 9))],
-                  ["float32"] * 2, (4, 9)).launches[0]
+    row = plan_of(
+        [x * input_element(1, "float32")],
+        [np.zeros((4, 9), np.float32), np.broadcast_to(np.zeros(9, np.float32), (4, 9))],
+        ["float32"] * 2,
+        (4, 9),
+    ).launches[0]
     assert not takes_vectors(row, [1024], [4096, 8192]), "rows of 9 are not whole vectors of 4"
     turned = plan_of([x * 2.0], [np.zeros((9, 4), np.float32).T], ["float32"], (4, 9)).launches[0]
     assert vector_lanes(turned.spec) == 0
@@ -101,6 +128,8 @@ def test_text_has_no_includes_and_names_its_nodes() -> None:
 def test_nvrtc_accepts_the_text() -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
     for dtype in FLOATS:
-        spec = plan_of(float_exprs(dtype), [np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)] * 2, [dtype] * 2, SHAPE).specs[0]
+        spec = plan_of(
+            float_exprs(dtype), [np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)] * 2, [dtype] * 2, SHAPE
+        ).specs[0]
         for architecture in ("80", "90"):
             assert len(CudaDevice().machine_code(spec, architecture=architecture)) > 1000

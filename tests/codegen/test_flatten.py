@@ -52,7 +52,9 @@ def test_rounding_between_two_half_precision_ops_is_dropped() -> None:
     leaves = {0: code.input(0, "bfloat16")}
     first = cast(call("exp", cast(input_element(0, "bfloat16"), "float32")), "bfloat16")
     inner = code.splice(first, leaves, node=0)
-    outer = code.splice(cast(call("neg", cast(input_element(0, "bfloat16"), "float32")), "bfloat16"), {0: inner}, node=1)
+    outer = code.splice(
+        cast(call("neg", cast(input_element(0, "bfloat16"), "float32")), "bfloat16"), {0: inner}, node=1
+    )
     steps, _ = code.trimmed([outer])
     assert [step.op for step in steps] == ["input", "cast", "exp", "neg", "cast"]
 

@@ -47,6 +47,8 @@ def test_constants_keep_their_sign_and_are_rounded_to_their_type(dtype: str) -> 
 def test_a_launch_counts_each_tensor_once() -> None:
     inputs = (X, Operand("float16", "tensor", (0, 1)), Operand("float64", "scalar"))
     code = (*CODE, Instruction("input", (), "float16", 1), Instruction("input", (), "float64", 2))
-    launch = Launch(KernelSpec(inputs, code, SPEC.outputs, 2), (10, 100), (0, 1, 2), (0,), ((100, 1), (100, 1), (0, 1), ()))
+    launch = Launch(
+        KernelSpec(inputs, code, SPEC.outputs, 2), (10, 100), (0, 1, 2), (0,), ((100, 1), (100, 1), (0, 1), ())
+    )
     assert launch.elements == 1000
     assert launch.bytes_moved == 4000 + 4000 + 200, "a number is no tensor"

@@ -1,4 +1,6 @@
-"""Kernels for the processor: every op on every type in every layout equals NumPy, and nothing outside the results is written."""
+"""Kernels for the processor: every op on every type in every layout equals NumPy, and nothing outside the results is
+written.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class PlainDevice(CpuDevice):
     @property
     def host(self) -> Host:  # type: ignore[override]
         real = super().host
-        features = ",".join(f"-{name[1:]}" if "avx" in name or "f16c" in name else name for name in real.features.split(","))
+        features = ",".join(
+            f"-{name[1:]}" if "avx" in name or "f16c" in name else name for name in real.features.split(",")
+        )
         return Host(real.cpu, features, GENERIC, real.versions)
 
 
@@ -78,7 +82,14 @@ def test_every_op_on_every_type_in_every_layout(device: Any, dtype: str, layout:
 def bool_exprs() -> list[Expr]:
     x, y = input_element(0, "bool"), input_element(1, "bool")
     ops = [call(op, x, y) for op in ("and", "or", "xor", "eq", "ne", "lt")]
-    return [*ops, ~x, cast(x, "float32"), cast(x, "int64"), cast(x, "uint8"), where(x, cast(y, "int32"), const(7, "int32"))]
+    return [
+        *ops,
+        ~x,
+        cast(x, "float32"),
+        cast(x, "int64"),
+        cast(x, "uint8"),
+        where(x, cast(y, "int32"), const(7, "int32")),
+    ]
 
 
 def same(got: Array, want: Array, what: str) -> None:
@@ -89,7 +100,9 @@ def same(got: Array, want: Array, what: str) -> None:
         np.testing.assert_array_equal(got, want, err_msg=what)
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)]
+)
 def test_every_size(device: Any, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)
     x, y = input_element(0, "float32"), input_element(1, "float32")
@@ -126,7 +139,9 @@ def test_nontemporal_stores_write_the_same(tmp_path: Any) -> None:
     np.testing.assert_array_equal(usual[0], past[0])
 
 
-@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"])
+@pytest.mark.parametrize(
+    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx", "x86_64-pc-windows-msvc"]
+)
 def test_the_text_compiles_for_other_processors_without_library_calls(triple: str) -> None:
     import llvmlite.binding as binding
 

@@ -1,4 +1,6 @@
-"""Collapsed loops visit what the full ones visit; instructions stand outside the loops along which they do not change."""
+"""Collapsed loops visit what the full ones visit; instructions stand outside the loops along which they do not
+change.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def layouts(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 
 @given(layouts())
-def test_collapsed_loops_visit_the_same_elements_together(layout: tuple[tuple[int, ...], list[tuple[int, ...]]]) -> None:
+def test_collapsed_loops_visit_the_same_elements_together(
+    layout: tuple[tuple[int, ...], list[tuple[int, ...]]],
+) -> None:
     shape, strides = layout
     sizes, steps = collapse_loops(shape, strides)
     assert addresses(sizes, steps) == addresses(shape, tuple(strides))
@@ -59,8 +63,12 @@ def test_the_innermost_loop_walks_the_result_in_memory_order() -> None:
 def test_what_depends_on_the_row_alone_is_computed_once_a_row() -> None:
     inputs = (Operand("float32", "tensor", (2, 1)), Operand("float32", "tensor", (2, 0)), Operand("float64", "scalar"))
     code = (
-        Instruction("input", (), "float32", 0), Instruction("input", (), "float32", 1), Instruction("input", (), "float64", 2),
-        Instruction("cast", (2,), "float32"), Instruction("add", (1, 3), "float32"), Instruction("rsqrt", (4,), "float32"),
+        Instruction("input", (), "float32", 0),
+        Instruction("input", (), "float32", 1),
+        Instruction("input", (), "float64", 2),
+        Instruction("cast", (2,), "float32"),
+        Instruction("add", (1, 3), "float32"),
+        Instruction("rsqrt", (4,), "float32"),
         Instruction("mul", (0, 5), "float32"),
     )
     nest = loop_nest(KernelSpec(inputs, code, (Result("float32", (2, 1), 6),), 2))

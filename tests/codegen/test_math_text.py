@@ -1,4 +1,6 @@
-"""Elementary functions: the stated error bounds hold over the whole range, and special arguments give what C's functions give."""
+"""Elementary functions: the stated error bounds hold over the whole range, and special arguments give what C's
+functions give.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ pytest.importorskip("llvmlite")
 Array = np.ndarray[Any, Any]
 
 BOUNDS = {
-    "exp": (1.0, 1.0), "expm1": (2.0, 2.0), "log": (1.0, 1.0), "log1p": (1.0, 1.0), "log2": (1.5, 1.5), "tanh": (2.0, 3.0),
-    "sigmoid": (3.0, 3.0), "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5), "tan": (3.5, 3.5), "rsqrt": (1.5, 1.5),
-    "sqrt": (0.51, 0.51), "pow": (1.0, 1.0),
-}
+    "exp": (1.0, 1.0), "expm1": (2.0, 2.0), "log": (1.0, 1.0), "log1p": (1.0, 1.0), "log2": (1.5, 1.5),
+    "tanh": (2.0, 3.0), "sigmoid": (3.0, 3.0), "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5),
+    "tan": (3.5, 3.5), "rsqrt": (1.5, 1.5), "sqrt": (0.51, 0.51), "pow": (1.0, 1.0),
+}  # fmt: skip
 """Units of the last place in float32 and float64: the table in the header of `irscope.codegen.math_text`."""
 
 SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 200.0, -200.0, 2.0**-149, 3e38, -3e38, 0.5)
@@ -85,8 +87,15 @@ def arguments(op: str, dtype: str, count: int) -> Array:
     word = np.uint32 if dtype == "float32" else np.uint64
     everywhere = rng.integers(0, np.iinfo(word).max, count, dtype=word, endpoint=True).view(dtype)
     top = 89 if dtype == "float32" else 710
-    parts = [everywhere, rng.uniform(-12, 12, count), rng.uniform(-1, 1, count), rng.uniform(-1.2 * top, 1.2 * top, count),
-             np.exp(rng.uniform(-80, 80, count)), rng.uniform(0.5, 2, count), np.array(SPECIAL)]
+    parts = [
+        everywhere,
+        rng.uniform(-12, 12, count),
+        rng.uniform(-1, 1, count),
+        rng.uniform(-1.2 * top, 1.2 * top, count),
+        np.exp(rng.uniform(-80, 80, count)),
+        rng.uniform(0.5, 2, count),
+        np.array(SPECIAL),
+    ]
     with np.errstate(all="ignore"):
         values = np.concatenate([part.astype(dtype) for part in parts])
     if op in ("log", "log2", "sqrt", "rsqrt"):
@@ -113,7 +122,9 @@ def test_power_stays_within_the_stated_bound(device: CpuDevice, dtype: str) -> N
     exponent = np.concatenate([rng.uniform(-3, 3, 60_000), np.round(rng.uniform(-9, 9, 20_000))]).astype(dtype)
     off = ulps(apply(device, "pow", base, exponent), exact("pow", base, exponent))
     worst = int(np.argmax(off))
-    assert off[worst] <= BOUNDS["pow"][dtype == "float64"], f"{off[worst]} units at {base[worst]!r}, {exponent[worst]!r}"
+    assert off[worst] <= BOUNDS["pow"][dtype == "float64"], (
+        f"{off[worst]} units at {base[worst]!r}, {exponent[worst]!r}"
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

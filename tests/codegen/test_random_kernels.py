@@ -1,4 +1,6 @@
-"""Random expression graphs: kernels equal NumPy, exactly where every step is exact and closely where every step is smooth."""
+"""Random expression graphs: kernels equal NumPy, exactly where every step is exact and closely where every step is
+smooth.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Draw:
         self.shape = (rows, columns)
         choices = ("float32", "float64") if smooth else ("float32", "float64", *INTEGRAL, "bool")
         self.dtypes = [str(self.rng.choice(choices)) for _ in range(self.rng.integers(1, 5))]
-        self.operands = [laid_out(self.numbers(dtype), str(self.rng.choice(LAYOUTS)), self.shape) for dtype in self.dtypes]
+        self.operands = [
+            laid_out(self.numbers(dtype), str(self.rng.choice(LAYOUTS)), self.shape) for dtype in self.dtypes
+        ]
         self.pool: list[Expr] = [input_element(i, dtype) for i, dtype in enumerate(self.dtypes)]
         for _ in range(self.rng.integers(3, 25)):
             self.pool.append(self.step())
@@ -47,7 +51,9 @@ class Draw:
             return self.rng.random(self.shape) < 0.5
         if self.smooth:
             return self.rng.uniform(-2, 2, self.shape).astype(dtype)
-        return (self.rng.integers(0, 9, self.shape) * (1 if dtype == "uint8" else self.rng.choice([-1, 1], self.shape))).astype(dtype)
+        return (
+            self.rng.integers(0, 9, self.shape) * (1 if dtype == "uint8" else self.rng.choice([-1, 1], self.shape))
+        ).astype(dtype)
 
     def pick(self, dtype: str | None = None) -> Expr:
         fitting = [expr for expr in self.pool if dtype is None or expr.dtype == dtype]
@@ -77,7 +83,10 @@ class Draw:
                 return call("exp", -call("abs", x)) * 0.5
             case 7:
                 return call("maximum", x, y) * 0.75
-        return cast(call("expm1", call("minimum", call("abs", x), const(1.0, x.dtype))), str(self.rng.choice(["float32", "float64"])))
+        return cast(
+            call("expm1", call("minimum", call("abs", x), const(1.0, x.dtype))),
+            str(self.rng.choice(["float32", "float64"])),
+        )
 
     def exact_step(self) -> Expr:
         """A step without rounding: floats stay small multiples of 1/4, integers wrap around."""
@@ -85,8 +94,16 @@ class Draw:
         y = self.pick(x.dtype)
         kind = int(self.rng.integers(8))
         if kind == 0:
-            return cast(x, str(self.rng.choice(["float32", "int64", "int32", "int8", "bool"])) if x.dtype != "uint8" else "int64") \
-                if not x.dtype.startswith("float") else call("floor", x * 0.25)
+            return (
+                cast(
+                    x,
+                    str(self.rng.choice(["float32", "int64", "int32", "int8", "bool"]))
+                    if x.dtype != "uint8"
+                    else "int64",
+                )
+                if not x.dtype.startswith("float")
+                else call("floor", x * 0.25)
+            )
         if kind == 1:
             return where(self.pick("bool"), x, y)
         if kind == 2:
@@ -97,8 +114,16 @@ class Draw:
             return call(str(self.rng.choice(["minimum", "maximum"])), x, y)
         if x.dtype.startswith("float"):
             bounded = call("maximum", call("minimum", x, const(64.0, x.dtype)), const(-64.0, x.dtype))
-            return call(str(self.rng.choice(["add", "sub"])), bounded, call("fmod", y, const(8.0, x.dtype))) if kind < 6 else call("neg", bounded)
-        return call(str(self.rng.choice(["add", "sub", "mul", "and", "or", "xor"])), x, y) if kind < 7 else call("remainder", x, 5)
+            return (
+                call(str(self.rng.choice(["add", "sub"])), bounded, call("fmod", y, const(8.0, x.dtype)))
+                if kind < 6
+                else call("neg", bounded)
+            )
+        return (
+            call(str(self.rng.choice(["add", "sub", "mul", "and", "or", "xor"])), x, y)
+            if kind < 7
+            else call("remainder", x, 5)
+        )
 
 
 @pytest.mark.parametrize("smooth", [False, True], ids=["exact", "smooth"])
@@ -124,7 +149,9 @@ def test_random_kernels_equal_numpy_as_cuda_text(tmp_path: Path) -> None:
 def check(draw: Draw, prepare: Any, what: str) -> None:
     plan = plan_of(draw.exprs, draw.operands, draw.dtypes, draw.shape)
     found = run(prepare(plan), plan, draw.operands)
-    for expr, got, want in zip(draw.exprs, found, expected(draw.exprs, draw.operands, draw.dtypes, draw.shape), strict=True):
+    for expr, got, want in zip(
+        draw.exprs, found, expected(draw.exprs, draw.operands, draw.dtypes, draw.shape), strict=True
+    ):
         if draw.smooth:
             np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5, err_msg=f"{what}: {expr.op}")
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,8 @@ X, Y = input_element(0, "float32"), input_element(1, "float32")
 
 
 @pytest.fixture
-def eager_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.runtime.cpu._THREADS_PAY", 0.0)
-    yield
 
 
 @pytest.mark.usefixtures("eager_threads")
@@ -49,7 +47,9 @@ def test_parts_on_threads_make_the_whole(store: ObjectStore, threads: int, shape
     operands = [laid_out(rng.normal(size=shape).astype(np.float32), kind, shape) for kind in (layout, "dense")]
     exprs = [call("tanh", X * Y), X - Y]
     plan = plan_of(exprs, operands, ["float32"] * 2, shape)
-    for got, want in zip(run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float32"] * 2, shape), strict=True):
+    for got, want in zip(
+        run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float32"] * 2, shape), strict=True
+    ):
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
@@ -131,7 +131,13 @@ print(device.cache_counts.misses)
 def test_threads_and_processes_share_one_directory(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
     processes = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path / "cpu")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, str(tmp_path / "cpu")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=root,
+        )
         for _ in range(2)
     ]
     for process in processes:

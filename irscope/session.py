@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,15 +82,18 @@ def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool
     return compile_graph(program, device=device, share_kernels=share_kernels)
 
 
-def compare(program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, repeats: int = 5) -> Comparison:
+def compare(
+    program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
+    repeats: int = 5,
+) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
-    All runs take turns in one process with warm allocators; the error is against a float64 run. `.table()` is a
-    DataFrame, `.chart()` a figure.
+    All runs take turns in one process with warm allocators; the error is against a float64 run. `eager` is the model
+    itself, to be timed too. `.table()` is a DataFrame, `.chart()` a figure.
     """
     from irscope.runtime.compare import compare as run
 
-    return run(program, *args, devices=devices, repeats=repeats)
+    return run(program, *args, devices=devices, eager=eager, repeats=repeats)
 
 
 def explore(source: Any, *example_args: Any, measure: bool | None = None, **load_options: Any) -> Explorer:
@@ -130,5 +133,5 @@ def _exploration(source: Any, arguments: Sequence[Any], *, measure: bool | None 
         fusion = fuse(graph)
     comparison = None
     if arguments and measure is not False:
-        comparison = compare(fusion, *arguments)
+        comparison = compare(fusion, *arguments, eager=source if callable(source) else None)
     return Exploration.of(fusion, comparison)

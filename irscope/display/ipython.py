@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from html import escape
+from io import BytesIO
 from typing import Any
 
 __all__ = ["embedded_svg", "register"]
@@ -76,15 +77,10 @@ def _table(thing: Any) -> str:
 
 
 def _comparison(comparison: Any) -> str:
-    from irscope.display.charts import timing_figure
-    from irscope.report.timing_view import timing_view
-
     table: str = comparison.table().to_html(border=0, float_format=lambda number: f"{number:.4g}")
+    picture = BytesIO()
     try:
-        from io import BytesIO
-
-        picture = BytesIO()
-        timing_figure(timing_view(comparison)).savefig(picture, format="png", dpi=90)
+        comparison.chart().savefig(picture, format="png", dpi=90)
     except ImportError:
         return table
     return f'{table}<img alt="run times" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'

@@ -79,14 +79,19 @@ class Comparison:
             from matplotlib.figure import Figure
         except ImportError:
             raise MissingExtra("matplotlib", extra="lab", purpose="to draw a chart") from None
-        figure = Figure(figsize=(7, 0.6 + 0.45 * len(self.rows)), layout="constrained")
+        figure = Figure(figsize=(7, 0.9 + 0.45 * len(self.rows)), layout="constrained")
         axes = figure.subplots()
-        medians = [row.median for row in self.rows]
         spread = [[row.median - row.low for row in self.rows], [row.high - row.median for row in self.rows]]
-        axes.barh([row.label for row in self.rows], medians, xerr=spread, color="#4c78a8", height=0.6, capsize=3)
+        places = range(len(self.rows))
+        axes.barh(places, [row.median for row in self.rows], xerr=spread, color="#4c78a8", ecolor="#98a2b3", capsize=3)
+        axes.set_yticks(places, [row.label for row in self.rows])
         axes.invert_yaxis()
-        axes.set_xlabel("milliseconds a run")
+        for place, row in enumerate(self.rows):
+            axes.annotate(_ms(row.median), (row.high, place), (4, 0), textcoords="offset points", va="center")
+        axes.margins(x=0.15)
+        axes.set_xlabel("milliseconds a run: median, and the middle half of the runs")
         axes.set_title(self.name, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
         return figure
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 """Case files: `tests/cases/<pass>/*.ir`, one claim a file, checked against what the pass says today.
 
-A file has sections, each after a line `--- name`. The first lines, before any section, are the claim. A runner per folder answers
-with the sections that follow the input; `pytest --bless` writes its answers into the files, and the diff shows what changed.
+A file has sections, each after a line `--- name`. The first lines, before any section, are the claim. A runner per
+folder answers with the sections that follow the input; `pytest --bless` writes its answers into the files, and the
+diff shows what changed.
 """
 
 from __future__ import annotations
@@ -74,5 +75,8 @@ def read_sections(text: str) -> Sections:
 
 def write_sections(sections: Sections) -> str:
     """The text of a case file."""
-    parts = [sections["claim"], *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim")]
+    parts = [
+        sections["claim"],
+        *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim"),
+    ]
     return "\n".join(parts) + "\n"

@@ -13,18 +13,32 @@ from irscope.transforms.base import PassRecord
 
 __all__ = ["has_effect", "remove_dead_nodes"]
 
-_TRANSPARENT: Final = frozenset(f"prim::{name}" for name in (
-    "If", "Loop", "FusionGroup", "TensorExprGroup", "CudaFusionGroup", "oneDNNFusionGroup", "DifferentiableGraph"))
+_TRANSPARENT: Final = frozenset(
+    f"prim::{name}"
+    for name in (
+        "If",
+        "Loop",
+        "FusionGroup",
+        "TensorExprGroup",
+        "CudaFusionGroup",
+        "oneDNNFusionGroup",
+        "DifferentiableGraph",
+    )
+)
 """Nodes with blocks that do nothing but what the nodes inside do."""
 
 
 def has_effect(node: Node) -> bool:
     """Whether running the node can be noticed otherwise than by its results, the nodes in its blocks left aside.
 
-    Writes count, even to memory that nobody reads again, and so does drawing random numbers, which changes those drawn later.
+    Writes count, even to memory that nobody reads again, and so does drawing random numbers, which changes those
+    drawn later.
 
     >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu_(%x)\\n  %b : Tensor = aten::relu(%x)\\n  return (%a)")
+    >>> g = irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu_(%x)
+    ...   %b : Tensor = aten::relu(%x)
+    ...   return (%a)''')
     >>> has_effect(g.node("a")), has_effect(g.node("b"))
     (True, False)
     """
@@ -39,7 +53,10 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     An unused parameter or result of a kept if or loop stays. Linear.
 
     >>> import irscope as irs
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  %b : Tensor = aten::exp(%a)\\n  return (%x)")
+    >>> g = irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu(%x)
+    ...   %b : Tensor = aten::exp(%a)
+    ...   return (%x)''')
     >>> [node.op for node in remove_dead_nodes(g).after.nodes()]
     []
     """

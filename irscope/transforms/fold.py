@@ -1,32 +1,46 @@
-"""Replacing by constants the numbers that are known before the program runs, and ifs by the branch that is known to be taken.
+"""Replacing by constants the numbers that are known before the program runs, and ifs by the branch that is known to
+be taken.
 
-Scripted models compute with numbers: `bn_training` comes out of an if, extents out of `size`, and assertions about ranks raise in a
-branch. `irscope.analysis.shapes` knows them; this pass writes them down, so that later passes see straight-line code.
+Scripted models compute with numbers: `bn_training` comes out of an if, extents out of `size`, and assertions about
+ranks raise in a branch. `irscope.analysis.shapes` knows them; this pass writes them down, so that later passes see
+straight-line code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.shapes import Shapes, infer
 from irscope.ir.core import Block, Graph, Node, Value, make_node, new_id
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.rewriter import Created, Edit, Erased, Rewriter
-from irscope.ir.types import BOOL, FLOAT, INT, STR
+from irscope.ir.types import BOOL, FLOAT, INT, STR, TensorType, Type
 from irscope.transforms.base import PassRecord
 from irscope.transforms.dce import has_effect, remove_dead_nodes
 
-__all__ = ["constant_node", "fold_constants"]
+__all__ = ["Folded", "constant_node", "fold", "fold_constants"]
+
+_PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, STR: str}
+"""The types of values that are folded, and what their payloads must be."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The record of a folding, and the facts that it rests on; they hold of the folded graph too."""
+
+    record: PassRecord
+    shapes: Shapes
 
 
 def fold_constants(graph: Graph) -> PassRecord:
     """Fold known numbers and ifs, then remove what nobody reads any more.
 
-    A folded value stays the same Value, now made by a `prim::Constant`. Of a folded if, the nodes of the taken branch move
-    out, and its results are replaced by theirs.
+    A folded value stays the same Value, now made by a `prim::Constant`. Of a folded if, the nodes of the taken branch
+    move out, and its results are replaced by theirs.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -39,6 +53,11 @@ def fold_constants(graph: Graph) -> PassRecord:
       %y : Tensor = aten::add(%x, %x, %n)
       return (%y)
     """
+    return fold(graph).record
+
+
+def fold(graph: Graph) -> Folded:
+    """`fold_constants`, for callers that also want the facts."""
     started = perf_counter()
     rewriter = Rewriter(graph)
     shapes = infer(graph)
@@ -52,11 +71,13 @@ def fold_constants(graph: Graph) -> PassRecord:
     folded = rewriter.finish()
     cleaned = remove_dead_nodes(folded)
     edits = [*rewriter.edits, *cleaned.edits]
-    return PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), perf_counter() - started)
+    return Folded(
+        PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), perf_counter() - started), shapes
+    )
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:
-    """The nodes of a block with known numbers as constants, and with the nodes of known branches in the place of their ifs."""
+    """A block's nodes with known numbers as constants and the nodes of known branches in the place of their ifs."""
     out: list[Node] = []
     edits: list[Edit] = []
     stack: list[Iterator[Node]] = [iter(block.nodes)]
@@ -89,7 +110,7 @@ def _known_branch(node: Node, shapes: Shapes) -> Block | None:
 
 def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
     """Constants for all outputs of a node that does nothing but compute known numbers; otherwise none."""
-    if node.op == "prim::Constant" or node.blocks or not node.outputs:
+    if node.op == "prim::Constant" or node.blocks or not node.outputs or isinstance(node.outputs[0].type, TensorType):
         return []
     payloads = [_known_number(value, shapes) for value in node.outputs]
     if any(payload is NOT_CONSTANT for payload in payloads) or has_effect(node):
@@ -99,9 +120,8 @@ def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
 
 def _known_number(value: Value, shapes: Shapes) -> Any:
     """A number or string that is known and of just the value's type."""
-    payload = shapes.known(value) if value.type in (INT, FLOAT, BOOL, STR) else NOT_CONSTANT
-    exact = {INT: int, FLOAT: float, BOOL: bool, STR: str}.get(value.type)
-    return payload if type(payload) is exact else NOT_CONSTANT
+    payload = shapes.known(value) if value.type in _PYTHON_TYPE else NOT_CONSTANT
+    return payload if type(payload) is _PYTHON_TYPE.get(value.type) else NOT_CONSTANT
 
 
 def constant_node(value: Value, payload: Any, *, like: Node) -> Node:

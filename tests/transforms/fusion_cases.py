@@ -1,7 +1,8 @@
 """Runs the case files of fusion: the fused graph, the remarks, and the answers to `why not` questions.
 
-Sections: `input` a graph; `options` (may be missing) keyword arguments of `fuse`; `why` one question `a, b` a line, to which the
-answer is added after a colon. Wherever all inputs are tensors of known shape and all ops have a reference, both programs are run as well.
+Sections: `input` a graph; `options` (may be missing) keyword arguments of `fuse`; `why` one question `a, b` a line,
+to which the answer is added after a colon. Wherever all inputs are tensors of known shape and all ops have a
+reference, both programs are run as well.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def answer(sections: Mapping[str, str]) -> dict[str, str]:
     fusion = fuse(graph, **_options(sections.get("options", "")))
     verify(fusion.graph)
     _check_same_results(graph, fusion.graph)
-    found = {"output": str(fusion.graph), "remarks": "\n".join(_remark_line(fusion, remark) for remark in fusion.remarks)}
+    found = {
+        "output": str(fusion.graph),
+        "remarks": "\n".join(_remark_line(fusion, remark) for remark in fusion.remarks),
+    }
     if "why" in sections:
         found["why"] = "\n".join(_answered(fusion, line) for line in sections["why"].splitlines())
     return found

@@ -1,4 +1,4 @@
-"""Fusion on random programs: the result means the same, no dependence is reversed, every answer agrees with the groups."""
+"""Fusion on random programs: the result means the same, no dependence is reversed, the answers agree."""
 
 from __future__ import annotations
 
@@ -80,7 +80,11 @@ def test_the_fused_program_means_what_torch_computes(program: Program) -> None:
 def as_torch(torch: Any, arguments: Any) -> Any:
     """Tensors over the same memory."""
     return [
-        as_torch(torch, value) if isinstance(value, list) else torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        as_torch(torch, value)
+        if isinstance(value, list)
+        else torch.from_numpy(value)
+        if isinstance(value, np.ndarray)
+        else value
         for value in arguments
     ]
 

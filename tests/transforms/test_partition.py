@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +38,9 @@ def closes_cycle(group_of: dict[int, int], edges: set[tuple[int, int]], a: int, 
 
 @settings(max_examples=300, deadline=None)
 @given(EDGES)
-def test_merges_are_refused_exactly_when_a_cycle_would_close(case: tuple[int, set[tuple[int, int]], list[tuple[int, int]]]) -> None:
+def test_merges_are_refused_exactly_when_a_cycle_would_close(
+    case: tuple[int, set[tuple[int, int]], list[tuple[int, int]]],
+) -> None:
     n, edges, requests = case
     parts = Partition(successors(n, edges))
     group_of = {node: node for node in range(n)}
@@ -63,7 +67,7 @@ def assert_is_path(path: list[int], group_of: dict[int, int], edges: set[tuple[i
     assert len(groups) > 2
     assert not ends & set(groups[1:-1])
     arcs = {(group_of[u], group_of[v]) for u, v in edges}
-    assert all(arc in arcs for arc in zip(groups, groups[1:], strict=False))
+    assert all(arc in arcs for arc in pairwise(groups))
 
 
 def test_without_merges_the_schedule_is_program_order() -> None:

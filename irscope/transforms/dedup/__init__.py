@@ -1,4 +1,4 @@
-"""Which pieces of a program are the same, by four relations from the finest to the coarsest, and what keeps others apart."""
+"""Which pieces of a program are the same, by four relations and what keeps the others apart."""
 
 from __future__ import annotations
 
@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RELATIONS", "Dedup", "EquivalenceClass", "Hole", "dedup"]
 
-_GROUPS: Final = frozenset(f"prim::{name}" for name in (
-    "FusionGroup", "TensorExprGroup", "TensorExprDynamicGroup", "CudaFusionGroup", "oneDNNFusionGroup", "DifferentiableGraph"))
+_GROUPS: Final = frozenset(
+    f"prim::{name}"
+    for name in (
+        "FusionGroup",
+        "TensorExprGroup",
+        "TensorExprDynamicGroup",
+        "CudaFusionGroup",
+        "oneDNNFusionGroup",
+        "DifferentiableGraph",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,9 @@ class Dedup:
             told = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
             return yes(f"{told}: {len(matched)} values correspond one to one")
         found = differences(left, right, self.relation)
-        first = "; ".join(map(str, found.holes[:3])) + (f"; and {len(found.holes) - 3} more" if len(found.holes) > 3 else "")
+        first = "; ".join(map(str, found.holes[:3])) + (
+            f"; and {len(found.holes) - 3} more" if len(found.holes) > 3 else ""
+        )
         if found.alike:
             places = "one place" if len(found.holes) == 1 else f"{len(found.holes)} places"
             return no(f"{left.label} and {right.label} differ in {places}: {first}", *found.holes)
@@ -106,7 +117,7 @@ class Dedup:
 
     def _member(self, piece: Node | Value | str) -> Node | str:
         if piece in self._pieces:
-            return piece  # type: ignore[return-value]
+            return piece
         if isinstance(self.source, Module) or isinstance(next(iter(self._pieces), ""), str):
             raise UnknownName(f"there is no piece {piece!r}", hint=f"the pieces are {_some(self._pieces)}")
         graph = self.source
@@ -127,8 +138,8 @@ class Dedup:
 def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedup:
     """Sort the pieces of a program into classes of equal ones.
 
-    The pieces of a graph (or of what `fuse` gives) are its fusion groups; a graph without groups is one piece as a whole, and so is
-    each graph of a module. `relation` is one of `text`, `alpha`, `order`, `extents`, explained in
+    The pieces of a graph (or of what `fuse` gives) are its fusion groups; a graph without groups is one piece as a
+    whole, and so is each graph of a module. `relation` is one of `text`, `alpha`, `order`, `extents`, explained in
     `irscope.transforms.dedup.canonical`. Linear in the size of the program.
 
     >>> import irscope as irs
@@ -150,12 +161,15 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedu
 
 def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
     if isinstance(program, Module):
-        graphs = {name: Piece(name, graph.body, graph, {}) for name, graph in program.graphs.items()}
-        return {**graphs}, f"each of the {len(graphs)} graphs of the module is a piece"
-    groups = {node: Piece(node, node.blocks[0], program, node.attrs) for node in program.nodes() if node.op in _GROUPS}
+        graphs: dict[Node | str, Piece] = {n: Piece(n, graph.body, graph, {}) for n, graph in program.graphs.items()}
+        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
+    nodes = [node for node in program.nodes() if node.op in _GROUPS]
+    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
     if groups:
-        return {**groups}, f"each of the {len(groups)} fusion groups of the graph is a piece"
-    return {program.name: Piece(program.name, program.body, program, {})}, "the graph has no fusion groups, so it is one piece"
+        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
+    return {
+        program.name: Piece(program.name, program.body, program, {})
+    }, "the graph has no fusion groups, so it is one piece"
 
 
 def _classes(pieces: dict[Node | str, Piece], relation: Relation) -> Iterator[tuple[tuple[Node | str, ...], bytes]]:

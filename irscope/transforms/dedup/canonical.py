@@ -1,28 +1,32 @@
-"""The canonical form of a piece of program: a byte string that two pieces share exactly when a relation holds between them.
+"""The canonical form of a piece of program: a byte string that two pieces share exactly when a relation holds between
+them.
 
-*What is compared.* A piece is a block: parameters, nodes in order, results. Four relations, each coarser than the one before:
+*What is compared.* A piece is a block: parameters, nodes in order, results. Four relations, each coarser than the one
+before:
 
 * `text`: the same print, names of values included.
-* `alpha`: the same but for names. Types, constants, attributes, node order, operand order and the order of parameters and results count.
-* `order`: the same computation: independent nodes may be listed in any order, the operands of a commutative op may be exchanged,
-  and computing the same thing twice is the same as computing it once.
-* `extents`: as `order`, and a tensor's extents count only as one, more than one, or unknown (so the broadcast pattern stays);
-  element type, rank, device and the order of its strides still count, not their sizes.
+* `alpha`: the same but for names. Types, constants, attributes, node order, operand order and the order of parameters
+  and results count.
+* `order`: the same computation: independent nodes may be listed in any order, the operands of a commutative op may be
+  exchanged, and computing the same thing twice is the same as computing it once.
+* `extents`: as `order`, and a tensor's extents count only as one, more than one, or unknown (so the broadcast pattern
+  stays); element type, rank, device and the order of its strides still count, not their sizes.
 
-*Why equal forms mean equal pieces.* Numbering values by their definition is injective, every field is written with its length or an end
-mark, and floats by their bits: the form of `text` and `alpha` can be read back, so equal forms are the same piece but for what the
-relation forgets. A payload that cannot be read back (an object of which only the text is known, a tensor without its elements) is written
-as its identity, and so equals itself only. For `order` the form is that of the *terms* of the results: a term is an op, its attributes,
-its result types and its operands' terms. That is sound only where a value is determined by its term, and where nobody can tell two equal
-values apart; so it is done for pieces that are straight-line code of pure, deterministic ops on tensors and numbers, where two values share
+*Why equal forms mean equal pieces.* Numbering values by their definition is injective, every field is written with
+its length or an end mark, and floats by their bits: the form of `text` and `alpha` can be read back, so equal forms
+are the same piece but for what the relation forgets. A payload that cannot be read back (an object of which only the
+text is known, a tensor without its elements) is written as its identity, and so equals itself only. For `order` the
+form is that of the *terms* of the results: a term is an op, its attributes, its result types and its operands' terms.
+That is sound only where a value is determined by its term, and where nobody can tell two equal values apart; so it is
+done for pieces that are straight-line code of pure, deterministic ops on tensors and numbers, where two values share
 memory only when they are the same value; which results are the same value is written too. Any other piece keeps its
 order, under `order` and `extents` as well. Commutative are only ops for which exchanging operands changes no bit
 (additions and multiplications are; `minimum` is not, because of signed zeros).
 
 *What is given up.* Exchanged parameters are a difference. So is a sum that is associated another way.
 
-*Fingerprints* are 16 bytes of BLAKE2 of the form, computed once a piece in linear time; they select what to compare, and
-`irscope.transforms.dedup.relations` proves each merge with a bijection. IREE's pass omits symbol names from both,
+*Fingerprints* are 16 bytes of BLAKE2 of the form, computed once a piece in linear time; they select what to compare,
+and `irscope.transforms.dedup.relations` proves each merge with a bijection. IREE's pass omits symbol names from both,
 and merges programs that compute different numbers; nothing is omitted here but what the relation says.
 """
 
@@ -41,7 +45,17 @@ from irscope.ir.types import ANY, GENERATOR, PrimitiveType, TensorType, Type, wa
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import effect_of
 
-__all__ = ["RELATIONS", "Piece", "Relation", "Term", "Terms", "canonical_form", "fingerprint", "inner_blocks", "spell_type"]
+__all__ = [
+    "RELATIONS",
+    "Piece",
+    "Relation",
+    "Term",
+    "Terms",
+    "canonical_form",
+    "fingerprint",
+    "inner_blocks",
+    "spell_type",
+]
 
 Relation = Literal["text", "alpha", "order", "extents"]
 RELATIONS: Final[tuple[Relation, ...]] = ("text", "alpha", "order", "extents")
@@ -153,7 +167,8 @@ def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a value is: the node that computes it first, the output of that node, and its operands' terms in canonical order.
+    """What a value is: the node that computes it first, the output of that node, and its operands' terms in canonical
+    order.
 
     A parameter's term has no node, and its place among the parameters as `output`.
     """

@@ -1,7 +1,8 @@
 """Proof that two pieces are the same, as a bijection of their values; or what keeps them apart, as holes.
 
-This walks both pieces side by side and believes no fingerprint. Each value of one must stand for exactly one value of the other, in both
-directions, and what the relation does not forget must be equal at each step. See `canonical` for the relations.
+This walks both pieces side by side and believes no fingerprint. Each value of one must stand for exactly one value of
+the other, in both directions, and what the relation does not forget must be equal at each step. See `canonical` for
+the relations.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ class _Walk:
                 what = f"number of nodes (only the {side} one goes on, with {longer.nodes[first].op})"
                 return self._stop(Hole("count", what, str(len(a.nodes)), str(len(b.nodes))))
             return self._stop(Hole("op", f"node {first}", a.nodes[first].op, b.nodes[first].op))
-        for place, (x, y) in enumerate(zip(a.params, b.params, strict=True)):
-            self._define(x, y, f"parameter {place}")
+        for place, (one, other) in enumerate(zip(a.params, b.params, strict=True)):
+            self._define(one, other, f"parameter {place}")
         return True
 
     def _node(self, one: Node, other: Node) -> bool:
@@ -142,7 +143,9 @@ class _Walk:
             if names[0] != names[1]:
                 self.holes.append(Hole("name", place, f"%{names[0]}", f"%{names[1]}"))
 
-    def _read(self, xs: Sequence[Value], ys: Sequence[Value], where: Node | str, kind: Literal["operand", "result"]) -> bool:
+    def _read(
+        self, xs: Sequence[Value], ys: Sequence[Value], where: Node | str, kind: Literal["operand", "result"]
+    ) -> bool:
         for place, (x, y) in enumerate(zip(xs, ys, strict=True)):
             if x not in self.partner and y not in self._back:
                 self._define(x, y, "a value from outside")
@@ -218,7 +221,9 @@ def _term_bijection(left: Piece, right: Piece, relation: Relation) -> dict[Value
         if operands is None:
             return None
         pending.extend(operands)
-    value = {theirs.of[v]: v for v in reversed([*right.block.params, *(o for n in right.block.nodes for o in n.outputs)])}
+    value = {
+        theirs.of[v]: v for v in reversed([*right.block.params, *(o for n in right.block.nodes for o in n.outputs)])
+    }
     return {v: value[partner[term]] for v, term in ours.of.items() if term in partner}
 
 

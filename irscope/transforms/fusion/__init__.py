@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
-from irscope.analysis.shapes import infer
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.fold import fold_constants
+from irscope.transforms.fold import fold
 from irscope.transforms.fusion.greedy import BlockPlan, plan_block
 from irscope.transforms.fusion.group import Grouped, carry_out
 from irscope.transforms.fusion.remarks import remarks_of
@@ -79,8 +78,8 @@ class Fusion:
         return {
             "group": index, "result": ", ".join(f"%{names[value]}" for value in group.outputs), "nodes": len(members),
             "ops": ", ".join(node.op.partition("::")[2] for node in members[:8]) + (", …" if len(members) > 8 else ""),
-            "kind": group.attrs["kind"], "space": told_space(rules.space(members[-1])), "bytes before": before, "bytes after": after,
-            "bytes saved": before - after,
+            "kind": group.attrs["kind"], "space": told_space(rules.space(members[-1])),
+            "bytes before": before, "bytes after": after, "bytes saved": before - after,
         }  # fmt: skip
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
@@ -117,7 +116,7 @@ class Fusion:
         return why_apart(self._plans.by_block[blocks[0]], a, b)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
-        """Why a node is in no group: its own property, or what keeps it from the neighbours that could have taken it."""
+        """Why a node is in no group: its own property, or what keeps it from the neighbours that might have had it."""
         node = self._find(subject)
         if isinstance(node, Verdict):
             return node
@@ -184,25 +183,25 @@ class Fusion:
 def fuse(graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS) -> Fusion:
     """Group pointwise ops, broadcasting included, into kernels; first fold what is known before the program runs.
 
-    Groups are made in each block, of at least `min_size` nodes, with at most `max_arguments` inputs and outputs. A value
-    that is also read outside its group becomes another result, if all results have the same shape. The program means
-    the same afterwards: see `irscope.transforms.fusion.partition` for the argument.
+    Groups are made in each block, of at least `min_size` nodes, with at most `max_arguments` inputs and outputs. A
+    value that is also read outside its group becomes another result, if all results have the same shape. The program
+    means the same afterwards: see `irscope.transforms.fusion.partition` for the argument.
 
     >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(2, 3), %y : Float(3)):
-    ...   %a : Float(2, 3) = aten::mul(%x, %y)
-    ...   %b : Float(2, 3) = aten::relu(%a)
-    ...   %c : Float(2, 3) = aten::softmax(%b)
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %a : Float(2, 3) = aten::relu(%x)
+    ...   %b : Float(2, 3) = aten::tanh(%a)
+    ...   %c : Float(3, 2) = aten::t(%b)
     ...   return (%c)''')
     >>> f = fuse(g)
     >>> print(f.graph)
-    graph(%x : Float(2, 3), %y : Float(3)):
-      %b : Float(2, 3) = prim::FusionGroup[kind="pointwise"](%x, %y)
-        block0(%x.1 : Float(2, 3), %y.1 : Float(3)):
-          %a : Float(2, 3) = aten::mul(%x.1, %y.1)
-          %b.1 : Float(2, 3) = aten::relu(%a)
+    graph(%x : Float(2, 3)):
+      %b : Float(2, 3) = prim::FusionGroup[kind="pointwise"](%x)
+        block0(%x.1 : Float(2, 3)):
+          %a : Float(2, 3) = aten::relu(%x.1)
+          %b.1 : Float(2, 3) = aten::tanh(%a)
           -> (%b.1)
-      %c : Float(2, 3) = aten::softmax(%b)
+      %c : Float(3, 2) = aten::t(%b)
       return (%c)
     >>> bool(f.why_not("a", "b")), bool(f.why_not("b", "c"))
     (True, False)
@@ -211,9 +210,10 @@ def fuse(graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_argumen
         raise ArgumentError(f"there is no fusion policy {policy!r}", hint="the policy is 'greedy'")
     if not isinstance(graph, Graph):
         raise ArgumentError(f"fuse works on a Graph, not on {type(graph).__name__}", hint="irs.load makes one")
-    folded = fold_constants(graph)
+    found = fold(graph)
+    folded = found.record
     started = perf_counter()
-    rules = Rules(folded.after, infer(folded.after), AliasDb(folded.after))
+    rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
     plans = _plan(rules, max_arguments)
     grouped = carry_out(folded.after, list(plans.values()), rules, min_size=min_size)
     remarks = remarks_of(list(plans.values()), grouped)

@@ -1,11 +1,13 @@
 """The greedy policy on one block: consumers bottom-up, and for each the producers from the latest to the earliest.
 
-The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer that was refused
-because a path leads around it stays refused while its group grows: whatever joins later stands before it in the program, and
-what stands on the path was asked before it. So a group looks at each candidate once; further sweeps over the block
-find what becomes possible only when two groups have met. This file is policy; legality is `partition`'s.
+The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer
+that was refused because a path leads around it stays refused while its group grows: whatever joins later stands
+before it in the program, and what stands on the path was asked before it. So a group looks at each candidate once;
+further sweeps over the block find what becomes possible only when two groups have met. This file is policy; legality
+is `partition`'s.
 
-What decides (readings outside a group, inputs, outputs) is counted per group and updated from the smaller side of each merge.
+What decides (readings outside a group, inputs, outputs) is counted per group and updated from the smaller side of
+each merge.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ class BlockPlan:
         self.max_arguments = max_arguments
         self.fusible = [rules.refusal(node) is None for node in block.nodes]
         users = rules.graph.users
-        self.outside = {v: len(users.get(v, ())) for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs}
+        self.outside = {
+            v: len(users.get(v, ())) for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs
+        }
         """For each value that fusible nodes make, how many readings of it lie outside its group."""
         self._maker = {v: i for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs}
         self._pins: dict[Value, list[int]] = {}
@@ -135,21 +139,29 @@ class BlockPlan:
             group = self.partition.find(consumer)
             for value in shared:
                 if any(self.partition.find(reader) == group for reader in self._pins.get(value, ())):
-                    return Refusal("operand-axis", f"{value!r} lies along another axis than the last of its reader", (value, *nodes))
+                    return Refusal(
+                        "operand-axis",
+                        f"{value!r} lies along another axis than the last of its reader",
+                        (value, *nodes),
+                    )
         return self._count_refusal(ours, theirs, shared, nodes)
 
     def _leaves(self, ours: _Group, theirs: _Group, shared: list[Value]) -> bool:
         """Whether something of the first group is still read outside when the second has joined."""
         return ours.outputs > sum(self.outside[value] == theirs.inputs[value] for value in shared)
 
-    def _count_refusal(self, ours: _Group, theirs: _Group, shared: list[Value], nodes: tuple[Node, Node]) -> Refusal | None:
+    def _count_refusal(
+        self, ours: _Group, theirs: _Group, shared: list[Value], nodes: tuple[Node, Node]
+    ) -> Refusal | None:
         count = len(ours.inputs) + len(theirs.inputs) - len(shared) + ours.outputs + theirs.outputs
         if count > self.max_arguments:
             count -= len(_common(ours.inputs, theirs.inputs))
             count -= sum(self.outside[value] == theirs.inputs[value] for value in shared)
         if count <= self.max_arguments:
             return None
-        return Refusal("argument-limit", f"the kernel would have {count} arguments, the limit is {self.max_arguments}", nodes)
+        return Refusal(
+            "argument-limit", f"the kernel would have {count} arguments, the limit is {self.max_arguments}", nodes
+        )
 
     def _commit(self, producer: int, consumer: int, shared: list[Value], ours: _Group, theirs: _Group) -> None:
         size = self.rules.size_in_bytes
@@ -159,10 +171,14 @@ class BlockPlan:
             inside = self.outside[value] == 0
             ours.outputs -= inside
             saved += size(value) * (2 if inside else 1)
-        inputs, fewer = (theirs.inputs, ours.inputs) if len(theirs.inputs) >= len(ours.inputs) else (ours.inputs, theirs.inputs)
+        inputs, fewer = (
+            (theirs.inputs, ours.inputs) if len(theirs.inputs) >= len(ours.inputs) else (ours.inputs, theirs.inputs)
+        )
         for value, times in fewer.items():
             inputs[value] = inputs.get(value, 0) + times
-        values, others = (theirs.values, ours.values) if len(theirs.values) >= len(ours.values) else (ours.values, theirs.values)
+        values, others = (
+            (theirs.values, ours.values) if len(theirs.values) >= len(ours.values) else (ours.values, theirs.values)
+        )
         values.extend(others)
         device = theirs.device or ours.device
         merged = _Group(theirs.space, device, inputs, values, ours.outputs + theirs.outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
@@ -19,7 +18,9 @@ __all__ = ["Grouped", "carry_out"]
 class Grouped:
     """The graph with groups, and where each node went."""
 
-    def __init__(self, graph: Graph, edits: tuple[Edit, ...], group_of: dict[Node, Node], outside_of: dict[Value, Value]) -> None:
+    def __init__(
+        self, graph: Graph, edits: tuple[Edit, ...], group_of: dict[Node, Node], outside_of: dict[Value, Value]
+    ) -> None:
         self.graph = graph
         self.edits = edits
         self.group_of = group_of
@@ -81,9 +82,11 @@ def _group_node(members: list[Node], plan: BlockPlan, rules: Rules, outside_of: 
                 body.append(constant_node(inside[value], payload, like=node))
         body.append(_renamed(node, inside))
     block = make_block(new_id(), tuple(params.values()), tuple(body), tuple(inside[value] for value in leaving))
-    attrs = FrozenDict(kind="pointwise")
+    attrs: FrozenDict[str, str] = FrozenDict(kind="pointwise")
     scope = _common_scope(node.scope for node in members)
-    return make_node(new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,), members[-1].location, scope)
+    return make_node(
+        new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,), members[-1].location, scope
+    )
 
 
 def _copy(value: Value) -> Value:
@@ -94,7 +97,9 @@ def _renamed(node: Node, inside: dict[Value, Value]) -> Node:
     """The same node, reading and making the values of its group; unchanged parts keep their identity."""
     inputs = tuple(inside.get(value, value) for value in node.inputs)
     outputs = tuple(inside.get(value, value) for value in node.outputs)
-    return node if inputs == node.inputs and outputs == node.outputs else replace(node, inputs=inputs, outputs=outputs)
+    if inputs == node.inputs and outputs == node.outputs:
+        return node
+    return make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)
 
 
 def _common_scope(scopes: Iterable[str]) -> str:

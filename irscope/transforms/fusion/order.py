@@ -1,9 +1,9 @@
 """Items in a line: which of two comes first, in constant time, while items move to anywhere in it.
 
-Each item has an integer label that grows along the line. An item that moves between two others gets the middle of their
-labels; where no integer is left between, the labels behind the place are spread until the gaps are wide again. That costs
-O(log n) a move, averaged over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for maintaining
-order in a list", 1987; Python's integers spare us their circular arithmetic).
+Each item has an integer label that grows along the line. An item that moves between two others gets the middle of
+their labels; where no integer is left between, the labels behind the place are spread until the gaps are wide again.
+That costs O(log n) a move, averaged over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for
+maintaining order in a list", 1987; Python's integers spare us their circular arithmetic).
 """
 
 from __future__ import annotations

@@ -1,29 +1,35 @@
 """Which nodes may share a group: partitions of a block whose contraction stays acyclic.
 
-*What is partitioned.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v` whenever `v` reads
-what `u` makes, or exchanging them could be observed (memory, effects, random state). Program order is a topological order of it.
+*What is partitioned.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v`
+whenever `v` reads what `u` makes, or exchanging them could be observed (memory, effects, random state). Program order
+is a topological order of it.
 
-*The claim.* A partition can be executed group by group, each group as one step, if and only if the graph that has one node per
-group, and an edge from A to B when some node of A comes before some node of B, has no cycle: an acyclic graph has a
-topological order, and executing in that order, with program order inside each group, puts every `u` before its `v`; along a
-cycle there is no first step. So a merge is legal exactly when it closes no cycle, and nothing else about memory has to be asked.
+*The claim.* A partition can be executed group by group, each group as one step, if and only if the graph that has one
+node per group, and an edge from A to B when some node of A comes before some node of B, has no cycle: an acyclic
+graph has a topological order, and executing in that order, with program order inside each group, puts every `u`
+before its `v`; along a cycle there is no first step. So a merge is legal exactly when it closes no cycle, and nothing
+else about memory has to be asked.
 
-*One merge.* Given an acyclic contraction, contracting A and B closes a cycle if and only if a path leads from A to B (or from B to A)
-through a third group. We keep the groups in a line that respects all edges. Say A is in front of B. Then no path leads back, and a path
-from A to B runs entirely between them. We search forward from A and backward from B, between the two in the line, by turns, one edge each.
-If the searches meet, that is the path, and it is the witness of the refusal. If one runs dry, there is none: when the forward one runs dry,
-all that it found moves behind B, where the merged group stays; when the backward one does, all that it found moves in front of A.
-Either way the line respects all edges again. Nothing was changed before the decision, so a refusal leaves nothing behind.
+*One merge.* Given an acyclic contraction, contracting A and B closes a cycle if and only if a path leads from A to B
+(or from B to A) through a third group. We keep the groups in a line that respects all edges. Say A is in front of B.
+Then no path leads back, and a path from A to B runs entirely between them. We search forward from A and backward from
+B, between the two in the line, by turns, one edge each. If the searches meet, that is the path, and it is the witness
+of the refusal. If one runs dry, there is none: when the forward one runs dry, all that it found moves behind B, where
+the merged group stays; when the backward one does, all that it found moves in front of A. Either way the line
+respects all edges again. Nothing was changed before the decision, so a refusal leaves nothing behind.
 
-*What the caller owes.* Dependences complete (a transitive reduction will do: only paths matter), and numbered along program order.
+*What the caller owes.* Dependences complete (a transitive reduction will do: only paths matter), and numbered along
+program order.
 
-*Cost.* A search costs at most twice its cheaper side, and moves are O(log n) amortised. Adjacency is never rebuilt: the shorter list is
-appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers that stand directly in front of their group, and
-there one side is dry after a few edges; that is what makes a pass near-linear in practice. An adversary can make searches long.
+*Cost.* A search costs at most twice its cheaper side, and moves are O(log n) amortised. Adjacency is never rebuilt:
+the shorter list is appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers that stand
+directly in front of their group, and there one side is dry after a few edges; that is what makes a pass near-linear
+in practice. An adversary can make searches long.
 
-*Source.* The line and the region between two ends: D. Pearce and P. Kelly, "A dynamic topological sort algorithm for directed acyclic
-graphs", 2006. Search by turns: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan, "Incremental cycle detection, topological
-ordering, and strong component maintenance", 2012. PyTorch's fusers instead move nodes first and ask afterwards.
+*Source.* The line and the region between two ends: D. Pearce and P. Kelly, "A dynamic topological sort algorithm for
+directed acyclic graphs", 2006. Search by turns: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
+"Incremental cycle detection, topological ordering, and strong component maintenance", 2012. PyTorch's fusers instead
+move nodes first and ask afterwards.
 """
 
 from __future__ import annotations
@@ -91,7 +97,8 @@ class Partition:
         return self._search(first, last)[2] if first != last else []
 
     def schedule(self) -> list[list[int]]:
-        """The groups in an order that respects every dependence, each a sorted list; as close to program order as that allows.
+        """The groups in an order that respects every dependence, each a sorted list; as close to program order as
+        that allows.
 
         Of the groups that are ready, the one whose last node comes first in the program goes next, so that
         without merges this is program order. Computed from the dependences alone, not from the line: a second proof.
@@ -123,7 +130,9 @@ class Partition:
         label, place = self._line.label, self._place
         return (a, b) if label[place[a]] <= label[place[b]] else (b, a)
 
-    def _search(self, first: int, last: int) -> tuple[dict[int, tuple[int, int]] | None, dict[int, tuple[int, int]] | None, list[int]]:
+    def _search(
+        self, first: int, last: int
+    ) -> tuple[dict[int, tuple[int, int]] | None, dict[int, tuple[int, int]] | None, list[int]]:
         """Search from both ends by turns; gives the side that ran dry (the other is None), or the path where they met.
 
         A side maps each group that it found to where it came from and the node by which it came in.
@@ -145,7 +154,7 @@ class Partition:
                 return None, None, _joined(ahead, behind, met)
 
     def _walk(self, edges: list[list[int]], start: int, goal: int, found: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """Each edge of the groups that are found between start and goal in the line: the group at its end, or -1 for an old one."""
+        """Each edge of the groups found between start and goal in the line: the group at its end, -1 for an old one."""
         label, place, find = self._line.label, self._place, self.find
         here_label, goal_label = label[place[start]], label[place[goal]]
         low, high = min(here_label, goal_label), max(here_label, goal_label)

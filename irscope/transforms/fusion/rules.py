@@ -1,11 +1,13 @@
 """Which nodes can be part of a pointwise kernel, and over which points a node iterates.
 
-A node qualifies when its op has a kernel expression, when every argument that shapes the code is known, and when nobody can tell a
-fresh result from one that shares an argument's memory. Every "no" names the property that is missing.
+A node qualifies when its op has a kernel expression, when every argument that shapes the code is known, and when
+nobody can tell a fresh result from one that shares an argument's memory. Every "no" names the property that is
+missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,17 +25,19 @@ from irscope.ops.registry import bind, effect_of, op_of, schema_of
 __all__ = ["ITEM_SIZES", "Refusal", "Rules", "same_space", "told_space"]
 
 ITEM_SIZES: Final = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 """Bytes of an element of each type that a kernel can compute with."""
 
 _CATEGORY_WORDS: Final = {
-    "reduction": "a reduction", "normalization": "a normalisation", "matmul": "a matrix product", "convolution": "a convolution",
-    "view": "a view", "memory": "a copy or an allocation", "random": "random", "container": "an operation on containers",
-    "scalar": "arithmetic on numbers", "control": "control flow", "other": "of no kind known to fuse", "pointwise": "without an expression",
+    "reduction": "a reduction", "normalization": "a normalisation", "matmul": "a matrix product",
+    "convolution": "a convolution", "view": "a view", "memory": "a copy or an allocation", "random": "random",
+    "container": "an operation on containers", "scalar": "arithmetic on numbers", "control": "control flow",
+    "other": "of no kind known to fuse", "pointwise": "without an expression",
 }  # fmt: skip
 
-_RUN_TIME_NUMBERS: Final = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
+_RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
 
 Space = tuple[Dim, ...] | None
@@ -61,6 +65,8 @@ class Rules:
         self._shapes = shapes
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, str] = {}
+        self._types: dict[Value, TensorType | None] = {}
+        self._pinned: dict[Node, tuple[Value, ...]] = {}
 
     def refusal(self, node: Node) -> Refusal | None:
         """Why a node cannot be in any pointwise group; None when it can."""
@@ -70,10 +76,11 @@ class Rules:
 
     def tensor_type(self, value: Value) -> TensorType | None:
         """What is known of a tensor; None for a value that is no tensor."""
-        if not isinstance(value.type, TensorType):
-            return None
-        found = self._shapes.type(value)
-        return found if isinstance(found, TensorType) else value.type
+        if value in self._types:
+            return self._types[value]
+        found = self._shapes.type(value) if isinstance(value.type, TensorType) else None
+        self._types[value] = found if isinstance(found, TensorType) else None
+        return self._types[value]
 
     def space(self, node: Node) -> Space:
         """The iteration space of a node that qualifies."""
@@ -102,32 +109,47 @@ class Rules:
         return NOT_CONSTANT if isinstance(payload, TensorData | Opaque | Graph) else payload
 
     def pinned_operands(self, node: Node) -> tuple[Value, ...]:
-        """Operands that lie along an axis of their own (a batch norm's weight), and so must come from outside the group."""
-        op, schema = op_of(node), schema_of(node)
-        if op is None or schema is None or not op.operand_axes:
-            return ()
-        bound = bind(node, schema)
-        return tuple(bound[name] for name in op.operand_axes if isinstance(bound.get(name), Value))
+        """Operands that lie along an axis of their own (a batch norm's weight), and so must come from outside."""
+        return self._pinned.get(node, ())
 
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
-            return Refusal("not-pointwise", f"{node.output!r} is a constant, which each group that reads it has inside", (node,))
+            return Refusal(
+                "not-pointwise", f"{node.output!r} is a constant, which each group that reads it has inside", (node,)
+            )
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
-            what = "has blocks of its own" if node.blocks else "has no known overload" if known else "is an op nobody described"
+            what = (
+                "has blocks of its own"
+                if node.blocks
+                else "has no known overload"
+                if known
+                else "is an op nobody described"
+            )
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
-        if effect_of(node, self._known_arguments(node, schema)) == "in-place":
+        effect = effect_of(node)
+        if effect == "in-place":
+            effect = effect_of(node, self._known_arguments(node, schema))
+        if effect == "in-place":
             return Refusal("in-place", f"{node.op} writes its argument in place, and groups are pure", (node,))
         if op.expression is None:
             return Refusal("not-pointwise", f"{node.op} is {_CATEGORY_WORDS[op.category]}, not a pointwise op", (node,))
-        if effect_of(node) == "opaque":
+        if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
-        return self._judge_types(node) or self._judge_arguments(node, op, schema) or self._judge_aliasing(node, schema)
+        refusal = self._judge_types(node) or self._judge_arguments(node, op, schema)
+        if refusal is None and effect == "view":
+            refusal = self._judge_aliasing(node, schema)
+        if op.operand_axes:
+            bound = bind(node, schema)
+            self._pinned[node] = tuple(bound[name] for name in op.operand_axes if isinstance(bound.get(name), Value))
+        return refusal
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
         """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
-        known = {argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)}
+        known = {
+            argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)
+        }
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def _judge_types(self, node: Node) -> Refusal | None:
@@ -136,7 +158,9 @@ class Rules:
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZES:
-                return Refusal("element-type", f"{value!r} is {type.dtype}, which kernels do not compute with", (node, value))
+                return Refusal(
+                    "element-type", f"{value!r} is {type.dtype}, which kernels do not compute with", (node, value)
+                )
         return None
 
     def _judge_arguments(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
@@ -153,12 +177,12 @@ class Rules:
             payload = self.known(operand)
             if payload is not NOT_CONSTANT:
                 arguments[argument.name] = known_flags[argument.name] = payload
-            elif isinstance(operand.type, TensorType):
-                arguments[argument.name] = operand
-            elif _takes_run_time_number(argument.type) and operand.type in _RUN_TIME_NUMBERS:
+            elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
                 arguments[argument.name] = operand
             else:
-                what = f"{argument.name!r} of {node.op} must be known before the program runs, and {operand!r} is computed"
+                what = (
+                    f"{argument.name!r} of {node.op} must be known before the program runs, and {operand!r} is computed"
+                )
                 return Refusal("unknown-argument", what, (node, operand))
         if draws_random_numbers(node.op, known_flags):
             return Refusal("random", f"{node.op} draws random numbers", (node,))
@@ -181,8 +205,6 @@ class Rules:
 
     def _judge_aliasing(self, node: Node, schema: OpSchema) -> Refusal | None:
         """A kernel gives fresh memory; an op that may give its argument back may become one only if nobody can tell."""
-        if effect_of(node) != "view":
-            return None
         result = node.outputs[0]
         for argument, operand in zip(schema.arguments, node.inputs, strict=False):
             if argument.alias is None:
@@ -194,11 +216,11 @@ class Rules:
         return None
 
 
-def _takes_run_time_number(type: Type) -> bool:
+def _takes_run_time_number(declared: Type, given: Type) -> bool:
     """Whether a schema's argument of this type may be a number that the kernel is given when it runs."""
-    if isinstance(type, OptionalType):
-        type = type.element
-    return type in (NUMBER, FLOAT)
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS
 
 
 def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> str:
@@ -227,7 +249,9 @@ def same_space(a: Space, b: Space) -> bool:
     """
     if a is None or b is None:
         return True
-    return len(a) == len(b) and all(x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True)
+    )
 
 
 def told_space(space: Space) -> str:
@@ -236,4 +260,6 @@ def told_space(space: Space) -> str:
     >>> told_space((2, None)), told_space(None)
     ('(2, *)', 'of unknown rank')
     """
-    return "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
+    return (
+        "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
+    )

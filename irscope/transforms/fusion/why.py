@@ -1,6 +1,8 @@
-"""Why two nodes did not fuse: the write, the effect or the path that stands between them, in words and with witnesses."""
+"""Why two nodes did not fuse: the write, the effect or the path that stands between them, with witnesses."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.alias_db import AliasDb
@@ -17,7 +19,7 @@ def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
 
     `path` holds one node of each group along it.
     """
-    ties = [_tie(plan, a, b) for a, b in zip(path, path[1:], strict=False)]
+    ties = [_tie(plan, a, b) for a, b in pairwise(path)]
     nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
     for kind, rule in (("memory", "blocked-by-write"), ("effect", "side-effect-between"), ("random", "random-order")):
         found = next((tie for tie in ties if tie.kind == kind), None)
@@ -67,7 +69,11 @@ def why_apart(plan: BlockPlan, a: Node, b: Node) -> Verdict:
     if not same_space(*spaces):
         told = " and ".join(map(told_space, spaces))
         return no(f"they have different iteration spaces, {told}, and neither group reads from the other", first, last)
-    return no("neither group reads from the other, and policy 'greedy' merges producers with their consumers only", first, last)
+    return no(
+        "neither group reads from the other, and policy 'greedy' merges producers with their consumers only",
+        first,
+        last,
+    )
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:

@@ -175,17 +175,15 @@ class _Planner:
         (body,) = node.blocks
         limit, start, *carried = self.slots(node.inputs)
         count, *params = self.slots(body.params)
-        state = self.slot(Value(-node.id, body.params[0].type))  # whether to go on; no value of the program
-        last = self.slot(Value(-node.id, body.params[0].type))
-        self.emit(_moves((limit, start, *carried), (last, state, *params)), node)
-        self.emit(_set(count, 0))
+        own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # no values of the program: when to stop
+        turns, state = own
+        self.emit(_start_loop((limit, start, *carried), (turns, state, *params)), node)
         head, end = self.here, _Target()
-        self.emit(_jump_when_done(state, count, last, end))
+        self.emit(_jump_when_done(state, turns, count, end))
         yield body
-        again = _Target(head)
-        self.emit(_next_turn(self.slots(body.returns), (state, *params), count, again), None, [body])
+        self.emit(_moves(self.slots(body.returns), (state, *params), _Target(head)), None, [body])
         end.position = self.here
-        self.emit(_moves(tuple(params), self.slots(node.outputs)), None, [node], dead=(state, *params))
+        self.emit(_moves(tuple(params), self.slots(node.outputs)), None, [node], dead=(*own, *params))
 
 
 def _deaths(body: Block) -> dict[Node | Block, list[Value]]:
@@ -278,13 +276,6 @@ def _moves(sources: tuple[int, ...], targets: tuple[int, ...], then: _Target | N
     return move
 
 
-def _set(slot: int, value: Any) -> Instruction:
-    def put(slots: Slots) -> None:
-        slots[slot] = value
-
-    return put
-
-
 def _jump_unless(condition: int, target: _Target) -> Instruction:
     def jump(slots: Slots) -> int | None:
         return None if slots[condition] else target.position
@@ -292,22 +283,27 @@ def _jump_unless(condition: int, target: _Target) -> Instruction:
     return jump
 
 
-def _jump_when_done(state: int, count: int, last: int, target: _Target) -> Instruction:
+def _start_loop(sources: tuple[int, ...], targets: tuple[int, ...]) -> Instruction:
+    """The first target gets an iterator over the turns that the first source allows, the others their sources."""
+    move = _moves(sources, targets)
+    turns = targets[0]
+
+    def start(slots: Slots) -> None:
+        move(slots)
+        slots[turns] = iter(range(slots[turns]))
+
+    return start
+
+
+def _jump_when_done(state: int, turns: int, count: int, target: _Target) -> Instruction:
     def jump(slots: Slots) -> int | None:
-        return None if slots[state] and slots[count] < slots[last] else target.position
+        if not slots[state]:
+            return target.position
+        turn = next(slots[turns], None)
+        slots[count] = turn
+        return target.position if turn is None else None
 
     return jump
-
-
-def _next_turn(sources: tuple[int, ...], targets: tuple[int, ...], count: int, head: _Target) -> Instruction:
-    def turn(slots: Slots) -> int:
-        values = [slots[slot] for slot in sources]
-        for slot, value in zip(targets, values, strict=True):
-            slots[slot] = value
-        slots[count] += 1
-        return head.position
-
-    return turn
 
 
 def _raising(error: RunError) -> Instruction:

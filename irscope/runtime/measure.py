@@ -70,12 +70,12 @@ def measure(
     >>> found["short"].median < found["long"].median
     True
     """
-    calls = {}
+    calls = dict.fromkeys(competitors, 1)
     for label, run in competitors.items():
         before()
         _timed(run, 1, finish)
-        before()
-        calls[label] = 1 if once else _calls_per_turn(_timed(run, 1, finish))
+        if not once:
+            calls[label] = _calls_per_turn(_timed(run, 1, finish))
     seconds: dict[str, list[float]] = {label: [] for label in competitors}
     order = list(competitors)
     for turn in range(turns):

@@ -1,0 +1,346 @@
+"""Whole programs: equal to torch on models and on random programs, checked arguments, kernels shared, nothing crashes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import irscope as irs
+from irscope.errors import ArgumentError, DeviceUnavailable, RunError
+from irscope.runtime.executable import Executable, compile_graph
+from tests.strategies import Program, programs
+
+CHAIN = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::tanh(%b)
+  return (%c)
+"""
+
+
+def fused(text: str, *args: object) -> Executable:
+    return compile_graph(irs.fuse(irs.load(text, *args)))
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
+    numbers = np.random.default_rng(0)
+    return [numbers.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.tanh(np.maximum(x, 0) * y)
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_numpy_in_numpy_out():
+    x, y = arrays((4, 5), (4, 5))
+    run = fused(CHAIN, x, y)
+    result = run(x, y)
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_allclose(result, chain(x, y), rtol=1e-6)
+    assert len(run.kernels) == 1, "known types are compiled before the first run"
+
+
+def test_torch_in_torch_out():
+    torch = pytest.importorskip("torch")
+    x, y = arrays((4, 5), (4, 5))
+    run = fused(CHAIN, x, y)
+    result = run(torch.from_numpy(x), y)
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_allclose(result.numpy(), chain(x, y), rtol=1e-6)
+
+
+def test_the_reference_device_is_the_interpreter():
+    x, y = arrays((4, 5), (4, 5))
+    graph = irs.load(CHAIN, x, y)
+    np.testing.assert_array_equal(compile_graph(graph, "reference")(x, y), compile_graph(graph)(x, y))
+
+
+def test_several_results_are_a_tuple():
+    text = CHAIN.replace("return (%c)", "return (%c, %a)")
+    x, y = arrays((3,), (3,))
+    result = fused(text, x, y)(x, y)
+    assert isinstance(result, tuple)
+    np.testing.assert_allclose(result[1], np.maximum(x, 0))
+
+
+def test_unknown_types_are_compiled_when_they_come():
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    assert run.kernels == ()
+    for shape in ((4, 5), (2, 3), (7,)):
+        x, y = arrays(shape, shape)
+        np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
+    assert len(run.kernels) == 1, "these shapes are one kernel"
+
+
+@pytest.mark.parametrize("layout", ["transposed", "strided", "broadcast", "reversed", "unaligned"])
+def test_any_layout_of_an_argument(layout: str):
+    x, y = arrays((6, 6), (6, 6))
+    if layout == "transposed":
+        x = x.T
+    elif layout == "strided":
+        x, y = x[::2, ::3], y[::2, ::3]
+    elif layout == "broadcast":
+        x = np.broadcast_to(x[0], (6, 6))
+    elif layout == "reversed":
+        x = x[::-1]
+    else:
+        x = np.frombuffer(b"\0" + x.tobytes(), np.float32, 36, 1).reshape(6, 6)
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
+
+
+def test_empty_tensors():
+    x, y = arrays((0, 3), (0, 3))
+    assert fused(CHAIN, x, y)(x, y).shape == (0, 3)
+
+
+def test_types_change_with_the_arguments():
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    x, y = arrays((4,), (4,))
+    assert run(x.astype(np.float64), y).dtype == np.float64
+    assert run(x, y).dtype == np.float32
+    assert run(np.arange(4), np.arange(4)).dtype == np.float32, "tanh of whole numbers"
+
+
+def test_in_place_ops_write_the_callers_tensor():
+    text = "graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::add_(%x, %k, %k)\n  return (%y)"
+    for x in (np.zeros(3, np.float32), pytest.importorskip("torch").zeros(3)):
+        run = compile_graph(irs.fuse(irs.parse(text)))
+        result = run(x, 2)
+        assert [float(item) for item in x] == [4.0, 4.0, 4.0]
+        assert result is x
+
+
+def test_runs_without_gradients():
+    torch = pytest.importorskip("torch")
+    x = torch.ones(3, requires_grad=True)
+    assert not fused(CHAIN, x.detach(), x.detach())(x, x).requires_grad
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def test_the_wrong_number_of_arguments_names_the_inputs():
+    run = compile_graph(irs.parse(CHAIN))
+    with pytest.raises(ArgumentError, match="takes 2 arguments and got 1") as caught:
+        run(np.zeros(2, np.float32))
+    assert "%x : Tensor, %y : Tensor" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((4, 5)), np.zeros((5, 4), np.float32), np.zeros(4, np.float32), np.zeros((5, 4), np.float32).T, 1.0]
+)
+def test_an_argument_of_another_type_names_input_expected_and_given(wrong: object):
+    x, y = arrays((4, 5), (4, 5))
+    run = fused(CHAIN, x, y)
+    with pytest.raises(ArgumentError, match=r"%y is .*, and the program was loaded for Float\(4, 5") as caught:
+        run(x, wrong)
+    assert "load it again" in caught.value.hint
+
+
+def test_equal_symbols_want_equal_extents():
+    text = CHAIN.replace("%x : Tensor, %y : Tensor", "%x : Float(n, 3), %y : Float(n, 3)")
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    for rows in (2, 5):
+        x, y = arrays((rows, 3), (rows, 3))
+        np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
+    with pytest.raises(ArgumentError, match="%y"):
+        run(*arrays((2, 3), (1, 3)))
+
+
+def test_numbers_are_checked():
+    run = compile_graph(irs.parse("graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::mul(%x, %k)\n  return (%y)"))
+    with pytest.raises(ArgumentError, match="%k is float"):
+        run(np.zeros(2), 1.5)
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(DeviceUnavailable, match="there is no device"):
+        compile_graph(irs.parse(CHAIN), "tpu")
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+TWICE = """graph(%x : Tensor, %y : Tensor, %w : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::tanh(%a)
+  %p : Tensor = aten::matmul(%b, %w)
+  %c : Tensor = aten::relu(%p)
+  %d : Tensor = aten::tanh(%c)
+  return (%d)
+"""
+
+
+def test_equal_groups_share_a_kernel():
+    x, y, w = arrays((4, 4), (4, 4), (4, 4))
+    fusion = irs.fuse(irs.load(TWICE, x, y, w))
+    shared, apart = compile_graph(fusion), compile_graph(fusion, share_kernels=False)
+    assert (len(fusion.groups), len(shared.kernels), len(apart.kernels)) == (2, 1, 2)
+    assert shared.kernels[0].groups == list(fusion.groups)
+    np.testing.assert_array_equal(shared(x, y, w), apart(x, y, w))
+    assert shared.launches(x, y, w) == 3
+
+
+def test_without_kernels_the_groups_run_node_by_node():
+    x, y, w = arrays((4, 4), (4, 4), (4, 4))
+    fusion = irs.fuse(irs.load(TWICE, x, y, w))
+    plain = compile_graph(fusion, use_kernels=False)
+    np.testing.assert_allclose(plain(x, y, w), compile_graph(fusion)(x, y, w), rtol=1e-6)
+    assert plain.kernels == ()
+    assert plain.launches(x, y, w) == 5
+
+
+def test_the_source_of_a_kernel():
+    x, y = arrays((4, 5), (4, 5))
+    run = fused(CHAIN, x, y)
+    source = run.source(0)
+    assert run.kernels[0].name in source.text
+    assert "1 kernels" in repr(run)
+
+
+def test_a_group_that_no_kernel_can_run_falls_back_with_a_remark():
+    x, y = (array.astype(np.complex64) for array in arrays((3,), (3,)))
+    text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::mul(%x, %y)\n  %b : Tensor = aten::neg(%a)\n  return (%b)"
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    np.testing.assert_allclose(run(x, y), -(x * y), rtol=1e-6)
+    (remark,) = run.remarks
+    assert "one by one" in remark.because
+    assert run.kernels == ()
+
+
+def test_many_threads_at_once():
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for shape in ((8, 8), (64,), (3, 4, 5)):
+                x, y = (np.random.default_rng(seed).uniform(-1, 1, (2, *shape)).astype(np.float32))
+                np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-5, atol=1e-6)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_an_op_nobody_knows_fails_when_it_runs():
+    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = my::op(%x)\n  return (%y)")
+    with pytest.raises(RunError, match="my::op"):
+        compile_graph(irs.fuse(graph))(np.zeros(2))
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+def check_model(model: Any, loaded: Any, *args: Any) -> Executable:
+    """The fused program, against the model itself; gives the executable."""
+    import torch
+
+    run = compile_graph(irs.fuse(irs.load(loaded, *args)))
+    with torch.no_grad():
+        expected = model(*args)
+    assert torch.allclose(run(*args), expected, rtol=1e-4, atol=1e-5)
+    assert not run.remarks
+    return run
+
+
+@pytest.mark.torch
+def test_yolov3():
+    torch = pytest.importorskip("torch")
+    from yolov3 import yolov3
+
+    model = yolov3(width=4)
+    run = check_model(model, torch.jit.script(model), torch.rand(1, 3, 64, 96, generator=torch.Generator().manual_seed(0)))
+    assert len(run.kernels) < 20
+
+
+@pytest.mark.torch
+def test_lstm():
+    torch = pytest.importorskip("torch")
+    from lstm import lstm
+
+    model = lstm()
+    run = check_model(model, model, torch.randn(12, 4, 64, generator=torch.Generator().manual_seed(0)))
+    assert len(run.kernels) < 12
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_bert(attention: str):
+    pytest.importorskip("transformers")
+    from bert import bert, tokens
+
+    model = bert(layers=2, hidden=64, attention=attention)
+    check_model(model, model, tokens(2, 12))
+
+
+@pytest.mark.torch
+def test_a_program_that_keeps_state_keeps_it():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.BatchNorm1d(3)
+    expected = torch.nn.BatchNorm1d(3)
+    run = compile_graph(irs.load(model, torch.rand(4, 3)))
+    for seed in range(3):
+        x = torch.rand(4, 3, generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            assert torch.allclose(run(x), expected(x), atol=1e-6)
+    assert torch.allclose(model.running_mean, expected.running_mean)
+    assert int(model.num_batches_tracked) == 3
+
+
+# -- random programs --------------------------------------------------------------------------------------------------
+
+
+def flat(value: Any) -> list[np.ndarray[Any, Any]]:
+    if isinstance(value, list | tuple):
+        return [item for part in value for item in flat(part)]
+    return [np.asarray(value)]
+
+
+def as_torch(value: Any) -> Any:
+    import torch
+
+    if isinstance(value, list):
+        return [as_torch(item) for item in value]
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+def by_torch(program: Program) -> list[np.ndarray[Any, Any]]:
+    """What torch's own interpreter makes of a program: its results, and its arguments afterwards."""
+    import torch
+
+    with torch.jit.optimized_execution(False), torch.no_grad():
+        function = torch._C._create_function_from_graph("f", torch._C.parse_ir(program.text))
+        args = program.fresh()
+        return [*flat(function(*map(as_torch, args))), *flat(list(args))]
+
+
+@pytest.mark.torch
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_random_programs_run_as_in_torch(program: Program):
+    pytest.importorskip("torch")
+    expected = by_torch(program)
+    graph = irs.parse(program.text)
+    refined = irs.load(program.text, *program.fresh())
+    for source in (graph, irs.fuse(graph), irs.fuse(refined)):
+        run = compile_graph(source)
+        for convert in (as_torch, lambda value: value):
+            args = program.fresh()
+            found = [*flat(run(*map(convert, args))), *flat(list(args))]
+            assert len(found) == len(expected)
+            for ours, theirs in zip(found, expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+        assert not run.remarks

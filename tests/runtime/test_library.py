@@ -1,0 +1,140 @@
+"""Single nodes: torch's operators by the overload that a node means, NumPy's references, and what is Python's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irscope.errors import RunError
+from irscope.ir.core import Node
+from irscope.ir.parser import parse
+from irscope.runtime.library import NumpyLibrary, TorchLibrary, library_for
+
+
+def last(line: str, params: str = "%x : Tensor") -> Node:
+    """The last of the lines of a program."""
+    graph = parse(f"graph({params}):\n{line}\n  return ()")
+    return graph.body.nodes[-1]
+
+
+def test_torch_runs_the_overload_that_the_node_means():
+    torch = pytest.importorskip("torch")
+    library = TorchLibrary()
+    tensor = last("  %y : Tensor = aten::add(%x, %z, %k)", "%x : Tensor, %z : Tensor, %k : int")
+    number = last("  %y : Tensor = aten::add(%x, %z, %k)", "%x : Tensor, %z : float, %k : int")
+    plain = last("  %y : int = aten::add(%x, %z)", "%x : int, %z : int")
+    x = torch.tensor([1.0, 2.0])
+    assert library.function(tensor)(x, x, 3).tolist() == [4.0, 8.0]
+    assert library.function(number)(x, 0.5, 2).tolist() == [2.0, 3.0]
+    assert library.function(plain)(2, 3) == 5
+
+
+def test_keyword_only_arguments_are_passed_by_name():
+    torch = pytest.importorskip("torch")
+    line = "  %y : Tensor = aten::zeros(%s, %d, %l, %v, %p)"
+    node = last(line, "%s : int[], %d : int, %l : int, %v : Device, %p : bool")
+    made = TorchLibrary().function(node)([2, 3], 7, 0, torch.device("cpu"), False)
+    assert (made.dtype, tuple(made.shape)) == (torch.float64, (2, 3))
+
+
+def test_in_place_ops_and_views_keep_the_memory():
+    torch = pytest.importorskip("torch")
+    for library, x in ((TorchLibrary(), torch.zeros(4)), (NumpyLibrary(), np.zeros(4, np.float32))):
+        head = library.function(last("  %y : Tensor = aten::slice(%x, %d, %a, %b, %s)", _SLICE))(x, 0, 0, 2, 1)
+        library.function(last("  %y : Tensor = aten::add_(%x, %v, %k)", "%x : Tensor, %v : float, %k : int"))(head, 1.0, 1)
+        assert [float(item) for item in x] == [1.0, 1.0, 0.0, 0.0]
+
+
+_SLICE = "%x : Tensor, %d : int, %a : int, %b : int, %s : int"
+
+
+def test_containers_are_kept_by_identity():
+    items: list[object] = []
+    append = last("  %r : Tensor[] = aten::append(%l, %x)", "%l : Tensor[], %x : Tensor")
+    for library in _libraries():
+        assert library.function(append)(items, 1) is items
+    assert items == [1] * len(_libraries())
+
+
+def _libraries() -> list[object]:
+    pytest.importorskip("torch")
+    return [TorchLibrary(), NumpyLibrary()]
+
+
+@pytest.mark.parametrize(
+    ("line", "params", "operands", "expected"),
+    [
+        ("%y : Tensor[] = prim::ListConstruct(%a, %b)", "%a : Tensor, %b : Tensor", (1, 2), [1, 2]),
+        ("%y : (int, int) = prim::TupleConstruct(%a, %b)", "%a : int, %b : int", (1, 2), (1, 2)),
+        ("%y : Dict(str, int) = prim::DictConstruct(%a, %b)", "%a : str, %b : int", ("k", 2), {"k": 2}),
+        ("%y : int, %z : int = prim::TupleUnpack(%a)", "%a : (int, int)", ((1, 2),), (1, 2)),
+        ("%y : int = aten::__getitem__(%a, %b)", "%a : int[], %b : int", ([4, 5], -1), 5),
+        ("%y : str = aten::format(%a, %b)", "%a : str, %b : int", ("n={}", 3), "n=3"),
+        ("%y : bool = aten::__contains__(%a, %b)", "%a : str[], %b : str", (["a"], "b"), False),
+        ("%y : bool = prim::isinstance[types=[int]](%a)", "%a : Any", (True,), False),
+        ("%y : bool = prim::isinstance[types=[int, NoneType]](%a)", "%a : Any", (None,), True),
+    ],
+)
+def test_pythons_own(line: str, params: str, operands: tuple[object, ...], expected: object):
+    for library in _libraries():
+        assert library.function(last(f"  {line}", params))(*operands) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%y : int = prim::Constant[value=3]()", 3),
+        ("%y : bool = prim::Constant[value=1]()", True),
+        ("%y : NoneType = prim::Constant()", None),
+        ("%y : int[] = prim::Constant[value=[1, 2]]()", [1, 2]),
+        ("%y : (int, bool) = prim::Constant[value=(1, 0)]()", (1, False)),
+        ('%y : str = prim::Constant[value="a"]()', "a"),
+    ],
+)
+def test_constants(line: str, expected: object):
+    for library in _libraries():
+        made = library.constant(last(f"  {line}"))
+        assert made == expected
+        assert type(made) is type(expected)
+
+
+def test_device_constants_are_torchs():
+    torch = pytest.importorskip("torch")
+    node = last('  %y : Device = prim::Constant[value="cpu"]()')
+    assert TorchLibrary().constant(node) == torch.device("cpu")
+
+
+def test_the_library_is_torch_if_any_tensor_is():
+    torch = pytest.importorskip("torch")
+    assert library_for([1, np.zeros(2)]).name == "numpy"
+    assert library_for([np.zeros(2), [{"a": torch.zeros(2)}]]).name == "torch"
+
+
+def test_an_op_that_nobody_knows_is_named():
+    for library in _libraries():
+        with pytest.raises(RunError, match="my::op"):
+            library.function(last("  %y : Tensor = my::op(%x)"))
+
+
+def test_a_registered_op_of_another_library_runs():
+    torch = pytest.importorskip("torch")
+    with torch.library._scoped_library("irscope_test", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        node = last("  %y : Tensor = irscope_test::twice(%x)")
+        assert TorchLibrary().function(node)(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_exceptions_of_the_program_are_told():
+    node = last("  prim::RaiseException(%m, %c)", "%m : str, %c : str")
+    with pytest.raises(RunError, match="ValueError: too small"):
+        NumpyLibrary().function(node)("too small", "builtins.ValueError")
+
+
+def test_double_asks_for_float64_where_the_program_asks_for_less():
+    torch = pytest.importorskip("torch")
+    line = "  %y : Tensor = aten::to(%x, %d, %a, %b, %n)"
+    node = last(line, "%x : Tensor, %d : int, %a : bool, %b : bool, %n : NoneType")
+    library = TorchLibrary(double=True)
+    assert library.function(node)(torch.ones(2, dtype=torch.int64), 6, False, False, None).dtype == torch.float64
+    assert library.function(node)(torch.ones(2), 3, False, False, None).dtype == torch.int32

@@ -1,0 +1,42 @@
+"""Measurements: turns, warm-up, restoring, and the numbers drawn from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from irscope.runtime.measure import Measurement, measure
+
+
+def test_quartiles():
+    measurement = Measurement("a", (4.0, 1.0, 3.0, 2.0))
+    assert (measurement.low, measurement.median, measurement.high) == (1.75, 2.5, 3.25)
+    assert Measurement("a", (1.0,)).high == 1.0
+
+
+def test_competitors_take_turns_and_each_starts_some():
+    calls: list[str] = []
+    measure({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, turns=4, once=True)
+    assert calls == ["a", "b", *"abbaabba"], "warm-up, then turns that begin with another one each"
+
+
+def test_before_runs_before_every_call_that_counts():
+    log: list[str] = []
+    measure({"a": lambda: log.append("run")}, turns=2, before=lambda: log.append("before"), once=True)
+    assert log == ["before", "run"] * 3
+
+
+def test_quick_calls_are_repeated():
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+
+    found = measure({"quick": run}, turns=3)
+    assert count > 3 * 10
+    assert found["quick"].median < 1e-4
+
+
+def test_an_error_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError):
+        measure({"a": lambda: 1 // 0})

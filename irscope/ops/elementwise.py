@@ -13,7 +13,7 @@ as `Expr` of the computing type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,8 +24,8 @@ from irscope.ops.define import define
 from irscope.ops.expression import Expr, NoExpression, cast, lift
 from irscope.ops.op import Op
 from irscope.ops.promotion import is_integral, operand_of, opmath, result_dtype, to_float
-from irscope.ops.strides import iterator_strides
-from irscope.ops.type_rules import Unknown, broadcast, refined, static_shape
+from irscope.ops.strides import contiguous_strides, iterator_strides, like_strides
+from irscope.ops.type_rules import Unknown, broadcast, fresh, refined, static_shape
 
 __all__ = ["Elementwise", "Kind", "elementwise", "result_type"]
 
@@ -35,6 +35,11 @@ Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
 """How result and computing type follow from the promoted type. same: both are it. exact: so it
 is, and NumPy sees halves as they are. number: bools become int64. float: whole numbers
 become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
+
+Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
+"""How a fresh result lies. iterator: as torch's iterator lays out the result of the operands in order, numbers among
+them. numbers-aside: so, of the tensors alone. reversed: as iterator, with the operands the other way round. like-first:
+as a copy of the first. rows: row by row."""
 
 _SUPPORTED = frozenset(
     {
@@ -65,6 +70,7 @@ class Elementwise:
     expr: Callable[..., Expr] | None
     in_place: bool
     axes: Mapping[str, int]
+    layout: Layout
 
     def type_rule(self, /, **args: Any) -> TensorType:
         """The result's type; an in-place op gives its first operand's."""
@@ -72,7 +78,12 @@ class Elementwise:
         first = next((value for value in values if isinstance(value, TensorType)), TensorType())
         if self.in_place:
             return first
-        return result_type(self._result_dtype(values, args), self._laid(values))
+        common = _converted_kind(self._promoted(values), self._kind(args))
+        laid = [
+            value.with_(dtype=common) if mark[0] == "?" and isinstance(value, TensorType) else value  # is not copied
+            for mark, value in zip(self.operands, self._laid(values), strict=True)
+        ]
+        return result_type(self._result_dtype(values, args), laid, common, self.layout)
 
     def reference(self, /, **args: Any) -> Array:
         """The op in NumPy."""
@@ -155,11 +166,12 @@ class Elementwise:
                 continue
             first = values[0]
             rank = first.rank if isinstance(first, TensorType) else first.ndim
-            ones = None if rank is None else (1,) * max(rank - axis - 1, 0)
+            own = value.shape if isinstance(value, TensorType) or value.ndim == 1 else None
+            bent = None if own is None or rank is None else own + (1,) * (rank - axis - 1) if rank else ()
             if isinstance(value, TensorType):
-                laid[index] = refined(value.dtype, None if value.shape is None or ones is None else value.shape + ones)
-            elif value.ndim == 1:
-                laid[index] = value.reshape(value.shape + (ones or ()))
+                laid[index] = fresh(value.dtype, bent)
+            elif bent is not None:
+                laid[index] = value.reshape(bent)
         return laid
 
     @staticmethod
@@ -178,20 +190,31 @@ def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
     return "int64" if kind == "number" and dtype == "bool" else dtype
 
 
-def result_type(dtype: str | None, operands: Sequence[Any]) -> TensorType:
-    """The type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator gives it."""
+def result_type(
+    dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator"
+) -> TensorType:
+    """The type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator gives it.
+
+    `common` is the type in which torch computes: it first copies operands of another type, and a copy has no gaps.
+    """
     tensors = [operand for operand in operands if isinstance(operand, TensorType)]
     shape = broadcast(*(tensor.shape for tensor in tensors))
     sizes = None if shape is None else static_shape(TensorType(None, shape))
-    laid: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-        (sizes_of, tensor.strides)
-        for tensor in tensors
-        if (sizes_of := static_shape(tensor)) is not None and tensor.strides is not None
-    ]
-    if sizes is None or len(laid) < len(tensors):
+    laid: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for tensor in tensors:
+        own = static_shape(tensor)
+        if own is None or tensor.strides is None:
+            return refined(dtype, shape)
+        copied = common is not None and tensor.dtype != common
+        laid.append((own, like_strides(own, tensor.strides) if copied else tensor.strides))
+    if sizes is None:
         return refined(dtype, shape)
-    laid += [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
-    return refined(dtype, shape, iterator_strides(sizes, laid))
+    if layout in ("rows", "like-first"):
+        kept = layout == "like-first" and laid[0][0] == sizes
+        return refined(dtype, shape, like_strides(*laid[0]) if kept else contiguous_strides(sizes))
+    if layout != "numbers-aside":
+        laid += [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
+    return refined(dtype, shape, iterator_strides(sizes, laid[::-1] if layout == "reversed" else laid))
 
 
 def elementwise(
@@ -204,6 +227,7 @@ def elementwise(
     written: bool = False,
     also: str = "",
     axes: Mapping[str, int] = EMPTY,
+    layout: Layout = "iterator",
 ) -> tuple[Op, ...]:
     """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
 
@@ -214,35 +238,27 @@ def elementwise(
     >>> [op.name for op in made]
     ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
     """
+    rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout)
     made = []
     first = texts[0].partition("::")[2].partition("(")[0].partition(".")[0]
     for name in (first, *also.split()):
         here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
-        made.append(_op(here, numpy, expr, kind, operands, written, axes))
+        made.append(_op(here, rule))
         twins = [twin for text in here if in_place and (twin := _in_place(text, name))]
         if twins:
-            made.append(_op(twins, numpy, expr, kind, operands, True, axes))
+            made.append(_op(twins, replace(rule, in_place=True)))
     return tuple(made)
 
 
-def _op(
-    texts: Sequence[str],
-    numpy: Callable[..., Any],
-    expr: Callable[..., Expr] | None,
-    kind: Kind | Callable[..., Kind | None],
-    operands: str,
-    in_place: bool,
-    axes: Mapping[str, int],
-) -> Op:
-    name = texts[0].partition("(")[0].partition(".")[0]
-    rule = Elementwise(name, tuple(operands.split()), kind, numpy, expr, in_place, axes)
+def _op(texts: Sequence[str], template: Elementwise) -> Op:
+    rule = replace(template, name=texts[0].partition("(")[0].partition(".")[0])
     return define(
         *texts,
         category="pointwise",
         type_rule=rule.type_rule,
         reference=rule.reference,
-        expression=None if expr is None else rule.expression,
-        operand_axes=axes,
+        expression=None if rule.expr is None else rule.expression,
+        operand_axes=rule.axes,
     )
 
 

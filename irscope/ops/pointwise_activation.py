@@ -26,25 +26,8 @@ _ROOT_2_PI: Final = math.sqrt(2.0 / math.pi)
 _CUBIC: Final = 0.044715
 
 
-def _activation(
-    text: str,
-    numpy: Any,
-    expr: Any,
-    *,
-    operands: str = "self",
-    also: str = "",
-    in_place: bool = True,
-    axes: dict[str, int] | None = None,
-) -> tuple[Op, ...]:
-    return elementwise(
-        f"aten::{text} -> Tensor",
-        numpy=numpy,
-        expr=expr,
-        operands=operands,
-        also=also,
-        in_place=in_place,
-        axes=axes or {},
-    )
+def _activation(text: str, numpy: Any, expr: Any, *, operands: str = "self", **options: Any) -> tuple[Op, ...]:
+    return elementwise(f"aten::{text} -> Tensor", numpy=numpy, expr=expr, operands=operands, **options)
 
 
 def _gelu(x: Expr, approximate: Any = "none") -> Expr:
@@ -111,7 +94,7 @@ def _between(x: Expr, low: Expr | float, high: Expr | float) -> Expr:
 
 _FORWARD: Final = (
     *_activation("relu(Tensor self)", lambda x: np.maximum(x, 0), lambda x: larger(x, 0)),
-    *_activation("relu6(Tensor self)", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6)),
+    *_activation("relu6(Tensor self)", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6), layout="like-first"),
     *_activation(
         "leaky_relu(Tensor self, Scalar negative_slope=0.01)",
         lambda x, negative_slope=0.01: np.where(x > 0, x, x * negative_slope),
@@ -140,6 +123,7 @@ _FORWARD: Final = (
         "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)",
         lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
         lambda x, min_val=-1, max_val=1: limited(x, min_val, max_val),
+        layout="like-first",
     ),
     *_activation(
         "hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0
@@ -155,6 +139,7 @@ _FORWARD: Final = (
         lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
         _log_sigmoid,
         in_place=False,
+        layout="rows",
     ),
     *_activation(
         "prelu(Tensor self, Tensor weight)",
@@ -163,6 +148,7 @@ _FORWARD: Final = (
         operands="self weight",
         in_place=False,
         axes={"weight": 1},
+        layout="like-first",
     ),
 )
 
@@ -184,12 +170,14 @@ _BACKWARD: Final = (
         lambda g, x, threshold: np.where(x <= threshold, 0, g),
         lambda g, x, threshold: where(call("le", x, threshold), 0, g),
         operands="grad_output self",
+        layout="reversed",
     ),
     *_activation(
         "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result)",
         lambda g, x, negative_slope, self_is_result: np.where(x > 0, g, g * negative_slope),
         lambda g, x, negative_slope, self_is_result: where(x > 0.0, g, g * negative_slope),
         operands="grad_output self",
+        layout="reversed",
     ),
     *_activation(
         "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)",

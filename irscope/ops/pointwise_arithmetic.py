@@ -182,6 +182,7 @@ _SUMS: Final = (
         numpy=lambda a, b, alpha=1: b - (a if alpha == 1 else a * np.asarray(alpha).astype(a.dtype)),
         expr=lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
         in_place=False,
+        layout="reversed",
     ),
     *elementwise(
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -267,11 +268,19 @@ _POWERS: Final = (
     *elementwise(
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        in_place=False,
+        layout="numbers-aside",
+    ),
+    *elementwise(
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
         numpy=_np_pow,
         expr=_pow,
         operands="self exponent",
         in_place=False,
+        layout="rows",
     ),
     *elementwise(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",

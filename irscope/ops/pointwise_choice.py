@@ -74,14 +74,14 @@ def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
 
 
 def _clamp() -> tuple[Op, ...]:
-    names = "self min max"
     return elementwise(
         "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
         "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         numpy=_np_limited,
         expr=limited,
-        operands=names,
+        operands="self min max",
         also="clip",
+        layout="numbers-aside",
     )
 
 
@@ -92,6 +92,7 @@ def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
         numpy=numpy,
         expr=expr,
         operands=f"self {limit}",
+        layout="numbers-aside",
     )
 
 
@@ -124,6 +125,7 @@ OPS: Final = (
         numpy=lambda x, mask, value: np.where(mask, value, x),
         expr=lambda x, mask, value: where(mask, value, x),
         operands="self ?mask =value",
+        layout="rows",
     ),
     *elementwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
@@ -131,5 +133,6 @@ OPS: Final = (
         expr=_nan_to_num,
         operands="self",
         kind="exact",
+        layout="like-first",
     ),
 )

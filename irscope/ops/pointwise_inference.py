@@ -18,7 +18,7 @@ from irscope.ops.expression import Expr, NoExpression, call, cast, lift
 from irscope.ops.normalization import normalize_batch
 from irscope.ops.op import Op
 from irscope.ops.promotion import opmath
-from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last
+from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, is_contiguous
 from irscope.ops.type_rules import refined, static_shape
 
 __all__ = ["CHANNELS", "OPS", "kept_statistics"]
@@ -59,7 +59,9 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
     shape = static_shape(input)
     if shape is None or input.strides is None:
         return refined(input.dtype, input.shape)
-    side_by_side = is_channels_last(shape, input.strides)
+    order = (0, *range(2, len(shape)), 1)
+    packed = len(shape) > 3 and is_contiguous([shape[i] for i in order], [input.strides[i] for i in order])
+    side_by_side = not is_contiguous(shape, input.strides) and (packed or is_channels_last(shape, input.strides))
     return refined(input.dtype, shape, channels_last_strides(shape) if side_by_side else contiguous_strides(shape))
 
 

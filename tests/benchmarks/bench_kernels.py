@@ -1,0 +1,199 @@
+"""How fast three fused kernels are, against torch op by op and against a copy of the same bytes; and what compiling costs.
+
+    python tests/benchmarks/bench_kernels.py [--sizes 1e3,1e5,1e7] [--threads 1,2]
+
+k1 sigmoid(a*b+c)*tanh(d), an LSTM's gates; k2 gelu(x+bias), a vector along 1024 columns; k3 twelve mixed ops. Competitors take turns
+in random order within each round, on the same arrays; shown is the best of all rounds and, in brackets, the median. "of copy" is the
+time of the best copy of as many bytes divided by the kernel's time: 1.00 is the memory's speed. torch allocates its results anew,
+as it does in a program; "pooled" is torch with an allocator that keeps its memory (run with --keep-memory).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.ir.builder import GraphBuilder
+from irscope.ir.core import Node, Value
+from irscope.ir.types import TENSOR, TensorType
+from irscope.runtime.buffers import BufferPool
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+
+Array = np.ndarray[Any, Any]
+Body = Callable[..., Value]
+
+
+def call(b: GraphBuilder, op: str, *args: Any) -> Value:
+    return b.op(f"aten::{op}", *(arg if isinstance(arg, Value) else b.constant(arg) for arg in args))
+
+
+def k1(b: GraphBuilder, x: Value, y: Value, z: Value, w: Value) -> Value:
+    gate = call(b, "sigmoid", call(b, "add", call(b, "mul", x, y), z, 1))
+    return call(b, "mul", gate, call(b, "tanh", w))
+
+
+def k2(b: GraphBuilder, x: Value, bias: Value) -> Value:
+    return call(b, "gelu", call(b, "add", x, bias, 1), "none")
+
+
+def k3(b: GraphBuilder, x: Value, y: Value) -> Value:
+    t = call(b, "exp", call(b, "mul", x, -0.5))
+    t = call(b, "relu", call(b, "add", call(b, "mul", t, y), 1.5, 1))
+    t = call(b, "where", call(b, "gt", t, x), t, y)
+    t = call(b, "clamp", t, -2.0, 2.0)
+    t = call(b, "sqrt", call(b, "add", call(b, "mul", t, t), 1.0, 1))
+    return call(b, "sub", t, x, 1)
+
+
+def eager(name: str) -> Callable[..., Any]:
+    import torch
+
+    def fused_by_hand(x: Any, y: Any) -> Any:
+        t = torch.relu(torch.exp(x * -0.5) * y + 1.5)
+        t = torch.where(t > x, t, y).clamp(-2.0, 2.0)
+        return torch.sqrt(t * t + 1.0) - x
+
+    return {
+        "k1": lambda a, b, c, d: torch.sigmoid(a * b + c) * torch.tanh(d),
+        "k2": lambda x, bias: torch.nn.functional.gelu(x + bias),
+        "k3": fused_by_hand,
+    }[name]
+
+
+KERNELS: dict[str, tuple[Body, int]] = {"k1": (k1, 4), "k2": (k2, 2), "k3": (k3, 2)}
+
+
+def group(body: Body, count: int) -> Node:
+    b = GraphBuilder()
+    outer = [b.input(f"x{i}") for i in range(count)]
+    with b.block([(f"p{i}", TENSOR) for i in range(count)]) as block:
+        block.returns([body(b, *block.params)])
+    outputs = b.structured("prim::FusionGroup", outer, [TENSOR], [block])
+    return next(node for node in b.finish(outputs).nodes() if node.blocks)
+
+
+def arrays(name: str, size: int, pool: BufferPool) -> list[Array]:
+    shape = (max(1, size // 1024), 1024) if name == "k2" else (size,)
+    made = []
+    for index in range(KERNELS[name][1]):
+        array = pool.empty(shape[1:] if name == "k2" and index else shape, "float32")
+        array[...] = np.random.default_rng(index).standard_normal(array.shape, dtype=np.float32) * 2
+        made.append(array)
+    return made
+
+
+def measure(competitors: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+    """Best and median seconds of each."""
+    counts = {}
+    for name, run in competitors.items():
+        run()
+        start = time.perf_counter()
+        run()
+        counts[name] = max(1, min(2000, int(2e-3 / max(time.perf_counter() - start, 1e-7))))
+    times: dict[str, list[float]] = {name: [] for name in competitors}
+    order = list(competitors)
+    for _ in range(rounds):
+        random.shuffle(order)
+        for name in order:
+            run, count = competitors[name], counts[name]
+            run()
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            times[name].append((time.perf_counter() - start) / count)
+    return {name: (min(found), statistics.median(found)) for name, found in times.items()}
+
+
+def speed(name: str, size: int, threads: int, rounds: int, store: ObjectStore) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+    pool, device = BufferPool(), CpuDevice(threads=threads, store=store)
+    inputs = arrays(name, size, pool)
+    types = [TensorType("float32", x.shape, tuple(step // 4 for step in x.strides)) for x in inputs]
+    plan = spec_of_group(group(*KERNELS[name]), types)
+    prepared = device.prepare(plan)
+    out = pool.empty(inputs[0].shape, "float32")
+    pointers, result = [x.ctypes.data for x in inputs], [out.ctypes.data]
+    tensors = [torch.from_numpy(x) for x in inputs]
+    function = eager(name)
+    moved = plan.launches[0].bytes_moved
+    source, target = pool.empty((moved // 8,), "float32"), pool.empty((moved // 8,), "float32")
+    source[:] = 1
+    t_source, t_target = torch.from_numpy(source), torch.from_numpy(target)
+    competitors: dict[str, Callable[[], object]] = {
+        "irscope": lambda: prepared(result, pointers),
+        "torch": lambda: function(*tensors),
+        "copy (memcpy)": lambda: ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes),
+        "copy (torch)": lambda: t_target.copy_(t_source),
+    }
+    with torch.no_grad():
+        found = measure(competitors, rounds)
+        wanted = function(*(tensor.double() for tensor in tensors))
+    error = float((torch.from_numpy(out).double() - wanted).abs().max())
+    copy = min(found["copy (memcpy)"][0], found["copy (torch)"][0])
+    ours, theirs = found["irscope"], found["torch"]
+    print(
+        f"{name} {out.size:>9,} {threads}T  irscope {ours[0] * 1e6:9.2f} ({ours[1] * 1e6:9.2f}) us"
+        f"  torch {theirs[0] * 1e6:9.2f} ({theirs[1] * 1e6:9.2f}) us  x{theirs[0] / ours[0]:5.2f}"
+        f"  of copy {copy / ours[0]:.2f}  error {error:.1e}",
+        flush=True,
+    )
+
+
+def latency() -> None:
+    """Cold, from disk and from memory, in milliseconds; the first kernel of the process apart."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = ObjectStore(Path(folder) / "cpu")
+        for title in ("cold", "from disk"):
+            device = CpuDevice(store=store)
+            device.availability()
+            line = []
+            for name, (body, count) in KERNELS.items():
+                types = [TensorType("float32", (64, 1024) if i == 0 or name != "k2" else (1024,)) for i in range(count)]
+                start = time.perf_counter()
+                plan = spec_of_group(group(body, count), types)
+                planned = time.perf_counter()
+                device.prepare(plan)
+                line.append(f"{name} plan {(planned - start) * 1e3:5.2f} kernel {(time.perf_counter() - planned) * 1e3:6.2f} ms")
+            print(f"compile, {title}:  {'   '.join(line)}")
+
+
+def keep_memory() -> None:
+    """Tell the C library to keep freed memory (Linux with glibc)."""
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-4, 0)
+    libc.mallopt(-1, 2**31 - 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="1e3,1e5,1e7")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--keep-memory", action="store_true")
+    options = parser.parse_args()
+    if options.keep_memory:
+        keep_memory()
+    print(CpuDevice().availability())
+    latency()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in KERNELS:
+            for size in options.sizes.split(","):
+                for threads in options.threads.split(","):
+                    speed(name, int(float(size)), int(threads), options.rounds, ObjectStore(Path(folder) / "cpu"))
+
+
+if __name__ == "__main__":
+    main()

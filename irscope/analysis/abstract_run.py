@@ -2,8 +2,7 @@
 
 What makes it sound:
 
-* **Branches.** A condition that is known runs one branch. Otherwise both run, each from the facts at the start, and the
-  results are joined. A branch that is sure to raise gives nothing to join.
+* **Branches.** A condition that is known runs one branch. Otherwise both run, and the results are joined. A branch that is sure to raise gives nothing to join.
 * **Loops.** While trip count and condition are known the body runs as often as it would. Otherwise what it carries is joined
   with what it started from until nothing changes; three rounds, then only types are kept.
 * **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. Where a write is
@@ -128,7 +127,9 @@ class AbstractRun:
         inner = declared.element if isinstance(declared, OptionalType) else declared
         type = erase_refinements(inner)
         element = inner.element if isinstance(inner, ListType) else None
-        kept = [self._list(i, element) if type_is_list(element) and isinstance(i, tuple) and element else i for i in items]
+        kept = [
+            self._list(i, element) if type_is_list(element) and isinstance(i, tuple) and element else i for i in items
+        ]
         return KnownList(kept, type, self._epoch_of(type))
 
     # running
@@ -181,8 +182,7 @@ class AbstractRun:
             taken, other = node.blocks if condition else node.blocks[::-1]
             self.unreached.add(other)
             raises = yield self._block(taken)
-            results = [self._get_raw(value) for value in taken.returns]
-            return self._leave(node, results, raises)
+            return self._leave(node, [self._get_raw(value) for value in taken.returns], raises)
         sure = [_always_raises(block) for block in node.blocks]
         if sure[0] != sure[1]:  # past this node, the branch that does not raise has run
             raising, other = node.blocks if sure[0] else node.blocks[::-1]
@@ -251,7 +251,11 @@ class AbstractRun:
         """Whether the next round is sure to run, and may be run here."""
         if condition is not True or not isinstance(limit, int) or trip >= limit:
             return False
-        return trip < _UNROLL and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget) and self._budget > 0
+        return (
+            trip < _UNROLL
+            and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget)
+            and self._budget > 0
+        )
 
     def _begin_round(self, block: Block, trip: Fact, carried: Sequence[Fact]) -> None:
         self._set(block.params[0], trip)
@@ -369,7 +373,9 @@ class AbstractRun:
             f"{node.op} cannot run: {error.what}", where=excerpt(self.graph, {node: "here"}), rule=error.rule, hint=hint
         ) from None
 
-    def _after_write(self, node: Node, operands: Sequence[Fact], written: frozenset[Type] | None, *, applied: bool) -> None:
+    def _after_write(
+        self, node: Node, operands: Sequence[Fact], written: frozenset[Type] | None, *, applied: bool
+    ) -> None:
         """Mark the list that a node wrote, or forget all that it may have written."""
         if written is not None and not written:
             return

@@ -75,7 +75,10 @@ def _filled(fact: TensorType, declared: TensorType) -> TensorType:
     if strides is None and shape == declared.shape:
         strides = declared.strides
     return TensorType(
-        fact.dtype or declared.dtype, shape, strides, fact.device or declared.device,
+        fact.dtype or declared.dtype,
+        shape,
+        strides,
+        fact.device or declared.device,
         declared.requires_grad if fact.requires_grad is None else fact.requires_grad,
     )
 
@@ -95,7 +98,11 @@ def join(a: Fact, b: Fact, declared: Type) -> Fact:
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return _joined_tensors(a, b)
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
-        parts = declared.elements if isinstance(declared, TupleType) and len(declared.elements) == len(a) else (ANY,) * len(a)
+        parts = (
+            declared.elements
+            if isinstance(declared, TupleType) and len(declared.elements) == len(a)
+            else (ANY,) * len(a)
+        )
         return tuple(map(join, a, b, parts))
     if type(a) is type(b) and not isinstance(a, KnownList | Unknown) and repr(a) == repr(b) and a == b:
         return a
@@ -111,8 +118,11 @@ def _joined_tensors(a: TensorType, b: TensorType) -> TensorType:
     if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
         shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
     return TensorType(
-        a.dtype if a.dtype == b.dtype else None, shape, a.strides if a.strides == b.strides and shape == a.shape else None,
-        a.device if a.device == b.device else None, a.requires_grad if a.requires_grad == b.requires_grad else None,
+        a.dtype if a.dtype == b.dtype else None,
+        shape,
+        a.strides if a.strides == b.strides and shape == a.shape else None,
+        a.device if a.device == b.device else None,
+        a.requires_grad if a.requires_grad == b.requires_grad else None,
     )
 
 

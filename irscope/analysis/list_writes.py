@@ -20,9 +20,16 @@ Written = frozenset[Type] | None
 
 _NOTHING: Final[frozenset[Type]] = frozenset()
 
-_LOUD_ONLY: Final = frozenset({
-    "aten::manual_seed", "aten::warn", "prim::Print", "prim::RaiseException", "prim::SetAttr", "prim::TimePoint",
-})
+_LOUD_ONLY: Final = frozenset(
+    {
+        "aten::manual_seed",
+        "aten::warn",
+        "prim::Print",
+        "prim::RaiseException",
+        "prim::SetAttr",
+        "prim::TimePoint",
+    }
+)
 """Ops with side effects that write no list."""
 
 
@@ -75,4 +82,7 @@ def _is_vague(type: Type) -> bool:
     """Whether a list of this type may be a list of another: through `Any`, a type variable or a union."""
     if not isinstance(type, ListType):
         return True
-    return any(part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t") for part in walk(type))
+    return any(
+        part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t")
+        for part in walk(type)
+    )

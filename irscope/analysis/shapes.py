@@ -49,14 +49,27 @@ class Shapes:
     @property
     def unknown(self) -> tuple[tuple[Value, str], ...]:
         """The tensors without a full type, and other values not known for a reason worth telling, in textual order."""
-        found = []
+        found: dict[Value, str] = {}
         for value in self.graph.values():
             fact = self._facts.get(value)
             if isinstance(fact, TensorType) and not fact.is_static:
-                found.append((value, self._run.reasons.get(value, "it follows from something unknown")))
+                found[value] = self._run.reasons.get(value) or self._follows_from(value, found)
             elif isinstance(fact, Unknown) and (fact.because or value in self._run.reasons):
-                found.append((value, fact.because or self._run.reasons[value]))
-        return tuple(found)
+                found[value] = fact.because or self._run.reasons[value]
+        return tuple(found.items())
+
+    def _follows_from(self, value: Value, unknown: Mapping[Value, str]) -> str:
+        producer = self.graph.producer.get(value)
+        if producer is None:
+            return "its declared type does not say"
+        source = next((operand for operand in producer.inputs if operand in unknown), None)
+        return (
+            "runs differ"
+            if producer.blocks
+            else f"%{self.graph.names[source]} is not known"
+            if source
+            else f"{producer.op} does not tell"
+        )
 
 
 def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, strict: bool = False) -> Shapes:
@@ -123,7 +136,9 @@ def _is(a: object, b: object) -> bool:
     return a is b
 
 
-def _renewed_node(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: Mapping[Block, Block]) -> Node:
+def _renewed_node(
+    node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: Mapping[Block, Block]
+) -> Node:
     inner = tuple(blocks[block] for block in node.blocks)
     if inputs is node.inputs and outputs is node.outputs and all(map(_is, inner, node.blocks)):
         return node

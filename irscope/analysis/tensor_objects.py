@@ -17,8 +17,21 @@ __all__ = ["reshaped_objects"]
 _RESHAPING: Final = frozenset(
     f"aten::{name}"
     for name in (
-        "_resize_output_", "as_strided_", "resize_", "resize_as_", "resize_as_sparse_", "rename_", "set_", "set_data",
-        "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_", "_set_item_data",
+        "_resize_output_",
+        "as_strided_",
+        "resize_",
+        "resize_as_",
+        "resize_as_sparse_",
+        "rename_",
+        "set_",
+        "set_data",
+        "squeeze_",
+        "swapaxes_",
+        "swapdims_",
+        "t_",
+        "transpose_",
+        "unsqueeze_",
+        "_set_item_data",
     )
 )
 
@@ -57,7 +70,9 @@ def _changed(node: Node) -> tuple[Value, ...]:
     if schema is None:
         return ()
     pairs = zip(schema.arguments, node.inputs, strict=False)
-    return tuple(value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write)
+    return tuple(
+        value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write
+    )
 
 
 def _same_object(node: Node) -> list[tuple[Value, Value]]:
@@ -74,7 +89,11 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
             pairs += zip(block.returns, node.outputs, strict=False)
             pairs += zip(node.inputs, block.params, strict=False)
         return pairs
-    if effect_of(node) == "pure" and node.op not in ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct"):
+    if effect_of(node) == "pure" and node.op not in (
+        "prim::ListConstruct",
+        "prim::TupleConstruct",
+        "prim::DictConstruct",
+    ):
         return pairs
     values = (*node.inputs, *node.outputs)
     return [(values[0], other) for other in values[1:]]

@@ -14,12 +14,14 @@ from irscope.ir.types import TensorType
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides
 from irscope.ops.type_rules import Abstract, Unknown, dtype_name, refined, static_shape
 
-__all__ = ["array_type", "channels_last_copy", "laid_out_like", "numpy_dtype", "suggests_channels_last"]
+__all__ = ["Array", "array_type", "at", "channels_last_copy", "laid_out_like", "numpy_dtype", "suggests_channels_last"]
+
+Array = np.ndarray[Any, Any]
 
 _STAND_INS = {"bfloat16": "float32", "complex32": "complex64"}
 
 
-def array_type(array: np.ndarray[Any, Any]) -> TensorType:
+def array_type(array: Array) -> TensorType:
     """What is known of a NumPy array: all of it.
 
     >>> str(array_type(np.zeros((2, 3), np.float32).T))
@@ -42,9 +44,20 @@ def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
     if name is None:
         raise RunError(f"{argument!r} is no element type")
     try:
-        return np.dtype(_STAND_INS.get(name, name))
+        found: np.dtype[Any] = np.dtype(_STAND_INS.get(name, name))
     except TypeError:
         raise RunError(f"NumPy has no element type for {name}") from None
+    return found
+
+
+def at(array: Array, *index: Any) -> Array:
+    """The part at an index of as many entries as the rank happens to have.
+
+    >>> at(np.arange(6).reshape(2, 3), *[slice(None)] * 1, 2).tolist()
+    [2, 5]
+    """
+    part: Array = array[index]
+    return part
 
 
 def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract = None) -> TensorType:
@@ -63,7 +76,7 @@ def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract =
     return refined(dtype, shape, None if self.strides is None else like_strides(shape, self.strides))
 
 
-def channels_last_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def channels_last_copy(array: Array) -> Array:
     """The same elements with channels (axis 1) side by side."""
     back = (0, array.ndim - 1, *range(1, array.ndim - 1))
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)).transpose(back)

@@ -37,7 +37,11 @@ def without_tensors(schema: OpSchema) -> bool:
 
 
 def define_positional(
-    name: str, function: Callable[..., Any], *, category: Category, type_rule: Callable[..., Any] | None,
+    name: str,
+    function: Callable[..., Any],
+    *,
+    category: Category,
+    type_rule: Callable[..., Any] | None,
     keep: Callable[[OpSchema], bool] = without_tensors,
 ) -> Op:
     """The op of this name over the bundled overloads that `keep` allows; one Python function computes them all.

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir.types import Dim, TensorType
-from irscope.ops.arrays import array_type, channels_last_copy, suggests_channels_last
+from irscope.ops.arrays import Array, array_type, at, channels_last_copy, suggests_channels_last
 from irscope.ops.define import define
 from irscope.ops.strides import channels_last_strides
 from irscope.ops.type_rules import Abstract, Unknown, fresh, known_ints, mismatch, refined, same_dim, static_shape
 
 __all__ = ["OPS"]
-
-Array = np.ndarray[Any, Any]
 
 
 def spread(value: Any, rank: int) -> list[int]:
@@ -34,15 +32,25 @@ def spread(value: Any, rank: int) -> list[int]:
 
 
 def _convolution(
-    input: TensorType, weight: TensorType, bias: TensorType | None = None, stride: Abstract = 1, padding: Abstract = 0,
-    dilation: Abstract = 1, groups: Abstract = 1, transposed: Abstract = False, output_padding: Abstract = 0, **rest: Abstract,
+    input: TensorType,
+    weight: TensorType,
+    bias: TensorType | None = None,
+    stride: Abstract = 1,
+    padding: Abstract = 0,
+    dilation: Abstract = 1,
+    groups: Abstract = 1,
+    transposed: Abstract = False,
+    output_padding: Abstract = 0,
+    **rest: Abstract,
 ) -> TensorType:
     dtype = input.dtype if input.dtype == weight.dtype else None
     if input.shape is None or weight.shape is None:
         return TensorType(dtype, None)
     space = len(weight.shape) - 2
     if len(input.shape) not in (space + 1, space + 2):
-        raise mismatch(f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank")
+        raise mismatch(
+            f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank"
+        )
     if isinstance(groups, Unknown) or isinstance(transposed, Unknown):
         return TensorType(dtype, (None,) * len(input.shape))
     _check_channels(input, weight, groups, transposed)
@@ -54,7 +62,8 @@ def _convolution(
 
 
 def _check_channels(input: TensorType, weight: TensorType, groups: int, transposed: bool) -> None:
-    assert input.shape is not None and weight.shape is not None
+    assert input.shape is not None
+    assert weight.shape is not None
     channels = input.shape[-(len(weight.shape) - 1)]
     per_group = weight.shape[0] if transposed else weight.shape[1]
     wanted = per_group if transposed or not isinstance(per_group, int) else per_group * groups
@@ -73,20 +82,29 @@ def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weigh
 
 
 def _extents(
-    sizes: Sequence[Dim], kernel: Sequence[Dim], stride: Abstract, padding: Abstract, dilation: Abstract, transposed: bool,
+    sizes: Sequence[Dim],
+    kernel: Sequence[Dim],
+    stride: Abstract,
+    padding: Abstract,
+    dilation: Abstract,
+    transposed: bool,
     output_padding: Abstract,
 ) -> list[Dim]:
     if padding == "same":
         return list(sizes)
-    steps, margins, gaps, extra = (known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding))
+    steps, margins, gaps, extra = (
+        known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding)
+    )
     if steps is None or margins is None or gaps is None or extra is None:
         return [None] * len(sizes)
     rank = len(sizes)
-    settings = zip(sizes, kernel, spread(steps, rank), spread(margins, rank), spread(gaps, rank), spread(extra, rank), strict=True)
-    return [_extent(*setting, transposed) for setting in settings]
+    settings = zip(
+        sizes, kernel, spread(steps, rank), spread(margins, rank), spread(gaps, rank), spread(extra, rank), strict=True
+    )
+    return [_extent(*setting, transposed=transposed) for setting in settings]
 
 
-def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int, transposed: bool) -> Dim:
+def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int, *, transposed: bool) -> Dim:
     if not isinstance(size, int) or not isinstance(kernel, int):
         return None
     span = gap * (kernel - 1) + 1
@@ -102,24 +120,39 @@ def _transposed(input: TensorType, weight: TensorType, **arguments: Abstract) ->
 
 
 def _convolve(
-    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-    transposed: bool = False, output_padding: Any = 0, **rest: Any,
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    transposed: bool = False,
+    output_padding: Any = 0,
+    **rest: Any,
 ) -> Array:
     space = weight.ndim - 2
     if input.ndim == space + 1:
-        batch = _convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding)
-        return batch[0]
+        return at(
+            _convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0
+        )
     wide = np.float32 if input.dtype == np.float16 else input.dtype
     data, kernel = input.astype(wide, copy=False), weight.astype(wide, copy=False)
     steps, gaps = spread(stride, space), spread(dilation, space)
     if transposed:
-        data, kernel, margins = _untransposed(data, kernel, steps, spread(padding, space), gaps, groups, spread(output_padding, space))
+        data, kernel, margins = _untransposed(
+            data, kernel, steps, spread(padding, space), gaps, groups, spread(output_padding, space)
+        )
         steps = [1] * space
     else:
         margins = _margins(padding, weight.shape[2:], gaps)
     if any(margin for pair in margins for margin in pair):
         data = _with_margins(data, margins)
-    result = np.stack([_convolve_image(image, kernel, steps, gaps, groups) for image in data]) if len(data) else _empty(data, kernel)
+    result = (
+        np.stack([_convolve_image(image, kernel, steps, gaps, groups) for image in data])
+        if len(data)
+        else _empty(data, kernel)
+    )
     if bias is not None:
         result += bias.reshape(-1, *[1] * space)
     result = result.astype(input.dtype, copy=False)
@@ -133,7 +166,9 @@ def _empty(data: Array, kernel: Array) -> Array:
 
 def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
     """Zeros around; a negative margin, which only a transposed convolution has, cuts off."""
-    data = data[(..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)])]
+    data = at(
+        data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)]
+    )
     return np.pad(data, [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in margins]])
 
 
@@ -150,22 +185,28 @@ def _convolve_image(image: Array, kernel: Array, steps: Sequence[int], gaps: Seq
     space = kernel.ndim - 2
     spans = [gap * (size - 1) + 1 for size, gap in zip(kernel.shape[2:], gaps, strict=True)]
     windows = sliding_window_view(image, spans, axis=tuple(range(1, space + 1)))
-    windows = windows[(slice(None), *[slice(None, None, step) for step in steps], *[slice(None, None, gap) for gap in gaps])]
+    windows = at(windows, slice(None), *[slice(None, None, step) for step in (*steps, *gaps)])
     sizes = windows.shape[1 : space + 1]
     columns = windows.transpose(0, *range(space + 1, 2 * space + 1), *range(1, space + 1))
     columns = columns.reshape(groups, -1, int(np.prod(sizes)))
     rows = kernel.reshape(groups, kernel.shape[0] // groups, -1)
-    return np.matmul(rows, columns).reshape(kernel.shape[0], *sizes)
+    return np.asarray(np.matmul(rows, columns)).reshape(kernel.shape[0], *sizes)
 
 
 def _untransposed(
-    data: Array, weight: Array, steps: Sequence[int], margins: Sequence[int], gaps: Sequence[int], groups: int, extra: Sequence[int]
+    data: Array,
+    weight: Array,
+    steps: Sequence[int],
+    margins: Sequence[int],
+    gaps: Sequence[int],
+    groups: int,
+    extra: Sequence[int],
 ) -> tuple[Array, Array, list[tuple[int, int]]]:
     """The plain convolution that a transposed one is: inputs set `step` apart, kernels turned around, channels exchanged."""
     space = weight.ndim - 2
     sizes = [(size - 1) * step + 1 for size, step in zip(data.shape[2:], steps, strict=True)]
     apart = np.zeros((*data.shape[:2], *sizes), data.dtype)
-    apart[(..., *[slice(None, None, step) for step in steps])] = data
+    at(apart, ..., *[slice(None, None, step) for step in steps])[...] = data
     parts = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     kernel = np.flip(np.swapaxes(parts, 1, 2), axis=tuple(range(3, 3 + space)))
     kernel = kernel.reshape(-1, *kernel.shape[2:])
@@ -179,11 +220,16 @@ def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
 
 def _conv(rank: int) -> Any:
     ones, zeros = [1] * rank, [0] * rank
-    start, end = "Tensor input, Tensor weight, Tensor? bias=None", f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor"
+    start, end = (
+        "Tensor input, Tensor weight, Tensor? bias=None",
+        f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor",
+    )
     return define(
         f"aten::conv{rank}d({start}, SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, {end}",
         f'aten::conv{rank}d.padding({start}, SymInt[{rank}] stride={ones}, str padding="valid", {end}',
-        category="convolution", type_rule=_convolution, reference=_convolve,
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
     )
 
 
@@ -194,7 +240,9 @@ def _conv_transpose(rank: int) -> Any:
         f"aten::conv_transpose{rank}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{rank}] stride={ones}, "
         f"SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
         f"SymInt[{rank}] dilation={ones}) -> Tensor",
-        category="convolution", type_rule=_transposed, reference=_transpose_convolve,
+        category="convolution",
+        type_rule=_transposed,
+        reference=_transpose_convolve,
     )
 
 
@@ -208,13 +256,17 @@ OPS = (
     *map(_conv_transpose, (1, 2, 3)),
     define(
         f"aten::convolution({_GENERAL.format(kind='SymInt')}) -> Tensor",
-        category="convolution", type_rule=_convolution, reference=_convolve,
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
     ),
     define(
         f"aten::_convolution({_GENERAL.format(kind='SymInt')}, bool benchmark, bool deterministic, bool cudnn_enabled, "
         "bool allow_tf32) -> Tensor",
         f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, bool benchmark, bool deterministic, "
         "bool cudnn_enabled) -> Tensor",
-        category="convolution", type_rule=_convolution, reference=_convolve,
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
     ),
 )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from irscope.ir.types import TENSOR, Dim, ListType, TensorType
-from irscope.ops.arrays import array_type, channels_last_copy, laid_out_like, numpy_dtype, suggests_channels_last
+from irscope.ir.types import TensorType
+from irscope.ops.arrays import Array, array_type, channels_last_copy, laid_out_like, numpy_dtype
 from irscope.ops.define import define
 from irscope.ops.pointwise_cast import conversion
-from irscope.ops.pointwise_cast import conversion
-from irscope.ops.promotion import promote_types
-from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last
+from irscope.ops.strides import is_channels_last
 from irscope.ops.type_rules import (
-    Abstract, Unknown, as_dims, broadcast, dim_value, dtype_name, fresh, known_ints, mismatch, refined, same_dim, static_shape,
-    wrap_dim,
+    Abstract,
+    broadcast,
+    dtype_name,
+    mismatch,
+    static_shape,
 )
 
-__all__ = ["OPS"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["OPS", "cast"]
 
 
 def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
@@ -29,8 +27,13 @@ def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
 
 
 def _to(
-    self: TensorType, dtype: Abstract = None, other: TensorType | None = None, device: Abstract = None, copy: Abstract = False,
-    memory_format: Abstract = None, **rest: Abstract,
+    self: TensorType,
+    dtype: Abstract = None,
+    other: TensorType | None = None,
+    device: Abstract = None,
+    copy: Abstract = False,
+    memory_format: Abstract = None,
+    **rest: Abstract,
 ) -> TensorType:
     target = dtype_name(dtype, self.dtype) if other is None else other.dtype
     where = device if isinstance(device, str) else self.device if device is None else None
@@ -57,118 +60,6 @@ def _copied_into(self: TensorType, src: Abstract = None, **rest: Abstract) -> Te
     return self
 
 
-def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
-    if isinstance(tensors, Unknown) or not tensors:
-        return TENSOR
-    dtype = tensors[0].dtype
-    for tensor in tensors[1:]:
-        dtype = promote_types(dtype, tensor.dtype) if dtype is not None and tensor.dtype is not None else None
-    if any(tensor.shape is None for tensor in tensors) or isinstance(dim, Unknown):
-        return TensorType(dtype)
-    parts = _parts(tensors)
-    rank = len(parts[0].shape)
-    axis = wrap_dim(dim, rank, op="cat")
-    shape: list[Dim] = list(parts[0].shape)
-    for part in parts[1:]:
-        if len(part.shape) != rank:
-            raise mismatch(f"cat joins tensors of one rank, not {parts[0]} and {part}", rule="cat-shapes")
-        for other in range(rank):
-            if other != axis:
-                told = f"cat along {dim} of {parts[0]} and {part}: dimension {other} differs"
-                shape[other] = same_dim(shape[other], part.shape[other], what=told, rule="cat-shapes")
-    sizes = [part.shape[axis] for part in parts]
-    shape[axis] = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
-    return _in_format(dtype, shape, [suggests_channels_last(tensor) for tensor in tensors])
-
-
-def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
-    """Without the empty vectors, which cat skips whatever the rank of the others."""
-    some = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
-    ranks = {tensor.rank for tensor in some}
-    return [tensor for tensor in some if tensor.shape != (None,)] if len(ranks) == 2 and 1 in ranks else some
-
-
-def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool | None]) -> TensorType:
-    """Channels last where every operand is, row by row where one is not."""
-    if False in formats:
-        return fresh(dtype, shape)
-    known = static_shape(refined(dtype, shape))
-    if None in formats or known is None:
-        return refined(dtype, shape)
-    return refined(dtype, shape, channels_last_strides(known))
-
-
-def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
-    if isinstance(tensors, Unknown) or not tensors or isinstance(dim, Unknown):
-        return TENSOR
-    lifted = []
-    for tensor in tensors:
-        if tensor.shape is None:
-            return TensorType(tensor.dtype)
-        axis = wrap_dim(dim, len(tensor.shape) + 1, op="stack")
-        lifted.append(TensorType(tensor.dtype, (*tensor.shape[:axis], 1, *tensor.shape[axis:])))
-    joined = _cat(lifted, dim)
-    return fresh(joined.dtype, joined.shape)
-
-
-def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
-    counts = as_dims(repeats)
-    if self.shape is None or counts is None:
-        return TensorType(self.dtype)
-    if len(counts) < len(self.shape):
-        raise mismatch(f"repeat({counts}) names fewer dimensions than {self} has", rule="repeat-dims")
-    shape = (1,) * (len(counts) - len(self.shape)) + self.shape
-    return fresh(self.dtype, [a * b if isinstance(a, int) and isinstance(b, int) else None for a, b in zip(shape, counts, strict=True)])
-
-
-def _kept(self: TensorType, **rest: Abstract) -> TensorType:
-    """Same extents, fresh memory, strides as in `empty_like`."""
-    return laid_out_like(self, self.dtype)
-
-
-def _rows(self: TensorType, **rest: Abstract) -> TensorType:
-    return fresh(self.dtype, self.shape)
-
-
-def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
-    return fresh(self.dtype, self.shape) if known_ints(dims) and len(known_ints(shifts) or ()) == 1 else refined(self.dtype, self.shape)
-
-
-def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value: Abstract = None) -> TensorType:
-    margins = known_ints(pad)
-    if self.shape is None or margins is None:
-        return TensorType(self.dtype, self.shape and (None,) * len(self.shape))
-    if len(margins) > 2 * len(self.shape) or len(margins) % 2:
-        raise mismatch(f"pad takes two margins a dimension; {margins} does not fit {self}", rule="pad-length")
-    shape = list(self.shape)
-    for index in range(len(margins) // 2):
-        here = shape[-1 - index]
-        shape[-1 - index] = here + margins[2 * index] + margins[2 * index + 1] if isinstance(here, int) else None
-    last = suggests_channels_last(self)
-    return fresh(self.dtype, shape) if last is False and mode == "constant" else refined(self.dtype, shape)
-
-
-def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
-    if isinstance(tensors, Unknown) or any(tensor.numel is None for tensor in tensors):
-        return Unknown(ListType(TENSOR)) if isinstance(tensors, Unknown) else [TensorType(t.dtype) for t in tensors]
-    shape = [tensor.numel for tensor in tensors]
-    grids = []
-    for axis, tensor in enumerate(tensors):
-        step = tensor.strides[0] if tensor.strides else 1 if tensor.shape == () else None
-        strides = None if step is None else [step * (a == axis) if shape[a] != 1 else 0 for a in range(len(shape))]
-        grids.append(_swapped(refined(tensor.dtype, shape), indexing) if 1 in shape else _swapped(refined(tensor.dtype, shape, strides), indexing))
-    return grids
-
-
-def _swapped(grid: TensorType, indexing: Abstract) -> TensorType:
-    if indexing == "ij" or grid.rank is None or grid.rank < 2:
-        return grid
-    assert grid.shape is not None
-    order = [1, 0, *range(2, grid.rank)]
-    strides = None if grid.strides is None else [grid.strides[axis] for axis in order]
-    return refined(grid.dtype, [grid.shape[axis] for axis in order], strides)
-
-
 def _clone_array(self: Array, memory_format: int | None = None) -> Array:
     if memory_format in (2, 3):
         return channels_last_copy(self).copy("K")
@@ -176,7 +67,12 @@ def _clone_array(self: Array, memory_format: int | None = None) -> Array:
 
 
 def _to_array(
-    self: Array, dtype: Any = None, other: Array | None = None, copy: bool = False, memory_format: int | None = None, **rest: Any
+    self: Array,
+    dtype: Any = None,
+    other: Array | None = None,
+    copy: bool = False,
+    memory_format: int | None = None,
+    **rest: Any,
 ) -> Array:
     target = numpy_dtype(dtype, self.dtype) if other is None else other.dtype
     strides = array_type(self).strides
@@ -206,45 +102,20 @@ def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Arra
     return _store(self, source)
 
 
-def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
-    parts = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
-    joined: Array = np.concatenate(parts, axis=dim)
-    strides = [array_type(part).strides or () for part in parts]
-    if all(is_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
-        return channels_last_copy(joined)
-    return np.ascontiguousarray(joined)
-
-
-def _flip_array(self: Array, dims: Any) -> Array:
-    return np.flip(self, tuple(dims) if isinstance(dims, list | tuple) else dims).copy()
-
-
-def _roll_array(self: Array, shifts: Any, dims: Any = ()) -> Array:
-    axes = tuple(dims) if isinstance(dims, list | tuple) else (dims,)
-    amounts = tuple(shifts) if isinstance(shifts, list | tuple) else (shifts,)
-    return np.roll(self, amounts, axes) if axes else np.roll(self, amounts[0])
-
-
-def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
-    margins = [(0, 0)] * (self.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    inside = self[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, self.shape, strict=True))]
-    outside = [(max(a, 0), max(b, 0)) for a, b in margins]
-    if mode == "constant":
-        return np.pad(inside, outside, constant_values=value or 0)
-    return np.pad(inside, outside, mode={"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])  # type: ignore[call-overload,no-any-return]
-
-
-def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
-    return list(np.meshgrid(*tensors, indexing=indexing, copy=False))  # type: ignore[arg-type]
-
-
 OPS = (
     define(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        category="memory", type_rule=_clone, reference=_clone_array,
+        category="memory",
+        type_rule=_clone,
+        reference=_clone_array,
     ),
     define("aten::lift_fresh_copy(Tensor self) -> Tensor", category="memory", type_rule=_clone, reference=_clone_array),
-    define("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_written, reference=lambda self: self),
+    define(
+        "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
+        category="view",
+        type_rule=_written,
+        reference=lambda self: self,
+    ),
     define(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
@@ -258,73 +129,46 @@ OPS = (
         "-> Tensor(b|a)",
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-        category="memory", type_rule=_to, reference=_to_array, expression=conversion,
+        category="memory",
+        type_rule=_to,
+        reference=_to_array,
+        expression=conversion,
     ),
     define(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
         category="memory",
         type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
-        reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}), expression=conversion,
+        reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
+        expression=conversion,
     ),
     define(
         "aten::type_as(Tensor self, Tensor other) -> Tensor",
-        category="memory", type_rule=_to, reference=_to_array, expression=conversion,
+        category="memory",
+        type_rule=_to,
+        reference=_to_array,
+        expression=conversion,
     ),
     define(
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)",
         "aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)",
-        category="memory", type_rule=_copied_into, reference=_copy_,
+        category="memory",
+        type_rule=_copied_into,
+        reference=_copy_,
     ),
     define(
         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
         "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-        category="memory", type_rule=_written, reference=_store,
+        category="memory",
+        type_rule=_written,
+        reference=_store,
     ),
     define(
         "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
-        category="memory", type_rule=_written, reference=lambda self: _store(self, 0),
-    ),
-    define("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
-    define("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
-    define(
-        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_stack,
-        reference=lambda tensors, dim=0: np.ascontiguousarray(np.stack(tensors, dim)),
-    ),
-    define(
-        "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", category="memory", type_rule=_repeat,
-        reference=lambda self, repeats: np.tile(self, repeats).reshape(
-            [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
-        ),
-    ),
-    define(
-        "aten::flip(Tensor self, int[] dims) -> Tensor", category="memory", type_rule=_kept, reference=_flip_array,
-    ),
-    define(
-        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-        category="memory", type_rule=_rolled, reference=_roll_array,
-    ),
-    define(
-        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_rows,
-        reference=lambda self, diagonal=0: np.tril(self, diagonal),
-    ),
-    define(
-        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", category="memory", type_rule=_rows,
-        reference=lambda self, diagonal=0: np.triu(self, diagonal),
-    ),
-    define(
-        'aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
-        category="memory", type_rule=_padded, reference=_pad_array,
-    ),
-    define(
-        "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-        category="memory", type_rule=_padded, reference=_pad_array,
-    ),
-    define(
-        "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
-        "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-        category="view", type_rule=_meshgrid, reference=_meshgrid_arrays,
+        category="memory",
+        type_rule=_written,
+        reference=lambda self: _store(self, 0),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
-from irscope.ops.arrays import laid_out_like, numpy_dtype
+from irscope.ops.arrays import Array, laid_out_like, numpy_dtype
 from irscope.ops.define import define
 from irscope.ops.op import Op
 from irscope.ops.strides import channels_last_strides
@@ -17,7 +17,6 @@ from irscope.ops.type_rules import Abstract, Unknown, as_dims, dtype_name, fresh
 
 __all__ = ["OPS"]
 
-Array = np.ndarray[Any, Any]
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 
@@ -42,7 +41,9 @@ def _on(type: TensorType, device: Abstract) -> TensorType:
     return type.with_(device=device) if isinstance(device, str) else type
 
 
-def _sized(size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract) -> TensorType:
+def _sized(
+    size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
+) -> TensorType:
     result = fresh(dtype_name(dtype, "float32"), as_dims(size))
     shape = static_shape(result)
     if memory_format in (2, 3) and shape is not None:
@@ -52,20 +53,31 @@ def _sized(size: Abstract, dtype: Abstract = None, device: Abstract = None, memo
     return _on(result, device)
 
 
-def _full(size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+def _full(
+    size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
     return _on(fresh(dtype_name(dtype, default_dtype(fill_value)), as_dims(size)), device)
 
 
-def _like(self: TensorType, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract) -> TensorType:
+def _like(
+    self: TensorType, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
+) -> TensorType:
     return _on(laid_out_like(self, dtype_name(dtype, self.dtype), memory_format), device)
 
 
-def _new(self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+def _new(
+    self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
     return _on(fresh(dtype_name(dtype, self.dtype), as_dims(size)), device)
 
 
 def _arange(
-    end: Abstract, start: Abstract = 0, step: Abstract = 1, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+    end: Abstract,
+    start: Abstract = 0,
+    step: Abstract = 1,
+    dtype: Abstract = None,
+    device: Abstract = None,
+    **rest: Abstract,
 ) -> TensorType:
     kinds = {default_dtype(bound) for bound in (start, end, step)}
     default = "float32" if "float32" in kinds else None if None in kinds else "int64"
@@ -79,15 +91,21 @@ def _count(start: float, end: float, step: float) -> int:
     return max(math.ceil((end - start) / step), 0)
 
 
-def _linspace(start: Abstract, end: Abstract, steps: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+def _linspace(
+    start: Abstract, end: Abstract, steps: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
     return _on(fresh(dtype_name(dtype, "float32"), as_dims(steps)), device)
 
 
-def _eye(n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+def _eye(
+    n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
     return _on(fresh(dtype_name(dtype, "float32"), as_dims([n, n if m is None else m])), device)
 
 
-def _tensor(data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+def _tensor(
+    data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
     value = t if data is None else data
     shape: list[int | None] | None = []
     while isinstance(value, list | tuple):
@@ -138,7 +156,7 @@ def _new_full_array(self: Array, size: Any, fill_value: Any, dtype: Any = None, 
 
 def _arange_array(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **rest: Any) -> Array:
     default = np.float32 if any(isinstance(bound, float) for bound in (start, end, step)) else np.int64
-    return (start + np.arange(_count(start, end, step)) * step).astype(numpy_dtype(dtype, default))
+    return np.asarray(start + np.arange(_count(start, end, step)) * step, numpy_dtype(dtype, default))
 
 
 def _linspace_array(start: Any, end: Any, steps: int, dtype: Any = None, **rest: Any) -> Array:
@@ -148,7 +166,7 @@ def _linspace_array(start: Any, end: Any, steps: int, dtype: Any = None, **rest:
 def _tensor_array(data: Any = None, t: Any = None, dtype: Any = None, **rest: Any) -> Array:
     value = t if data is None else data
     found = np.asarray(value)
-    default = np.float32 if found.dtype == np.float64 and not found.size == 0 else found.dtype
+    default = np.float32 if found.dtype == np.float64 and found.size != 0 else found.dtype
     return np.array(value, numpy_dtype(dtype, np.float32 if found.size == 0 else default))
 
 
@@ -180,30 +198,42 @@ OPS = (
     *_family("ones", 1),
     define(
         f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_full, reference=_full_array,
+        category="memory",
+        type_rule=_full,
+        reference=_full_array,
     ),
     define(
         f"aten::full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
-        category="memory", type_rule=_like, reference=_full_like_array,
+        category="memory",
+        type_rule=_like,
+        reference=_full_like_array,
     ),
     define(
         f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_new, reference=_new_full_array,
+        category="memory",
+        type_rule=_new,
+        reference=_new_full_array,
     ),
     define(
         f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
         f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
         f"aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_arange, reference=_arange_array,
+        category="memory",
+        type_rule=_arange,
+        reference=_arange_array,
     ),
     define(
         f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_linspace, reference=_linspace_array,
+        category="memory",
+        type_rule=_linspace,
+        reference=_linspace_array,
     ),
     define(
         f"aten::eye(SymInt n, *, {_OPTIONS}) -> Tensor",
         f"aten::eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_eye, reference=_eye_array,
+        category="memory",
+        type_rule=_eye,
+        reference=_eye_array,
     ),
     define(
         "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
@@ -211,11 +241,15 @@ OPS = (
         "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        category="memory", type_rule=_tensor, reference=_tensor_array,
+        category="memory",
+        type_rule=_tensor,
+        reference=_tensor_array,
     ),
     define(
         f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor",
-        category="memory", type_rule=_scalar_tensor, reference=_scalar_array,
+        category="memory",
+        type_rule=_scalar_tensor,
+        reference=_scalar_array,
     ),
     define(
         "prim::NumToTensor.Scalar(Scalar a) -> Tensor",

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import TENSOR, Dim, TensorType
+from irscope.ops.arrays import Array
 from irscope.ops.define import define
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
 
 __all__ = ["OPS"]
-
-Array = np.ndarray[Any, Any]
 
 
 def _same_dtype(*tensors: TensorType | None) -> str | None:
@@ -34,7 +33,10 @@ def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
     if len(a.shape) != rank or len(b.shape) != rank:
         raise mismatch(f"{op} takes two tensors of rank {rank}, not {a} and {b}", rule="rank")
     same_dim(a.shape[-1], b.shape[-2], what=f"{op} of {a} and {b}: inner dimensions differ", rule="matmul-inner")
-    batch = [same_dim(x, y, what=f"{op} of {a} and {b}: batches differ", rule="matmul-batch") for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True)]
+    batch = [
+        same_dim(x, y, what=f"{op} of {a} and {b}: batches differ", rule="matmul-batch")
+        for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True)
+    ]
     return fresh(dtype, (*batch, a.shape[-2], b.shape[-1]))
 
 
@@ -95,7 +97,12 @@ def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = Non
         return TensorType(dtype)
     if not input.shape or len(weight.shape) not in (1, 2):
         raise mismatch(f"linear takes a matrix as weight, not {weight} for {input}", rule="rank")
-    same_dim(input.shape[-1], weight.shape[-1], what=f"linear of {input} with weight {weight}: features differ", rule="matmul-inner")
+    same_dim(
+        input.shape[-1],
+        weight.shape[-1],
+        what=f"linear of {input} with weight {weight}: features differ",
+        rule="matmul-inner",
+    )
     result = (*input.shape[:-1], *weight.shape[:-1])
     if isinstance(bias, TensorType) and bias.shape is not None and broadcast(bias.shape, result) is None:
         return TensorType(dtype)
@@ -143,11 +150,18 @@ def _attention(query: TensorType, key: TensorType, value: TensorType, **rest: Ab
         return TensorType(dtype)
     told = f"attention of query {query} over key {key}"
     same_dim(query.shape[-1], key.shape[-1], what=f"{told}: features differ", rule="matmul-inner")
-    same_dim(key.shape[-2], value.shape[-2], what=f"attention over key {key}, value {value}: lengths differ", rule="matmul-inner")
+    same_dim(
+        key.shape[-2],
+        value.shape[-2],
+        what=f"attention over key {key}, value {value}: lengths differ",
+        rule="matmul-inner",
+    )
     return refined(dtype, (*query.shape[:-1], value.shape[-1]))
 
 
-def _flash_attention(query: TensorType, key: TensorType, value: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
+def _flash_attention(
+    query: TensorType, key: TensorType, value: TensorType, **rest: Abstract
+) -> tuple[TensorType, TensorType]:
     result = _attention(query, key, value)
     return result, TensorType(None, None if query.shape is None else query.shape[:-1])
 
@@ -177,8 +191,14 @@ def _einsum_array(equation: str, tensors: Sequence[Array], path: Any = None) -> 
 
 
 def _attention_arrays(
-    query: Array, key: Array, value: Array, attn_mask: Array | None = None, is_causal: bool = False, scale: float | None = None,
-    enable_gqa: bool = False, **rest: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    **rest: Any,
 ) -> tuple[Array, Array]:
     """The result and the logarithm of the sum of exponentials, as one formula: softmax(q kᵀ · scale + mask) v."""
     if enable_gqa:
@@ -202,52 +222,76 @@ _QKV = "Tensor query, Tensor key, Tensor value"
 OPS = (
     define(
         "aten::mm(Tensor self, Tensor mat2) -> Tensor",
-        category="matmul", type_rule=_mm, reference=lambda self, mat2: _matmul_array(self, mat2),
+        category="matmul",
+        type_rule=_mm,
+        reference=lambda self, mat2: _matmul_array(self, mat2),
     ),
     define(
         "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-        category="matmul", type_rule=_bmm, reference=lambda self, mat2: _matmul_array(self, mat2),
+        category="matmul",
+        type_rule=_bmm,
+        reference=lambda self, mat2: _matmul_array(self, mat2),
     ),
     define(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        category="matmul", type_rule=_addmm,
+        category="matmul",
+        type_rule=_addmm,
         reference=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
     ),
     define(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        category="matmul", type_rule=_baddbmm,
+        category="matmul",
+        type_rule=_baddbmm,
         reference=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
     ),
-    define("aten::matmul(Tensor self, Tensor other) -> Tensor", category="matmul", type_rule=_matmul, reference=_matmul_array),
+    define(
+        "aten::matmul(Tensor self, Tensor other) -> Tensor",
+        category="matmul",
+        type_rule=_matmul,
+        reference=_matmul_array,
+    ),
     define(
         "aten::mv(Tensor self, Tensor vec) -> Tensor",
-        category="matmul", type_rule=_mv, reference=lambda self, vec: _matmul_array(self, vec),
+        category="matmul",
+        type_rule=_mv,
+        reference=lambda self, vec: _matmul_array(self, vec),
     ),
     define(
         "aten::dot(Tensor self, Tensor tensor) -> Tensor",
-        category="matmul", type_rule=_dot, reference=lambda self, tensor: _matmul_array(self, tensor),
+        category="matmul",
+        type_rule=_dot,
+        reference=lambda self, tensor: _matmul_array(self, tensor),
     ),
     define(
         "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-        category="matmul", type_rule=_linear, reference=_linear_array,
+        category="matmul",
+        type_rule=_linear,
+        reference=_linear_array,
     ),
     define(
         "aten::outer(Tensor self, Tensor vec2) -> Tensor",
-        category="matmul", type_rule=_outer, reference=lambda self, vec2: np.outer(self, vec2),
+        category="matmul",
+        type_rule=_outer,
+        reference=lambda self, vec2: np.outer(self, vec2),
     ),
     define(
         "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-        category="matmul", type_rule=_einsum, reference=_einsum_array,
+        category="matmul",
+        type_rule=_einsum,
+        reference=_einsum_array,
     ),
     define(
         f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
         "float? scale=None, bool enable_gqa=False) -> Tensor",
-        category="matmul", type_rule=_attention,
+        category="matmul",
+        type_rule=_attention,
         reference=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
     ),
     define(
         f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
         "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-        category="matmul", type_rule=_flash_attention, reference=_attention_arrays,
+        category="matmul",
+        type_rule=_flash_attention,
+        reference=_attention_arrays,
     ),
 )

@@ -1,6 +1,7 @@
-"""The ops that subtract, divide and rescale by statistics of their own input: softmax and the norms of layers, groups and batches.
+"""The ops that rescale by statistics of their own input: softmax, and the norms of layers, groups and batches.
 
-Statistics are computed in float32 at least. `aten::batch_norm` stands with the pointwise ops, because in evaluation it is one.
+Statistics are computed in float32 at least. `aten::batch_norm` stands with the pointwise ops, because in evaluation
+it is one.
 """
 
 from __future__ import annotations
@@ -11,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import Dim, TensorType
-from irscope.ops.arrays import laid_out_like, numpy_dtype, suggests_channels_last
+from irscope.ops.arrays import Array, laid_out_like, numpy_dtype, suggests_channels_last
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
 from irscope.ops.reduction import axes_of
 from irscope.ops.type_rules import Abstract, as_dims, dtype_name, fresh, mismatch, refined, same_dim, wrap_dim
 
 __all__ = ["OPS", "normalize_batch"]
-
-Array = np.ndarray[Any, Any]
 
 
 def _softmax(self: TensorType, dim: Abstract, dtype: Abstract = None, half_to_float: Abstract = False) -> TensorType:
@@ -28,7 +27,9 @@ def _softmax(self: TensorType, dim: Abstract, dtype: Abstract = None, half_to_fl
     return fresh("float32" if half_to_float is True else dtype_name(dtype, self.dtype), self.shape)
 
 
-def _layer_norm(input: TensorType, normalized_shape: Abstract, weight: Abstract = None, bias: Abstract = None, **rest: Abstract) -> TensorType:
+def _layer_norm(
+    input: TensorType, normalized_shape: Abstract, weight: Abstract = None, bias: Abstract = None, **rest: Abstract
+) -> TensorType:
     _check_normalized(input, normalized_shape)
     return fresh(input.dtype, input.shape)
 
@@ -44,7 +45,9 @@ def _check_normalized(input: TensorType, normalized_shape: Abstract) -> None:
         same_dim(there, here, what=told, rule="normalized-shape")
 
 
-def _native_layer_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:
+def _native_layer_norm(
+    input: TensorType, normalized_shape: Abstract, **rest: Abstract
+) -> tuple[TensorType, TensorType, TensorType]:
     _check_normalized(input, normalized_shape)
     dims = as_dims(normalized_shape)
     if input.shape is None or dims is None:
@@ -69,7 +72,9 @@ def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> Te
         channels = input.shape[1]
         if isinstance(channels, int) and channels % num_groups:
             raise mismatch(f"{channels} channels of {input} do not fall into {num_groups} groups", rule="group-norm")
-    return fresh(input.dtype, input.shape) if suggests_channels_last(input) is False else refined(input.dtype, input.shape)
+    return (
+        fresh(input.dtype, input.shape) if suggests_channels_last(input) is False else refined(input.dtype, input.shape)
+    )
 
 
 def _native_group_norm(
@@ -84,7 +89,9 @@ def _instance_norm(input: TensorType, **rest: Abstract) -> TensorType:
     return refined(input.dtype, input.shape)
 
 
-def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:
+def _native_batch_norm(
+    input: TensorType, training: Abstract = False, **rest: Abstract
+) -> tuple[TensorType, TensorType, TensorType]:
     channels = input.shape[1] if input.shape is not None and len(input.shape) > 1 else None
     saved = fresh(_statistics_dtype(input.dtype), (channels,) if training is True else (0,))
     saved = saved if isinstance(training, bool) else TensorType(saved.dtype)
@@ -97,7 +104,11 @@ def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool
     axes = axes_of(data, dim)
     with np.errstate(invalid="ignore"):
         powers = np.exp(data - data.max(axis=axes, keepdims=True, initial=-np.inf))
-        return np.ascontiguousarray(powers / powers.sum(axis=axes, keepdims=True)).reshape(self.shape).astype(target, copy=False)
+        return (
+            np.ascontiguousarray(powers / powers.sum(axis=axes, keepdims=True))
+            .reshape(self.shape)
+            .astype(target, copy=False)
+        )
 
 
 def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
@@ -118,7 +129,12 @@ def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array
 
 
 def _layer_norm_arrays(
-    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, **rest: Any
+    input: Array,
+    normalized_shape: Sequence[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    **rest: Any,
 ) -> tuple[Array, Array, Array]:
     data = np.ascontiguousarray(wide(input)).reshape(input.shape)
     mean, scale = _moments(data, range(input.ndim - len(normalized_shape), input.ndim), eps)
@@ -128,15 +144,19 @@ def _layer_norm_arrays(
     return result.astype(input.dtype, copy=False), mean, scale
 
 
-def _rms_norm_array(input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
+def _rms_norm_array(
+    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> Array:
     data = wide(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     tiny = np.finfo(input.dtype).eps if eps is None else eps
     result = data / np.sqrt(np.square(data).mean(axis=axes, keepdims=True) + np.asarray(tiny, data.dtype))
-    return (result if weight is None else result * weight).astype(input.dtype, copy=False)
+    return np.asarray(result if weight is None else result * weight).astype(input.dtype, copy=False)
 
 
-def _group_norm_arrays(input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+def _group_norm_arrays(
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, -1)
     mean, scale = _moments(data, (2,), eps)
     result = ((data - mean) * scale).reshape(input.shape)
@@ -147,8 +167,15 @@ def _group_norm_arrays(input: Array, num_groups: int, weight: Array | None, bias
 
 
 def normalize_batch(
-    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None, *,
-    training: bool, momentum: float, eps: float,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    *,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> tuple[Array, Array, Array]:
     """The normalised batch, and the mean and reciprocal deviation used; training also moves the running statistics.
 
@@ -164,7 +191,9 @@ def normalize_batch(
         if running_mean is not None and running_var is not None:
             count = input.size // input.shape[1]
             running_mean[...] = (1 - momentum) * running_mean + momentum * mean.ravel()
-            running_var[...] = (1 - momentum) * running_var + momentum * data.var(axis=axes) * (count / max(count - 1, 1))
+            running_var[...] = (1 - momentum) * running_var + momentum * data.var(axis=axes) * (
+                count / max(count - 1, 1)
+            )
     else:
         mean = running_mean.reshape(along)
         scale = 1 / np.sqrt(running_var.reshape(along) + np.asarray(eps, running_var.dtype))
@@ -175,8 +204,14 @@ def normalize_batch(
 
 
 def _native_batch_norm_arrays(
-    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None = None, running_var: Array | None = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
     result, mean, scale = normalize_batch(
         input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
@@ -185,11 +220,20 @@ def _native_batch_norm_arrays(
 
 
 def _instance_norm_array(
-    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None, use_input_stats: bool,
-    momentum: float, eps: float, cudnn_enabled: bool = True,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
 ) -> Array:
     if not use_input_stats:
-        return normalize_batch(input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps)[0]
+        return normalize_batch(
+            input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps
+        )[0]
     if running_mean is not None and running_var is not None:
         axes = tuple(range(2, input.ndim))
         count = int(np.prod(input.shape[2:]))
@@ -204,38 +248,52 @@ _AFFINE = "Tensor? weight, Tensor? bias"
 OPS = (
     define(
         "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        category="normalization", type_rule=_softmax, reference=_softmax_array,
+        category="normalization",
+        type_rule=_softmax,
+        reference=_softmax_array,
     ),
     define(
         "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        category="normalization", type_rule=_softmax, reference=_softmax_array,
+        category="normalization",
+        type_rule=_softmax,
+        reference=_softmax_array,
     ),
     define(
         "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        category="normalization", type_rule=_softmax, reference=_log_softmax_array,
+        category="normalization",
+        type_rule=_softmax,
+        reference=_log_softmax_array,
     ),
     define(
         "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        category="normalization", type_rule=_softmax, reference=_log_softmax_array,
+        category="normalization",
+        type_rule=_softmax,
+        reference=_log_softmax_array,
     ),
     define(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
         "bool cudnn_enable=True) -> Tensor",
-        category="normalization", type_rule=_layer_norm,
+        category="normalization",
+        type_rule=_layer_norm,
         reference=lambda input, **arguments: _layer_norm_arrays(input, **arguments)[0],
     ),
     define(
         f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization", type_rule=_native_layer_norm, reference=_layer_norm_arrays,
+        category="normalization",
+        type_rule=_native_layer_norm,
+        reference=_layer_norm_arrays,
     ),
     define(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-        category="normalization", type_rule=_rms_norm, reference=_rms_norm_array,
+        category="normalization",
+        type_rule=_rms_norm,
+        reference=_rms_norm_array,
     ),
     define(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
         "bool cudnn_enabled=True) -> Tensor",
-        category="normalization", type_rule=_group_norm,
+        category="normalization",
+        type_rule=_group_norm,
         reference=lambda input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True: _group_norm_arrays(
             input, num_groups, weight, bias, eps
         )[0],
@@ -243,29 +301,40 @@ OPS = (
     define(
         f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
         "-> (Tensor, Tensor, Tensor)",
-        category="normalization", type_rule=_native_group_norm,
-        reference=lambda input, weight, bias, N, C, HxW, group, eps: _group_norm_arrays(input, group, weight, bias, eps),
+        category="normalization",
+        type_rule=_native_group_norm,
+        reference=lambda input, weight, bias, N, C, HxW, group, eps: _group_norm_arrays(
+            input, group, weight, bias, eps
+        ),
     ),
     define(
         f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
         "float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        category="normalization", type_rule=_instance_norm, reference=_instance_norm_array,
+        category="normalization",
+        type_rule=_instance_norm,
+        reference=_instance_norm_array,
     ),
     define(
         f"aten::native_batch_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, "
         "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization", type_rule=_native_batch_norm, reference=_native_batch_norm_arrays,
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
     ),
     define(
         f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, "
         "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, float momentum, float eps) "
         "-> (Tensor, Tensor, Tensor)",
-        category="normalization", type_rule=_native_batch_norm, reference=_native_batch_norm_arrays,
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
     ),
     define(
         f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, "
         "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization", type_rule=_native_batch_norm, reference=_native_batch_norm_arrays,
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
     ),
 )

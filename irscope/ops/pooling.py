@@ -5,7 +5,6 @@ All keep the input's memory format: channels-last in, channels-last out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,19 +12,25 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir.types import Dim, TensorType
-from irscope.ops.arrays import array_type, channels_last_copy, suggests_channels_last
+from irscope.ops.arrays import Array, array_type, at, channels_last_copy, suggests_channels_last
 from irscope.ops.convolution import spread
 from irscope.ops.define import define
 from irscope.ops.op import Op
 from irscope.ops.strides import channels_last_strides
-from irscope.ops.type_rules import Abstract, Unknown, as_dims, fresh, is_known, known_ints, mismatch, refined, static_shape
+from irscope.ops.type_rules import (
+    Abstract,
+    as_dims,
+    fresh,
+    is_known,
+    mismatch,
+    refined,
+    static_shape,
+)
 
-__all__ = ["OPS"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["OPS", "in_format", "like_input"]
 
 
-def _formatted(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
+def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
     assert self.shape is not None
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
     last, known = suggests_channels_last(self), static_shape(refined(None, shape))
@@ -41,8 +46,13 @@ def _check_rank(self: TensorType, space: int, op: str) -> None:
 
 def _pool_type(space: int) -> Callable[..., TensorType]:
     def rule(
-        self: TensorType, kernel_size: Abstract, stride: Abstract = (), padding: Abstract = 0, dilation: Abstract = 1,
-        ceil_mode: Abstract = False, **rest: Abstract,
+        self: TensorType,
+        kernel_size: Abstract,
+        stride: Abstract = (),
+        padding: Abstract = 0,
+        dilation: Abstract = 1,
+        ceil_mode: Abstract = False,
+        **rest: Abstract,
     ) -> TensorType:
         if self.shape is None:
             return TensorType(self.dtype)
@@ -50,12 +60,14 @@ def _pool_type(space: int) -> Callable[..., TensorType]:
         settings = kernel_size, stride, padding, dilation, ceil_mode
         if not is_known(settings):
             return TensorType(self.dtype, (*self.shape[:-space], *[None] * space))
-        return _formatted(self, _pooled_sizes(self.shape[-space:], *settings))
+        return in_format(self, _pooled_sizes(self.shape[-space:], *settings))
 
     return rule
 
 
-def _pooled_sizes(sizes: Sequence[Dim], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> list[Dim]:
+def _pooled_sizes(
+    sizes: Sequence[Dim], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> list[Dim]:
     rank = len(sizes)
     steps = spread(kernel if not isinstance(stride, int) and not stride else stride, rank)
     settings = zip(sizes, spread(kernel, rank), steps, spread(padding, rank), spread(dilation, rank), strict=True)
@@ -89,39 +101,16 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
             return TensorType(self.dtype)
         _check_rank(self, space, "adaptive pooling")
         sizes = sizes * space if len(sizes) == 1 else sizes
-        result = _formatted(self, sizes)
+        result = in_format(self, sizes)
         single = all(size == 1 for size in sizes) and suggests_channels_last(self) is not False
         return result.with_(strides=None) if single else result
 
     return rule
 
 
-def _upsample_type(space: int) -> Callable[..., TensorType]:
-    def rule(
-        self: TensorType | None = None, input: TensorType | None = None, output_size: Abstract = None, scale_factors: Abstract = None,
-        **rest: Abstract,
-    ) -> TensorType:
-        source = input if self is None else self
-        assert source is not None
-        if source.shape is None:
-            return TensorType(source.dtype)
-        if source.rank != space + 2:
-            raise mismatch(f"this upsampling reads a tensor of rank {space + 2}, not {source}", rule="rank")
-        sizes = _upsampled_sizes(source.shape[2:], output_size, scale_factors)
-        return _formatted(source, sizes)
-
-    return rule
-
-
-def _upsampled_sizes(sizes: Sequence[Dim], output_size: Abstract, scale_factors: Abstract) -> Sequence[Dim]:
-    if output_size is not None:
-        return as_dims(output_size) or [None] * len(sizes)
-    if isinstance(scale_factors, Unknown) or not is_known(list(scale_factors)):
-        return [None] * len(sizes)
-    return [int(size * factor) if isinstance(size, int) else None for size, factor in zip(sizes, scale_factors, strict=True)]
-
-
-def _windows(self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any) -> Array:
+def _windows(
+    self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any
+) -> Array:
     """The input seen as one window per result element: the last `space` dimensions run inside the window."""
     sizes = _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode)
     kernels, gaps, margins = spread(kernel, space), spread(dilation, space), spread(padding, space)
@@ -131,39 +120,50 @@ def _windows(self: Array, space: int, kernel: Any, stride: Any, padding: Any, di
     after = [max(end - size - margin, 0) for end, size, margin in zip(ends, self.shape[-space:], margins, strict=True)]
     around = [(0, 0)] * (self.ndim - space) + list(zip(margins, after, strict=True))
     data = np.pad(self, around, constant_values=fill) if any(map(any, around)) else self
-    data = data[(..., *[slice(0, end) for end in ends])]
+    data = at(data, ..., *[slice(0, end) for end in ends])
     windows = sliding_window_view(data, spans, axis=tuple(range(self.ndim - space, self.ndim)))
-    return windows[(..., *[slice(None, None, step) for step in steps], *[slice(None, None, gap) for gap in gaps])]
+    return at(windows, ..., *[slice(None, None, step) for step in (*steps, *gaps)])
 
 
-def _like(result: Array, self: Array) -> Array:
+def like_input(result: Array, self: Array) -> Array:
     last = suggests_channels_last(array_type(self))
     return channels_last_copy(result) if last else np.ascontiguousarray(result)
 
 
 def _max_pool(space: int) -> Callable[..., Array]:
-    def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Array:
+    def reference(
+        self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ) -> Array:
         least = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
         windows = _windows(self, space, kernel_size, stride, padding, dilation, ceil_mode, least)
-        return _like(windows.max(axis=tuple(range(-space, 0))), self)
+        return like_input(windows.max(axis=tuple(range(-space, 0))), self)
 
     return reference
 
 
-def _max_pool_indices(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> tuple[Array, Array]:
+def _max_pool_indices(
+    self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> tuple[Array, Array]:
     arguments = 2, kernel_size, stride, padding, dilation, ceil_mode
     windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
     places = np.arange(self.shape[-1] * self.shape[-2]).reshape((1,) * (self.ndim - 2) + self.shape[-2:])
     flat = windows.reshape(*windows.shape[:-2], -1)
     chosen = flat.argmax(axis=-1)
-    where = np.broadcast_to(_windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape)
+    where = np.broadcast_to(
+        _windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape
+    )
     indices = np.take_along_axis(where, chosen[..., None], axis=-1)[..., 0]
-    return _like(flat.max(axis=-1), self), _like(indices, self)
+    return like_input(flat.max(axis=-1), self), like_input(indices, self)
 
 
 def _avg_pool(space: int) -> Callable[..., Array]:
     def reference(
-        self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        self: Array,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Array:
         axes = tuple(range(-space, 0))
@@ -175,12 +175,14 @@ def _avg_pool(space: int) -> Callable[..., Array]:
             margin = [0] * space
         steps = kernel_size if not isinstance(stride, int) and not stride else stride
         counts = _fitted_counts(ones, space, kernel_size, steps, margin, sums.shape[-space:])
-        return _like((sums / (divisor_override or counts)).astype(self.dtype), self)
+        return like_input((sums / (divisor_override or counts)).astype(self.dtype), self)
 
     return reference
 
 
-def _fitted_counts(ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]) -> Array:
+def _fitted_counts(
+    ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]
+) -> Array:
     ends = [(n - 1) * s + k for n, s, k in zip(sizes, spread(stride, space), spread(kernel, space), strict=True)]
     after = [max(end - size - m, 0) for end, size, m in zip(ends, ones.shape, margin, strict=True)]
     padded = np.pad(ones, list(zip(margin, after, strict=True)))[tuple(slice(end) for end in ends)]
@@ -197,59 +199,9 @@ def _adaptive_avg(space: int) -> Callable[..., Array]:
             bounds = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
             before = (slice(None),) * axis
             result = np.stack([result[(*before, slice(a, b))].mean(axis=axis) for a, b in bounds], axis=axis)
-        return _like(result.astype(self.dtype, copy=False), self)
+        return like_input(result.astype(self.dtype, copy=False), self)
 
     return reference
-
-
-def _scales(arguments: dict[str, Any], space: int) -> list[float | None]:
-    if arguments.get("scale_factors") is not None:
-        return list(arguments["scale_factors"])
-    names = ["scales"] if space == 1 else ["scales_d", "scales_h", "scales_w"][-space:]
-    return [arguments.get(name) for name in names]
-
-
-def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
-    """Upsampling one axis after the other: `along(array, axis, size, scale, align_corners)`."""
-
-    def reference(
-        self: Array | None = None, input: Array | None = None, output_size: Any = None, align_corners: bool = False, **rest: Any
-    ) -> Array:
-        source = input if self is None else self
-        assert source is not None
-        sizes = _upsampled_sizes(source.shape[2:], output_size, rest.get("scale_factors"))
-        result = source
-        for axis, (size, scale) in enumerate(zip(sizes, _scales(rest, space), strict=True), 2):
-            result = along(result, axis, size, 1 / scale if scale else None, align_corners)
-        return _like(result.astype(source.dtype, copy=False), source)
-
-    return reference
-
-
-def _nearest(shift: float) -> Callable[..., Array]:
-    def along(array: Array, axis: int, size: int, scale: float | None, align_corners: bool) -> Array:
-        step = np.float32(scale if scale is not None else array.shape[axis] / size)
-        places = np.floor((np.arange(size, dtype=np.float32) + np.float32(shift)) * step).astype(np.int64)
-        return np.take(array, np.minimum(places, array.shape[axis] - 1), axis=axis)
-
-    return along
-
-
-def _linear_along(array: Array, axis: int, size: int, scale: float | None, align_corners: bool) -> Array:
-    extent = array.shape[axis]
-    if align_corners:
-        places = np.arange(size) * ((extent - 1) / (size - 1) if size > 1 else 0.0)
-    else:
-        step = scale if scale is not None else extent / size
-        places = np.maximum((np.arange(size) + 0.5) * step - 0.5, 0)
-    low = np.minimum(np.floor(places).astype(np.int64), extent - 1)
-    high = np.minimum(low + 1, extent - 1)
-    share = (places - low).reshape([-1 if other == axis else 1 for other in range(array.ndim)]).astype(array.dtype)
-    return np.take(array, low, axis=axis) * (1 - share) + np.take(array, high, axis=axis) * share
-
-
-_SCALES = {1: "float? scales=None", 2: "float? scales_h=None, float? scales_w=None"}
-_SCALES[3] = f"float? scales_d=None, {_SCALES[2]}"
 
 
 def _pools(space: int) -> tuple[Op, ...]:
@@ -260,24 +212,22 @@ def _pools(space: int) -> tuple[Op, ...]:
     return (
         define(
             f"aten::max_pool{space}d({start}, {n} dilation=1, bool ceil_mode=False) -> Tensor",
-            category="reduction", type_rule=_pool_type(space), reference=_max_pool(space),
+            category="reduction",
+            type_rule=_pool_type(space),
+            reference=_max_pool(space),
         ),
         define(
             f"aten::avg_pool{space}d({start}, bool ceil_mode=False, bool count_include_pad=True{override}) -> Tensor",
-            category="reduction", type_rule=_pool_type(space), reference=_avg_pool(space),
+            category="reduction",
+            type_rule=_pool_type(space),
+            reference=_avg_pool(space),
         ),
         define(
             f"aten::adaptive_avg_pool{space}d(Tensor self, {size} output_size) -> Tensor",
-            category="reduction", type_rule=_adaptive_type(space), reference=_adaptive_avg(space),
+            category="reduction",
+            type_rule=_adaptive_type(space),
+            reference=_adaptive_avg(space),
         ),
-    )
-
-
-def _upsampling(name: str, space: int, along: Callable[..., Array], corners: str = "") -> Op:
-    return define(
-        f"aten::{name}(Tensor self, SymInt[{space}] output_size, {corners}{_SCALES[space]}) -> Tensor",
-        f"aten::{name}.vec(Tensor input, SymInt[]? output_size, {corners}float[]? scale_factors) -> Tensor",
-        category="memory" if not corners else "other", type_rule=_upsample_type(space), reference=_upsample(space, along),
     )
 
 
@@ -286,15 +236,14 @@ OPS = (
     define(
         "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
         "bool ceil_mode=False) -> (Tensor, Tensor)",
-        category="reduction", type_rule=_two(_pool_type(2)), reference=_max_pool_indices,
+        category="reduction",
+        type_rule=_two(_pool_type(2)),
+        reference=_max_pool_indices,
     ),
     define(
         "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-        category="reduction", type_rule=_adaptive_type(2), reference=_adaptive_avg(2),
+        category="reduction",
+        type_rule=_adaptive_type(2),
+        reference=_adaptive_avg(2),
     ),
-    *(_upsampling(f"upsample_nearest{space}d", space, _nearest(0.0)) for space in (1, 2, 3)),
-    *(_upsampling(f"_upsample_nearest_exact{space}d", space, _nearest(0.5)) for space in (1, 2, 3)),
-    _upsampling("upsample_linear1d", 1, _linear_along, "bool align_corners, "),
-    _upsampling("upsample_bilinear2d", 2, _linear_along, "bool align_corners, "),
-    _upsampling("upsample_trilinear3d", 3, _linear_along, "bool align_corners, "),
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import Dim, TensorType
-from irscope.ops.arrays import numpy_dtype
+from irscope.ops.arrays import Array, numpy_dtype
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
 from irscope.ops.op import Op
@@ -20,8 +20,6 @@ from irscope.ops.type_rules import Abstract, Unknown, as_dims, dtype_name, fresh
 
 __all__ = ["OPS", "reduced_shape"]
 
-Array = np.ndarray[Any, Any]
-
 
 def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[Dim, ...] | None:
     """The extents that are left; no dimension, or an empty list of them, means all."""
@@ -29,7 +27,11 @@ def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[D
         return None
     rank = len(self.shape)
     given = as_dims(dim) if dim is not None else None
-    axes = {wrap_dim(axis, rank, op="a reduction") for axis in given if isinstance(axis, int)} if given else set(range(rank))
+    axes = (
+        {wrap_dim(axis, rank, op="a reduction") for axis in given if isinstance(axis, int)}
+        if given
+        else set(range(rank))
+    )
     if keepdim:
         return tuple(1 if axis in axes else size for axis, size in enumerate(self.shape))
     return tuple(size for axis, size in enumerate(self.shape) if axis not in axes)
@@ -60,7 +62,9 @@ def _floating(dtype: str | None) -> str | None:
 
 
 def _rule(dtype_of: Callable[[str | None], str | None]) -> Callable[..., TensorType]:
-    def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
+    def rule(
+        self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract
+    ) -> TensorType:
         return fresh(dtype_name(dtype, dtype_of(self.dtype)), reduced_shape(self, dim, keepdim))
 
     return rule
@@ -72,7 +76,9 @@ def _mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dty
     return fresh(dtype_name(dtype, self.dtype), reduced_shape(self, dim, keepdim))
 
 
-def _value_and_index(self: TensorType, dim: Abstract, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
+def _value_and_index(
+    self: TensorType, dim: Abstract, keepdim: Abstract = False, **rest: Abstract
+) -> tuple[TensorType, TensorType]:
     shape = reduced_shape(self, dim, keepdim)
     return fresh(self.dtype, shape), fresh("int64", shape)
 
@@ -86,7 +92,9 @@ def _both_extremes(self: TensorType, dim: Abstract = None, keepdim: Abstract = F
     return result, result
 
 
-def _spread_and_mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
+def _spread_and_mean(
+    self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract
+) -> tuple[TensorType, TensorType]:
     return _both_extremes(self, dim, keepdim)
 
 
@@ -110,7 +118,9 @@ def _array(found: Any, dtype: Any) -> Array:
 
 def _sum_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
     target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
-    return _array(wide(self).sum(axis=axes_of(self, dim), keepdims=keepdim, dtype=wide(np.empty(0, target)).dtype), target)
+    return _array(
+        wide(self).sum(axis=axes_of(self, dim), keepdims=keepdim, dtype=wide(np.empty(0, target)).dtype), target
+    )
 
 
 def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
@@ -132,7 +142,10 @@ def _reducer(function: Callable[..., Any], dtype: Any = None) -> Callable[..., A
 
 def _truth_array(function: Callable[..., Any]) -> Callable[..., Array]:
     def reference(self: Array, dim: Any = None, keepdim: bool = False) -> Array:
-        return _array(function(self, axis=axes_of(self, dim), keepdims=keepdim), self.dtype if self.dtype == np.uint8 else np.bool_)
+        return _array(
+            function(self, axis=axes_of(self, dim), keepdims=keepdim),
+            self.dtype if self.dtype == np.uint8 else np.bool_,
+        )
 
     return reference
 
@@ -159,7 +172,9 @@ def _both_arrays(self: Array, dim: Any = None, keepdim: bool = False) -> tuple[A
     return _reducer(np.amin)(self, dim, keepdim), _reducer(np.amax)(self, dim, keepdim)
 
 
-def _var_array(self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1) -> Array:
+def _var_array(
+    self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1
+) -> Array:
     correction = 1 if correction is None else correction
     lost = correction if unbiased else 0
     axes = axes_of(self, dim)
@@ -188,7 +203,9 @@ def _logsumexp_array(self: Array, dim: Any, keepdim: bool = False) -> Array:
     return _array(found if keepdim else found.squeeze(axes), self.dtype if self.dtype.kind == "f" else np.float32)
 
 
-def _norm_array(self: Array, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
+def _norm_array(
+    self: Array, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Array:
     power = 2 if p is None and ord is None else p if ord is None else ord
     axes = axes_of(self, dim)
     sizes = np.abs(wide(self.astype(numpy_dtype(dtype, self.dtype), copy=False)))
@@ -222,7 +239,8 @@ def _extremes(word: str) -> Op:
     return _reduction(
         f"aten::{word}(Tensor self) -> Tensor",
         f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        rule=_extreme, reference=_extreme_array(value, place),
+        rule=_extreme,
+        reference=_extreme_array(value, place),
     )
 
 
@@ -231,7 +249,8 @@ def _truths(word: str, function: Callable[..., Any]) -> Op:
         f"aten::{word}(Tensor self) -> Tensor",
         f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         f"aten::{word}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_truth), reference=_truth_array(function),
+        rule=_rule(_truth),
+        reference=_truth_array(function),
     )
 
 
@@ -240,7 +259,8 @@ def _spreads(word: str, reference: Callable[..., Array]) -> Op:
         f"aten::{word}(Tensor self, bool unbiased=True) -> Tensor",
         f"aten::{word}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
         f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_kept), reference=reference,
+        rule=_rule(_kept),
+        reference=reference,
     )
 
 
@@ -250,37 +270,47 @@ OPS = (
     _reduction(
         f"aten::sum(Tensor self, {_DTYPE}",
         f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_sum_array,
+        rule=_rule(_summed),
+        reference=_sum_array,
     ),
     _reduction(
         f"aten::mean(Tensor self, {_DTYPE}",
         f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_mean, reference=_mean_array,
+        rule=_mean,
+        reference=_mean_array,
     ),
     _reduction(
         f"aten::prod(Tensor self, {_DTYPE}",
         f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed), reference=_prod_array,
+        rule=_rule(_summed),
+        reference=_prod_array,
     ),
     _reduction(
-        "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", rule=_rule(_kept), reference=_reducer(np.amax),
+        "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        rule=_rule(_kept),
+        reference=_reducer(np.amax),
     ),
     _reduction(
-        "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", rule=_rule(_kept), reference=_reducer(np.amin),
+        "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        rule=_rule(_kept),
+        reference=_reducer(np.amin),
     ),
     _reduction(
         "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-        rule=_both_extremes, reference=_both_arrays,
+        rule=_both_extremes,
+        reference=_both_arrays,
     ),
     _extremes("max"),
     _extremes("min"),
     _reduction(
         "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_position), reference=_arg_array(np.argmax),
+        rule=_rule(_position),
+        reference=_arg_array(np.argmax),
     ),
     _reduction(
         "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_position), reference=_arg_array(np.argmin),
+        rule=_rule(_position),
+        reference=_arg_array(np.argmin),
     ),
     _truths("any", np.any),
     _truths("all", np.all),
@@ -289,20 +319,24 @@ OPS = (
     _reduction(
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
         "-> (Tensor, Tensor)",
-        rule=_spread_and_mean, reference=_var_mean_arrays,
+        rule=_spread_and_mean,
+        reference=_var_mean_arrays,
     ),
     _reduction(
         "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_rule(_floating), reference=_logsumexp_array,
+        rule=_rule(_floating),
+        reference=_logsumexp_array,
     ),
     _reduction(
         "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
         "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_rule(_magnitude), reference=_norm_array,
+        rule=_rule(_magnitude),
+        reference=_norm_array,
     ),
     _reduction(
         f"aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_magnitude), reference=_norm_array,
+        rule=_rule(_magnitude),
+        reference=_norm_array,
     ),
     _reduction(
         "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",

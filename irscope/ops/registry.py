@@ -34,8 +34,8 @@ from irscope.ops.torch_registry import torch_schemas
 __all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
 
 _OP_FILES: Final = (
-    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "views", "view_lists", "copies",
-    "creation", "indexing", "containers", "control", "scalars", "tensor_facts",
+    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "upsampling", "views", "view_parts",
+    "view_lists", "copies", "joining", "creation", "indexing", "ordering", "containers", "control", "scalars", "tensor_facts",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The ops that ask a tensor for a number: size, rank, strides, element type, device, and the value of a tensor of one element."""
+"""The ops that ask a tensor for a number: size, rank, strides, element type, device, the value of a single element."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir.types import ANY, INT, Dim, ListType, TensorType
-from irscope.ops.arrays import array_type
+from irscope.ops.arrays import Array, array_type
 from irscope.ops.define import define
 from irscope.ops.op import Op
-from irscope.ops.promotion import is_integral
 from irscope.ops.strides import is_channels_last, is_contiguous
 from irscope.ops.type_rules import DTYPE_CODES, Abstract, Unknown, mismatch, static_shape, wrap_dim
 
 __all__ = ["OPS"]
 
-Array = np.ndarray[Any, Any]
 _CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 
 
@@ -120,7 +118,9 @@ def _fact_op(text: str, function: Callable[[TensorType], Abstract], reference: C
 
 def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
     return _ask(
-        f"aten::{name}(Tensor a) -> {kind}", rule=_unknown, reference=lambda **arguments: function(_item(**arguments)),
+        f"aten::{name}(Tensor a) -> {kind}",
+        rule=_unknown,
+        reference=lambda **arguments: function(_item(**arguments)),
     )
 
 
@@ -128,24 +128,30 @@ OPS = (
     _ask(
         "aten::size(Tensor self) -> int[]",
         "aten::size.int(Tensor self, int dim) -> int",
-        rule=_size, reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+        rule=_size,
+        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
     ),
     _ask(
         "aten::sym_size(Tensor self) -> SymInt[]",
         "aten::sym_size.int(Tensor self, int dim) -> SymInt",
-        rule=_size, reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+        rule=_size,
+        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
     ),
     _ask(
         "aten::stride(Tensor self) -> int[]",
         "aten::stride.int(Tensor self, int dim) -> int",
-        rule=_stride, reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
+        rule=_stride,
+        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
     ),
     _ask(
         "aten::sym_stride(Tensor self) -> SymInt[]",
         "aten::sym_stride.int(Tensor self, int dim) -> SymInt",
-        rule=_stride, reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
+        rule=_stride,
+        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
     ),
-    _fact_op("prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
+    _fact_op(
+        "prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)
+    ),
     _fact_op("aten::dim(Tensor self) -> int", _rank, lambda a: a.ndim),
     _fact_op("prim::ndim(Tensor a) -> int", _rank, lambda a: a.ndim),
     _fact_op("aten::numel(Tensor self) -> int", _numel, lambda a: a.size),
@@ -164,7 +170,8 @@ OPS = (
     _ask(
         "aten::is_contiguous(Tensor self) -> bool",
         "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
-        rule=_is_contiguous, reference=lambda self, memory_format=0: _is_contiguous(array_type(self), memory_format),
+        rule=_is_contiguous,
+        reference=lambda self, memory_format=0: _is_contiguous(array_type(self), memory_format),
     ),
     _ask("aten::item(Tensor self) -> Scalar", rule=_unknown, reference=_item),
     _element("IntImplicit", "int", int),
@@ -175,14 +182,18 @@ OPS = (
     _ask("aten::Float.Tensor(Tensor a) -> float", rule=_unknown, reference=lambda a: float(a.item())),
     _ask("aten::Bool.Tensor(Tensor a) -> bool", rule=_unknown, reference=lambda a: bool(a.item())),
     _ask(
-        "aten::is_nonzero(Tensor self) -> bool", rule=_unknown, reference=lambda self: bool(self.item()),
+        "aten::is_nonzero(Tensor self) -> bool",
+        rule=_unknown,
+        reference=lambda self: bool(self.item()),
     ),
     _ask(
-        "aten::equal(Tensor self, Tensor other) -> bool", rule=_unknown,
+        "aten::equal(Tensor self, Tensor other) -> bool",
+        rule=_unknown,
         reference=lambda self, other: bool(np.array_equal(self, other)),
     ),
     _ask(
         "aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-        rule=_unknown, reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
+        rule=_unknown,
+        reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
     ),
 )

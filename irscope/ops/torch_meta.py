@@ -1,4 +1,4 @@
-"""Types of results of ops that have no rule here, asked of torch: the op runs on tensors of the device `meta`, which have no elements."""
+"""The types of results of ops that have no rule here, asked of torch: it runs them on tensors without elements (`meta`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] |
     schema = schema_of(node)
     if schema is None or not schema.name.startswith("aten::"):
         return f"nothing is known of {node.op}" if schema is None else f"{node.op} has no type rule"
-    if effect_of(node) not in ("pure", "view") or not any(isinstance(output.type, TensorType) for output in node.outputs):
+    if effect_of(node) not in ("pure", "view") or not any(
+        isinstance(output.type, TensorType) for output in node.outputs
+    ):
         return f"{node.op} has no type rule"
     if not has_torch():
         return f"{node.op} has no type rule, and torch, which may know, is not installed"
@@ -42,11 +44,15 @@ def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] |
     return _run(schema.name.removeprefix("aten::"), schema.overload, schema.arguments, arguments, len(node.outputs))
 
 
-def _run(name: str, overload: str, declared: Sequence[Any], arguments: list[Any], count: int) -> Sequence[Abstract] | str:
+def _run(
+    name: str, overload: str, declared: Sequence[Any], arguments: list[Any], count: int
+) -> Sequence[Abstract] | str:
     import torch
 
     positional = [value for argument, value in zip(declared, arguments, strict=False) if not argument.keyword_only]
-    keyword = {argument.name: value for argument, value in zip(declared, arguments, strict=False) if argument.keyword_only}
+    keyword = {
+        argument.name: value for argument, value in zip(declared, arguments, strict=False) if argument.keyword_only
+    }
     try:
         packet = getattr(torch.ops.aten, name)
         with torch.no_grad():

@@ -21,18 +21,63 @@ from irscope.ir.types import DTYPES, INT, Dim, TensorType, Type
 from irscope.ops.strides import contiguous_strides
 
 __all__ = [
-    "DTYPE_CODES", "FLOAT_DTYPES", "Abstract", "Unknown", "as_dims", "broadcast", "dim_value", "dtype_name", "fresh",
-    "is_known", "known_ints", "mismatch", "refined", "same_dim", "static_shape", "wrap_dim",
+    "DTYPE_CODES",
+    "FLOAT_DTYPES",
+    "Abstract",
+    "Unknown",
+    "as_dims",
+    "broadcast",
+    "dim_value",
+    "dtype_name",
+    "fresh",
+    "is_known",
+    "known_ints",
+    "mismatch",
+    "refined",
+    "same_dim",
+    "static_shape",
+    "wrap_dim",
 ]
 
 Abstract = Any
 """What a rule is given and gives, as told above; Python has no type for it that would say more."""
 
-DTYPE_CODES: dict[int, str] = dict(enumerate((
-    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
-    "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8",
-    "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64",
-)))
+DTYPE_CODES: dict[int, str] = dict(
+    enumerate(
+        (
+            "uint8",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "float16",
+            "float32",
+            "float64",
+            "complex32",
+            "complex64",
+            "complex128",
+            "bool",
+            "qint8",
+            "quint8",
+            "qint32",
+            "bfloat16",
+            "quint4x2",
+            "quint2x4",
+            "bits1x8",
+            "bits2x4",
+            "bits4x2",
+            "bits8",
+            "bits16",
+            "float8_e5m2",
+            "float8_e4m3fn",
+            "float8_e5m2fnuz",
+            "float8_e4m3fnuz",
+            "uint16",
+            "uint32",
+            "uint64",
+        )
+    )
+)
 """The integer by which TorchScript writes each element type."""
 
 FLOAT_DTYPES = frozenset(name for name in DTYPES if name.startswith(("float", "bfloat")))
@@ -176,7 +221,9 @@ def _broadcast_dim(a: Dim, b: Dim, shapes: Sequence[tuple[Dim, ...]]) -> Dim:
     if b == 1:
         return a
     if isinstance(a, int) and isinstance(b, int):
-        told = " and ".join("(" + ", ".join("*" if dim is None else str(dim) for dim in shape) + ")" for shape in shapes)
+        told = " and ".join(
+            "(" + ", ".join("*" if dim is None else str(dim) for dim in shape) + ")" for shape in shapes
+        )
         raise mismatch(f"shapes {told} do not broadcast: {a} against {b}", rule="broadcast")
     if isinstance(a, int):  # the other is unknown: 1 or this one
         return a

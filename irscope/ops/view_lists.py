@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import TENSOR, ListType, TensorType
+from irscope.ops.arrays import Array, at
 from irscope.ops.define import define
-from irscope.ops.type_rules import Abstract, Unknown, as_dims, broadcast, known_ints, mismatch, wrap_dim
-from irscope.ops.views import narrowed
+from irscope.ops.type_rules import Abstract, Unknown, broadcast, known_ints, mismatch, wrap_dim
+from irscope.ops.view_parts import narrowed
 
 __all__ = ["OPS"]
 
-Array = np.ndarray[Any, Any]
 _SOME = Unknown(ListType(TENSOR), "how many pieces there are is not known")
 
 
@@ -66,7 +66,9 @@ def _split_sizes(self: TensorType, split_sizes: Abstract, dim: Abstract = 0) -> 
     return _cut(self, dim, sizes)
 
 
-def _split_named(self: TensorType, split_size: Abstract = None, dim: Abstract = 0, split_sizes: Abstract = None) -> Abstract:
+def _split_named(
+    self: TensorType, split_size: Abstract = None, dim: Abstract = 0, split_sizes: Abstract = None
+) -> Abstract:
     return _split(self, split_size if split_sizes is None else split_sizes, dim)
 
 
@@ -98,7 +100,7 @@ def _broadcast_tensors(tensors: Abstract) -> Abstract:
 def _cut_array(self: Array, dim: int, sizes: Sequence[int]) -> list[Array]:
     before = (slice(None),) * (dim % self.ndim)
     ends = np.cumsum(sizes).tolist()
-    return [self[(*before, slice(end - size, end))] for end, size in zip(ends, sizes, strict=True)]
+    return [at(self, *before, slice(end - size, end)) for end, size in zip(ends, sizes, strict=True)]
 
 
 def _split_array(self: Array, split_size: Any = None, dim: int = 0, split_sizes: Any = None) -> list[Array]:
@@ -108,7 +110,7 @@ def _split_array(self: Array, split_size: Any = None, dim: int = 0, split_sizes:
 
 def _unbind_array(self: Array, dim: int = 0) -> list[Array]:
     before = (slice(None),) * (dim % self.ndim)
-    return [self[(*before, index, ...)] for index in range(self.shape[dim])]
+    return [at(self, *before, index, ...) for index in range(self.shape[dim])]
 
 
 def _tensor_split_array(self: Array, sections: Any = None, dim: int = 0, indices: Any = None) -> list[Array]:
@@ -117,35 +119,50 @@ def _tensor_split_array(self: Array, sections: Any = None, dim: int = 0, indices
 
 def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return [np.lib.stride_tricks.as_strided(seen, seen.shape, seen.strides) for seen in (np.broadcast_to(t, shape) for t in tensors)]
+    return [
+        np.lib.stride_tricks.as_strided(seen, seen.shape, seen.strides)
+        for seen in (np.broadcast_to(t, shape) for t in tensors)
+    ]
 
 
 OPS = (
     define(
-        "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", category="view", type_rule=_chunk,
+        "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+        category="view",
+        type_rule=_chunk,
         reference=lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks)),
     ),
     define(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
         "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
         "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-        category="view", type_rule=_split_named, reference=_split_array,
+        category="view",
+        type_rule=_split_named,
+        reference=_split_array,
     ),
     define(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-        category="view", type_rule=_split_sizes, reference=_split_array,
+        category="view",
+        type_rule=_split_sizes,
+        reference=_split_array,
     ),
     define(
         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-        category="view", type_rule=_unbind, reference=_unbind_array,
+        category="view",
+        type_rule=_unbind,
+        reference=_unbind_array,
     ),
     define(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
         "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-        category="view", type_rule=_tensor_split, reference=_tensor_split_array,
+        category="view",
+        type_rule=_tensor_split,
+        reference=_tensor_split_array,
     ),
     define(
         "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-        category="view", type_rule=_broadcast_tensors, reference=_broadcast_arrays,
+        category="view",
+        type_rule=_broadcast_tensors,
+        reference=_broadcast_arrays,
     ),
 )

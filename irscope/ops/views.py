@@ -13,16 +13,22 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irscope.ir.types import INT, Dim, TensorType
-from irscope.ops.arrays import array_type, channels_last_copy
+from irscope.ops.arrays import Array, array_type, channels_last_copy
 from irscope.ops.define import define
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, is_contiguous, view_strides
 from irscope.ops.type_rules import (
-    Abstract, Unknown, as_dims, fresh, known_ints, mismatch, refined, static_shape, wrap_dim,
+    Abstract,
+    Unknown,
+    as_dims,
+    fresh,
+    known_ints,
+    mismatch,
+    refined,
+    static_shape,
+    wrap_dim,
 )
 
-__all__ = ["OPS", "narrowed", "reshaped"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["OPS", "dims_of", "reshaped"]
 
 
 def _seen_as(rule: Callable[..., TensorType]) -> Callable[..., Array]:
@@ -119,7 +125,7 @@ def _unflatten(self: TensorType, dim: Abstract, sizes: Abstract) -> TensorType:
     return _view(self, target) if all(isinstance(d, int) for d in target) else refined(self.dtype, target)
 
 
-def _keep(self: TensorType, axes: Sequence[int]) -> TensorType:
+def dims_of(self: TensorType, axes: Sequence[int]) -> TensorType:
     """The dimensions of these numbers, in this order."""
     assert self.shape is not None
     strides = None if self.strides is None else [self.strides[axis] for axis in axes]
@@ -136,7 +142,7 @@ def _squeeze(self: TensorType, dim: Abstract = None) -> TensorType:
     axes = {wrap_dim(axis, rank, op="squeeze") for axis in given}
     if any(not isinstance(self.shape[axis], int) for axis in axes if rank):
         return refined(self.dtype, None)
-    return _keep(self, [axis for axis in range(rank) if axis not in axes or self.shape[axis] != 1])
+    return dims_of(self, [axis for axis in range(rank) if axis not in axes or self.shape[axis] != 1])
 
 
 def _unsqueeze(self: TensorType, dim: Abstract) -> TensorType:
@@ -167,7 +173,7 @@ def _transpose(self: TensorType, dim0: Abstract, dim1: Abstract) -> TensorType:
     axes = list(range(rank))
     a, b = wrap_dim(dim0, rank, op="transpose"), wrap_dim(dim1, rank, op="transpose")
     axes[a], axes[b] = axes[b], axes[a]
-    return _keep(self, axes)
+    return dims_of(self, axes)
 
 
 def _swapaxes(self: TensorType, axis0: Abstract, axis1: Abstract) -> TensorType:
@@ -179,11 +185,11 @@ def _t(self: TensorType) -> TensorType:
         return refined(self.dtype, None)
     if len(self.shape) > 2:
         raise mismatch(f"t() takes a matrix, not {self}", rule="rank")
-    return _keep(self, range(len(self.shape))[::-1])
+    return dims_of(self, range(len(self.shape))[::-1])
 
 
 def _reversed(self: TensorType) -> TensorType:
-    return refined(self.dtype, None) if self.shape is None else _keep(self, range(len(self.shape))[::-1])
+    return refined(self.dtype, None) if self.shape is None else dims_of(self, range(len(self.shape))[::-1])
 
 
 def _matrix_t(self: TensorType) -> TensorType:
@@ -196,8 +202,10 @@ def _permute(self: TensorType, dims: Abstract) -> TensorType:
         return refined(self.dtype, self.shape and (None,) * len(self.shape))
     axes = [wrap_dim(dim, len(self.shape), op="permute") for dim in order]
     if sorted(axes) != list(range(len(self.shape))):
-        raise mismatch(f"permute({order}) does not name each of the {len(self.shape)} dimensions once", rule="permute-dims")
-    return _keep(self, axes)
+        raise mismatch(
+            f"permute({order}) does not name each of the {len(self.shape)} dimensions once", rule="permute-dims"
+        )
+    return dims_of(self, axes)
 
 
 def _movedim(self: TensorType, source: Abstract, destination: Abstract) -> TensorType:
@@ -205,11 +213,14 @@ def _movedim(self: TensorType, source: Abstract, destination: Abstract) -> Tenso
     if self.shape is None or sources is None or targets is None:
         return refined(self.dtype, None)
     rank = len(self.shape)
-    pairs = sorted((wrap_dim(t, rank, op="movedim"), wrap_dim(s, rank, op="movedim")) for s, t in zip(sources, targets, strict=True))
+    pairs = sorted(
+        (wrap_dim(t, rank, op="movedim"), wrap_dim(s, rank, op="movedim"))
+        for s, t in zip(sources, targets, strict=True)
+    )
     axes = [axis for axis in range(rank) if axis not in {s for _, s in pairs}]
     for target, axis in pairs:
         axes.insert(target, axis)
-    return _keep(self, axes)
+    return dims_of(self, axes)
 
 
 def _expand(self: TensorType, size: Abstract, implicit: Abstract = False) -> TensorType:
@@ -248,92 +259,11 @@ def _expand_strides(self: TensorType, shape: Sequence[Dim]) -> list[int] | None:
 
 
 def _expand_as(self: TensorType, other: TensorType) -> TensorType:
-    return refined(self.dtype, None) if other.shape is None else _expand(self, [d if isinstance(d, int) else Unknown(INT) for d in other.shape])
-
-
-def _select(self: TensorType, dim: Abstract, index: Abstract) -> TensorType:
-    if self.shape is None:
-        return refined(self.dtype, None)
-    rank = len(self.shape)
-    if isinstance(dim, Unknown):
-        return refined(self.dtype, (None,) * (rank - 1))
-    axis = wrap_dim(dim, rank, op="select")
-    if not rank:
-        raise mismatch("select needs a tensor of at least one dimension", rule="rank")
-    here = self.shape[axis]
-    if isinstance(index, int) and isinstance(here, int) and not -here <= index < here:
-        raise mismatch(f"index {index} is outside dimension {dim} of {self}", rule="index-range")
-    return _keep(self, [other for other in range(rank) if other != axis])
-
-
-def narrowed(self: TensorType, axis: int, size: Dim, step: int | None = 1) -> TensorType:
-    """A part of a tensor along one dimension, `step` elements apart (None: not known)."""
-    assert self.shape is not None
-    shape = (*self.shape[:axis], size, *self.shape[axis + 1 :])
-    if self.strides is None or step is None:
-        return refined(self.dtype, shape)
-    return refined(self.dtype, shape, (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :]))
-
-
-def _slice(
-    self: TensorType, dim: Abstract = 0, start: Abstract = None, end: Abstract = None, step: Abstract = 1
-) -> TensorType:
-    if self.shape is None or isinstance(dim, Unknown):
-        return refined(self.dtype, self.shape and (None,) * len(self.shape))
-    axis = wrap_dim(dim, len(self.shape), op="slice")
-    if not self.shape:
-        raise mismatch("slice needs a tensor of at least one dimension", rule="rank")
-    if isinstance(step, int) and step < 1:
-        raise mismatch(f"the step of a slice is {step}; torch takes only steps of at least 1", rule="slice-step")
-    size = _slice_size(self.shape[axis], start, end, step)
-    return narrowed(self, axis, size, step if isinstance(step, int) else None)
-
-
-def _slice_size(extent: Dim, start: Abstract, end: Abstract, step: Abstract) -> Dim:
-    if any(isinstance(bound, Unknown) for bound in (start, end, step)):
-        return None
-    if isinstance(extent, int):
-        return len(range(extent)[slice(start, end, step)])
-    everything = start in (None, 0) and (end is None or end >= 2**62) and step == 1
-    return extent if everything else None
-
-
-def _narrow(self: TensorType, dim: Abstract, start: Abstract, length: Abstract) -> TensorType:
-    if self.shape is None or isinstance(dim, Unknown):
-        return refined(self.dtype, None)
-    axis = wrap_dim(dim, len(self.shape), op="narrow")
-    here = self.shape[axis]
-    if isinstance(length, int) and isinstance(here, int) and length > here:
-        raise mismatch(f"narrow to {length} is longer than dimension {dim} of {self}", rule="index-range")
-    return narrowed(self, axis, length if isinstance(length, int) else None)
-
-
-def _diagonal(self: TensorType, offset: Abstract = 0, dim1: Abstract = 0, dim2: Abstract = 1) -> TensorType:
-    if self.shape is None or not all(isinstance(item, int) for item in (offset, dim1, dim2)):
-        return refined(self.dtype, None)
-    rank = len(self.shape)
-    a, b = wrap_dim(dim1, rank, op="diagonal"), wrap_dim(dim2, rank, op="diagonal")
-    rest = _keep(self, [axis for axis in range(rank) if axis not in (a, b)])
-    rows, columns = self.shape[a], self.shape[b]
-    size: Dim = None
-    if isinstance(rows, int) and isinstance(columns, int):
-        size = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    strides = None if self.strides is None or rest.strides is None else (*rest.strides, self.strides[a] + self.strides[b])
-    return refined(self.dtype, (*(rest.shape or ()), size), strides)
-
-
-def _as_strided(self: TensorType, size: Abstract, stride: Abstract, storage_offset: Abstract = None) -> TensorType:
-    return refined(self.dtype, as_dims(size), known_ints(stride))
-
-
-def _unfold(self: TensorType, dimension: Abstract, size: Abstract, step: Abstract) -> TensorType:
-    if self.shape is None or not all(isinstance(item, int) for item in (dimension, size, step)):
-        return refined(self.dtype, None)
-    axis = wrap_dim(dimension, len(self.shape), op="unfold")
-    here = self.shape[axis]
-    windows = narrowed(self, axis, (here - size) // step + 1 if isinstance(here, int) else None, step)
-    strides = None if self.strides is None or windows.strides is None else (*windows.strides, self.strides[axis])
-    return refined(self.dtype, (*(windows.shape or ()), size), strides)
+    return (
+        refined(self.dtype, None)
+        if other.shape is None
+        else _expand(self, [d if isinstance(d, int) else Unknown(INT) for d in other.shape])
+    )
 
 
 def _same(self: TensorType) -> TensorType:
@@ -345,52 +275,13 @@ def _contiguous(self: TensorType, memory_format: Abstract = 0) -> TensorType:
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
         return refined(self.dtype, self.shape) if memory_format != 0 else fresh(self.dtype, self.shape)
     if memory_format in (2, 3):
-        return self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))
+        return (
+            self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))
+        )
     return self if is_contiguous(shape, self.strides) else fresh(self.dtype, shape)
 
 
 _MAY_COPY = (reshaped, _reshape_as, _flatten)
-
-
-def _select_array(self: Array, dim: int, index: int) -> Array:
-    return self[(slice(None),) * (dim % self.ndim) + (index, ...)]
-
-
-def _slice_array(self: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
-    return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
-
-
-def _narrow_array(self: Array, dim: int, start: Any, length: int) -> Array:
-    first = int(start) % max(self.shape[dim], 1) if int(start) < 0 else int(start)
-    return _slice_array(self, dim, first, first + length)
-
-
-def _diagonal_array(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
-    seen = np.diagonal(self, offset, dim1, dim2)
-    seen.flags.writeable = self.flags.writeable
-    return seen
-
-
-def _base(array: Array) -> Array:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _as_strided_array(self: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
-    """Counted from the start of the memory that the array lies in, as torch counts."""
-    whole = _base(self)
-    start = self.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    offset = start if storage_offset is None else storage_offset * self.itemsize
-    steps = tuple(step * self.itemsize for step in stride)
-    if whole.dtype == self.dtype and whole.flags.c_contiguous:  # as_strided on a view sees only the view's own part
-        return as_strided(whole.reshape(-1)[offset // self.itemsize :], tuple(size), steps)
-    return np.ndarray(tuple(size), self.dtype, whole.data, offset, steps)
-
-
-def _unfold_array(self: Array, dimension: int, size: int, step: int) -> Array:
-    windows = np.lib.stride_tricks.sliding_window_view(self, size, axis=dimension, writeable=True)
-    return _slice_array(windows, dimension % self.ndim, None, None, step)
 
 
 def _contiguous_array(self: Array, memory_format: int = 0) -> Array:
@@ -437,36 +328,14 @@ OPS = (
     _geometric("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", rule=_expand),
     _geometric("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", rule=_expand),
     _geometric("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", rule=_expand_as),
-    define(
-        "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-        category="view", type_rule=_select, reference=_select_array,
-    ),
-    define(
-        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-        category="view", type_rule=_slice, reference=_slice_array,
-    ),
-    define(
-        "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-        "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-        category="view", type_rule=_narrow, reference=_narrow_array,
-    ),
-    define(
-        "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-        category="view", type_rule=_diagonal, reference=_diagonal_array,
-    ),
-    define(
-        "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-        category="view", type_rule=_as_strided, reference=_as_strided_array,
-    ),
-    define(
-        "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-        category="view", type_rule=_unfold, reference=_unfold_array,
-    ),
     define("aten::detach(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self),
-    define("aten::alias(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self[...]),
+    define(
+        "aten::alias(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self[...]
+    ),
     define(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-        category="view", type_rule=_contiguous, reference=_contiguous_array,
+        category="view",
+        type_rule=_contiguous,
+        reference=_contiguous_array,
     ),
 )
-"""The ops with one result; those that give a list of views are in `irscope.ops.view_lists`."""

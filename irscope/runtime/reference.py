@@ -47,7 +47,8 @@ def run_reference(
     if len(args) != len(free):
         names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
         raise ArgumentError(
-            f"{graph.name} takes {len(free)} arguments and got {len(args)}", where=f"inputs: {names}",
+            f"{graph.name} takes {len(free)} arguments and got {len(args)}",
+            where=f"inputs: {names}",
             hint="pass one argument per input that is not a parameter, in order",
         )
     interpreter = _Interpreter(graph, precision, observe)
@@ -164,7 +165,9 @@ class _Interpreter:
     def _call(self, node: Node, operands: list[Any]) -> Any:
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
-            raise self._error(node, f"there is no NumPy reference for {node.op}", "run this program through torch instead")
+            raise self._error(
+                node, f"there is no NumPy reference for {node.op}", "run this program through torch instead"
+            )
         try:
             if schema is None or schema.is_vararg:
                 return op.reference(*operands)
@@ -178,7 +181,7 @@ class _Interpreter:
         except IrscopeError as error:
             raise self._error(node, error.what, error.hint) from error
         except Exception as error:
-            raise self._error(node, f"{node.op} failed: {error or type(error).__name__}") from error
+            raise self._error(node, f"{node.op} failed: {str(error) or type(error).__name__}") from error
 
     def _error(self, node: Node, what: str, hint: str = "") -> RunError:
         return RunError(what, where=excerpt(self.graph, {node: "here"}), hint=hint)
@@ -215,17 +218,28 @@ def _uninitialized(interpreter: _Interpreter, node: Node, operands: list[Any]) -
 
 
 _BY_NODE: Final[Mapping[str, Any]] = {
-    "prim::RaiseException": _Interpreter.raise_exception, "prim::isinstance": _Interpreter.is_instance, "prim::Print": _print,
-    "prim::Uninitialized": _uninitialized, "prim::TupleSlice": _tuple_slice, "aten::warn": _nothing, "aten::wait": _first,
-    "aten::is_grad_enabled": lambda interpreter, node, operands: False, "aten::requires_grad_": _first,
-    "aten::set_grad_enabled": _nothing, "prim::TimePoint": lambda interpreter, node, operands: 0, "prim::data": _first,
+    "prim::RaiseException": _Interpreter.raise_exception,
+    "prim::isinstance": _Interpreter.is_instance,
+    "prim::Print": _print,
+    "prim::Uninitialized": _uninitialized,
+    "prim::TupleSlice": _tuple_slice,
+    "aten::warn": _nothing,
+    "aten::wait": _first,
+    "aten::is_grad_enabled": lambda interpreter, node, operands: False,
+    "aten::requires_grad_": _first,
+    "aten::set_grad_enabled": _nothing,
+    "prim::TimePoint": lambda interpreter, node, operands: 0,
+    "prim::data": _first,
 }
 
 
 def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
     if data.array is None:
         if data.original is None:
-            raise RunError("a constant tensor's elements are not in the program", hint="load the program from its source, not from a printed text")
+            raise RunError(
+                "a constant tensor's elements are not in the program",
+                hint="load the program from its source, not from a printed text",
+            )
         return _array_of(data.original)
     if data.dtype == "bfloat16":
         return (data.array.astype(np.uint32) << 16).view(np.float32)
@@ -260,11 +274,19 @@ def _is_a(value: Any, wanted: Type) -> bool:
     if isinstance(wanted, ListType):
         return isinstance(value, list) and all(_is_a(item, wanted.element) for item in value)
     if isinstance(wanted, TupleType):
-        return isinstance(value, tuple) and len(value) == len(wanted.elements) and all(map(_is_a, value, wanted.elements))
+        return (
+            isinstance(value, tuple) and len(value) == len(wanted.elements) and all(map(_is_a, value, wanted.elements))
+        )
     if isinstance(wanted, PrimitiveType):
         kinds: dict[str, type | tuple[type, ...]] = {
-            "int": int, "float": float, "bool": bool, "str": str, "complex": complex, "NoneType": type(None),
-            "Scalar": (int, float, complex), "Device": str,
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "str": str,
+            "complex": complex,
+            "NoneType": type(None),
+            "Scalar": (int, float, complex),
+            "Device": str,
         }
         kind = kinds.get(wanted.name, object)
         return isinstance(value, kind) and not (isinstance(value, bool) and wanted.name == "int")

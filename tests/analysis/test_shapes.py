@@ -31,7 +31,11 @@ def holds(shapes: Shapes, value: Value, thing: Any) -> None:
         assert true.shape is not None
         if type.shape is not None:
             assert len(type.shape) == len(true.shape), (value, str(type), str(true))
-            assert all(dim in (None, size) for dim, size in zip(type.shape, true.shape, strict=True)), (value, str(type), str(true))
+            assert all(dim in (None, size) for dim, size in zip(type.shape, true.shape, strict=True)), (
+                value,
+                str(type),
+                str(true),
+            )
 
 
 def as_payload(thing: Any) -> Any:
@@ -65,7 +69,9 @@ def test_refining_a_random_program_keeps_its_meaning_and_verifies() -> None:
         verify(refined)
         assert [node.id for node in refined.nodes()] == [node.id for node in graph.nodes()]
         assert list(refined.names.values()) == list(graph.names.values())
-        for one, other in zip(run_reference(graph, *program.fresh()), run_reference(refined, *program.fresh()), strict=True):
+        for one, other in zip(
+            run_reference(graph, *program.fresh()), run_reference(refined, *program.fresh()), strict=True
+        ):
             np.testing.assert_equal(one, other)
 
 
@@ -73,12 +79,15 @@ def shapes_of(text: str, *types: str, strict: bool = False) -> Shapes:
     from irscope.ir.type_text import parse_type
 
     graph = parse(text)
-    return infer(graph, {value: parse_type(type) for value, type in zip(graph.inputs, types, strict=False)}, strict=strict)
+    return infer(
+        graph, {value: parse_type(type) for value, type in zip(graph.inputs, types, strict=False)}, strict=strict
+    )
 
 
-class Test_numbers:
+class TestNumbers:
     def test_size_arithmetic_is_known(self) -> None:
-        shapes = shapes_of("""graph(%x : Float(2, 3)):
+        shapes = shapes_of(
+            """graph(%x : Float(2, 3)):
           %zero : int = prim::Constant[value=0]()
           %s : int[] = aten::size(%x)
           %n : int = aten::__getitem__(%s, %zero)
@@ -88,7 +97,8 @@ class Test_numbers:
           %p : int = aten::mul(%n, %k)
           %q : int = aten::floordiv(%p, %n)
           %c : bool = aten::lt(%q, %p)
-          return (%c)""".replace("%m : int = aten::size(%x, %n)", "%m : int = aten::dim(%x)"))
+          return (%c)""".replace("%m : int = aten::size(%x, %n)", "%m : int = aten::dim(%x)")
+        )
         assert [shapes.known(name) for name in ("s", "n", "m", "p", "q", "c")] == [(2, 3), 2, 2, 6, 3, True]
 
     def test_an_element_of_a_tensor_is_not(self) -> None:
@@ -117,13 +127,15 @@ BRANCH = """graph(%x : Float(2, 3), %c : bool):
   return (%y)"""
 
 
-class Test_branches:
+class TestBranches:
     def test_unknown_condition_joins(self) -> None:
         assert str(shapes_of(BRANCH.format(other="aten::unsqueeze(%x, %one)")).type("y")) == "Float(2, 1, 3)"
         assert str(shapes_of(BRANCH.format(other="aten::relu(%x)")).type("y")) == "FloatTensor"
 
     def test_known_condition_takes_one_side(self) -> None:
-        text = BRANCH.format(other="aten::relu(%x)").replace(", %c : bool):", "):\n  %c : bool = prim::Constant[value=1]()")
+        text = BRANCH.format(other="aten::relu(%x)").replace(
+            ", %c : bool):", "):\n  %c : bool = prim::Constant[value=1]()"
+        )
         shapes = shapes_of(text)
         assert str(shapes.type("y")) == "Float(2, 1, 3)"
         assert shapes.unreached == {shapes.graph.node("y").blocks[1]}
@@ -131,7 +143,8 @@ class Test_branches:
 
     def test_a_branch_that_raises_does_not_count(self) -> None:
         text = BRANCH.format(other="prim::Uninitialized()").replace(
-            "      -> (%b)", '      %m : str = prim::Constant[value="no"]()\n      prim::RaiseException(%m)\n      -> (%b)'
+            "      -> (%b)",
+            '      %m : str = prim::Constant[value="no"]()\n      prim::RaiseException(%m)\n      -> (%b)',
         )
         shapes = shapes_of(text)
         assert str(shapes.type("y")) == "Float(2, 1, 3)"
@@ -153,7 +166,7 @@ LOOP = """graph(%x : Float(2, 3), %n : int):
   return (%y)"""
 
 
-class Test_loops:
+class TestLoops:
     def test_a_known_count_runs_round_by_round(self) -> None:
         text = LOOP.format(count="%k : int = prim::Constant[value=3]()", step="aten::unsqueeze(%a, %one)")
         assert str(shapes_of(text).type("y")) == "Float(2, 1, 1, 1, 3)"
@@ -185,7 +198,7 @@ APPEND = "%w : int[] = aten::append(%l, %one)"
 BRANCHED = f"prim::If(%c)\n    block0():\n      {APPEND}\n      -> ()\n    block1():\n      -> ()"
 
 
-class Test_lists:
+class TestLists:
     def test_a_list_that_nobody_writes(self) -> None:
         shapes = shapes_of(LIST.format(write=""))
         assert (shapes.known("l"), shapes.known("n"), shapes.known("k")) == ((1, 2), 2, 2)
@@ -219,7 +232,7 @@ class Test_lists:
         assert shapes_of(LIST.format(write=build)).known("n") == 4
 
 
-class Test_objects:
+class TestObjects:
     @pytest.mark.parametrize("write", ["%u : Tensor = aten::t_(%y)", "%u : Tensor = aten::resize_(%y, %s, %none)"])
     def test_an_op_that_changes_the_object_makes_its_shape_unknown(self, write: str) -> None:
         shapes = shapes_of(f"""graph(%x : Float(2, 3)):
@@ -233,7 +246,7 @@ class Test_objects:
         assert str(shapes.type("x")) == "Float(2, 3)"
 
 
-class Test_errors:
+class TestErrors:
     def test_a_mismatch_names_the_node_its_line_and_both_shapes(self) -> None:
         text = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)"
         with pytest.raises(ArgumentError) as error:
@@ -261,7 +274,9 @@ def test_torch_tells_what_no_rule_does() -> None:
 def test_deep_nesting_needs_no_python_stack() -> None:
     depth = 3000
     opened = "".join(f"{'  ' * 0}%v{i} : Tensor = prim::If(%c)\nblock0():\n" for i in range(depth))
-    closed = "".join(f"-> (%{'x' if i == depth - 1 else f'v{i + 1}'})\nblock1():\n-> (%x)\n" for i in reversed(range(depth)))
+    closed = "".join(
+        f"-> (%{'x' if i == depth - 1 else f'v{i + 1}'})\nblock1():\n-> (%x)\n" for i in reversed(range(depth))
+    )
     graph = parse(f"graph(%x : Float(2), %c : bool):\n{opened}{closed}return (%v0)")
     assert str(infer(graph).type("v0")) == "Float(2)"
     assert run_reference(graph, np.ones(2, np.float32), True)[0].tolist() == [1, 1]

@@ -23,7 +23,7 @@ def last(tensor: Any) -> Any:
     return tensor.contiguous(memory_format=torch.channels_last)
 
 
-class Test_casts:
+class TestCasts:
     @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "float16", "uint8"])
     @pytest.mark.parametrize("copy", [False, True])
     def test_to_a_dtype(self, dtype: str, copy: bool) -> None:
@@ -48,7 +48,7 @@ class Test_casts:
         assert op.type_rule(self=here, device="cuda:0", dtype=6).device == "cuda:0"
 
 
-class Test_stores:
+class TestStores:
     def test_copy_broadcasts_and_casts(self) -> None:
         check("aten::copy_", numbers(2, 3), numbers(3, dtype=torch.int64))
         check("aten::copy_", numbers(4, 6)[::2], numbers(1, 6, dtype=torch.float64))
@@ -65,7 +65,7 @@ class Test_stores:
             op.type_rule(self=TensorType("float32", (3,)), src=TensorType("float32", (2, 3)))
 
 
-class Test_joining:
+class TestJoining:
     def test_cat(self) -> None:
         check("aten::cat", [numbers(2, 3), numbers(4, 3)])
         check("aten::cat", [numbers(2, 3), numbers(2, 1)], 1)
@@ -95,8 +95,10 @@ class Test_joining:
             op.type_rule(tensors=[TensorType("float32", (2, 3)), TensorType("float32", (2, 4))], dim=0)
 
 
-class Test_rearranging:
-    @pytest.mark.parametrize("layout", [lambda: numbers(2, 3, 4), lambda: numbers(4, 3, 2).transpose(0, 2), lambda: numbers(2, 6, 4)[:, ::2]])
+class TestRearranging:
+    @pytest.mark.parametrize(
+        "layout", [lambda: numbers(2, 3, 4), lambda: numbers(4, 3, 2).transpose(0, 2), lambda: numbers(2, 6, 4)[:, ::2]]
+    )
     def test_flip_roll_triangles(self, layout: Any) -> None:
         check("aten::flip", layout(), [0, 2])
         check("aten::roll", layout(), [1], [1])
@@ -114,7 +116,7 @@ class Test_rearranging:
         check("aten::constant_pad_nd", last(numbers(2, 3, 4, 5)), [1, 1], strides=False)
 
 
-class Test_creation:
+class TestCreation:
     def test_filled(self) -> None:
         check("aten::zeros", [2, 3])
         check("aten::ones", [2, 3], dtype=torch.int64)
@@ -149,7 +151,7 @@ class Test_creation:
         check("aten::linspace", 0, 1, 5)
 
 
-class Test_indexing:
+class TestIndexing:
     def test_embedding(self) -> None:
         check("aten::embedding", numbers(5, 3), torch.tensor([[0, 4], [1, 1]]))
 
@@ -204,11 +206,16 @@ class Test_indexing:
 
     def test_sizes_that_depend_on_elements(self) -> None:
         tensor = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
-        for name, result in (("aten::nonzero", torch.nonzero(tensor)), ("aten::masked_select", torch.masked_select(tensor, tensor > 0))):
+        for name, result in (
+            ("aten::nonzero", torch.nonzero(tensor)),
+            ("aten::masked_select", torch.masked_select(tensor, tensor > 0)),
+        ):
             op = lookup(name)
             assert op is not None and op.type_rule is not None and op.reference is not None
             arguments = {"self": tensor} if name == "aten::nonzero" else {"self": tensor, "mask": tensor > 0}
             found = op.reference(**{key: value.numpy() for key, value in arguments.items()})
             assert found.tolist() == result.tolist()
-            inferred = op.type_rule(**{key: TensorType(str(v.dtype).removeprefix("torch."), tuple(v.shape)) for key, v in arguments.items()})
+            inferred = op.type_rule(
+                **{key: TensorType(str(v.dtype).removeprefix("torch."), tuple(v.shape)) for key, v in arguments.items()}
+            )
             assert len(inferred.shape) == result.dim() and inferred.shape[0] is None

@@ -25,7 +25,7 @@ def last(tensor: Any) -> Any:
     return tensor.contiguous(memory_format=torch.channels_last)
 
 
-class Test_products:
+class TestProducts:
     def test_of_matrices(self) -> None:
         check("aten::mm", noise(2, 3), noise(3, 4), **CLOSE)
         check("aten::mm", noise(3, 2).t(), noise(4, 3).t(), **CLOSE)
@@ -39,8 +39,17 @@ class Test_products:
 
     @pytest.mark.parametrize(
         ("a", "b"),
-        [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (3,)), ((2, 3), (5, 3, 4)),
-         ((5, 1, 2, 3), (7, 3, 4)), ((3,), (5, 3, 4))],
+        [
+            ((3,), (3,)),
+            ((2, 3), (3,)),
+            ((3,), (3, 2)),
+            ((2, 3), (3, 4)),
+            ((5, 2, 3), (3, 4)),
+            ((5, 2, 3), (3,)),
+            ((2, 3), (5, 3, 4)),
+            ((5, 1, 2, 3), (7, 3, 4)),
+            ((3,), (5, 3, 4)),
+        ],
     )
     def test_matmul_of_any_ranks(self, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         check("aten::matmul", noise(*a), noise(*b, seed=1), **CLOSE)
@@ -74,9 +83,11 @@ class Test_products:
             op.type_rule(TensorType("float32", (2, 3)), TensorType("float32", (4, 5)))
 
 
-class Test_convolutions:
+class TestConvolutions:
     @pytest.mark.parametrize("formats", ["rows", "image last", "weight last"])
-    @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
+    @pytest.mark.parametrize(
+        ("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)]
+    )
     def test_of_images(self, stride: int, padding: int, dilation: int, groups: int, formats: str) -> None:
         image, weight = noise(2, 4, 9, 8), noise(8, 4 // groups, 3, 3)
         image = last(image) if formats == "image last" else image
@@ -96,7 +107,9 @@ class Test_convolutions:
     def test_padding_by_name(self, padding: str) -> None:
         check("aten::conv2d.padding", noise(2, 4, 9, 8), noise(6, 4, 3, 2), None, [1, 1], padding, **CLOSE)
 
-    @pytest.mark.parametrize(("stride", "padding", "extra", "groups", "dilation"), [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 1, 2, 2)])
+    @pytest.mark.parametrize(
+        ("stride", "padding", "extra", "groups", "dilation"), [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 1, 2, 2)]
+    )
     def test_transposed(self, stride: int, padding: int, extra: int, groups: int, dilation: int) -> None:
         image, weight = noise(2, 4, 5, 6), noise(4, 3, 3, 3)
         settings = [stride] * 2, [padding] * 2, [extra] * 2, groups, [dilation] * 2
@@ -105,8 +118,26 @@ class Test_convolutions:
     def test_general(self) -> None:
         image, weight = noise(2, 4, 5, 6), noise(4, 3, 3, 3)
         check("aten::convolution", image, weight, None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1, **CLOSE)
-        check("aten::convolution", image, noise(3, 4, 3, 3), noise(3), [2, 2], [1, 1], [1, 1], False, [0, 0], 1, **CLOSE)
-        check("aten::_convolution", image, noise(3, 4, 3, 3), noise(3), [1, 1], [1, 1], [1, 1], False, [0, 0], 1, False, False, True, True, **CLOSE)
+        check(
+            "aten::convolution", image, noise(3, 4, 3, 3), noise(3), [2, 2], [1, 1], [1, 1], False, [0, 0], 1, **CLOSE
+        )
+        check(
+            "aten::_convolution",
+            image,
+            noise(3, 4, 3, 3),
+            noise(3),
+            [1, 1],
+            [1, 1],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            False,
+            False,
+            True,
+            True,
+            **CLOSE,
+        )
 
     def test_channels_that_differ(self) -> None:
         op = lookup("aten::conv2d")
@@ -115,9 +146,11 @@ class Test_convolutions:
             op.type_rule(input=TensorType("float32", (1, 3, 8, 8)), weight=TensorType("float32", (6, 4, 3, 3)))
 
 
-class Test_pooling:
+class TestPooling:
     @pytest.mark.parametrize("ceil_mode", [False, True])
-    @pytest.mark.parametrize(("kernel", "stride", "padding"), [([2, 2], [], [0, 0]), ([3, 2], [2, 2], [1, 1]), ([3, 3], [2, 3], [1, 0])])
+    @pytest.mark.parametrize(
+        ("kernel", "stride", "padding"), [([2, 2], [], [0, 0]), ([3, 2], [2, 2], [1, 1]), ([3, 3], [2, 3], [1, 0])]
+    )
     def test_max_and_mean(self, kernel: list[int], stride: list[int], padding: list[int], ceil_mode: bool) -> None:
         for image in (noise(2, 3, 9, 8), last(noise(2, 3, 9, 8))):
             check("aten::max_pool2d", image, kernel, stride, padding, [1, 1], ceil_mode)
@@ -152,8 +185,10 @@ class Test_pooling:
         check("aten::upsample_linear1d", noise(2, 3, 4), [9], corners, **CLOSE)
 
 
-class Test_reductions:
-    @pytest.mark.parametrize("layout", [lambda: noise(2, 3, 4), lambda: noise(4, 3, 2).transpose(0, 2), lambda: noise(2, 6, 4)[:, ::2]])
+class TestReductions:
+    @pytest.mark.parametrize(
+        "layout", [lambda: noise(2, 3, 4), lambda: noise(4, 3, 2).transpose(0, 2), lambda: noise(2, 6, 4)[:, ::2]]
+    )
     def test_every_layout(self, layout: Any) -> None:
         for dim in ([1], [0, 2], [-1]):
             for keepdim in (False, True):
@@ -181,7 +216,20 @@ class Test_reductions:
             check("aten::prod.dim_int", layout(), dim, **CLOSE)
 
     def test_of_everything(self) -> None:
-        for name in ("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "var", "std", "norm.Scalar"):
+        for name in (
+            "sum",
+            "mean",
+            "prod",
+            "max",
+            "min",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+            "var",
+            "std",
+            "norm.Scalar",
+        ):
             check(f"aten::{name}", noise(2, 3), **CLOSE)
 
     def test_of_other_types(self) -> None:
@@ -203,7 +251,7 @@ class Test_reductions:
             op.type_rule(self=TensorType("int64", (2,)))
 
 
-class Test_normalisation:
+class TestNormalisation:
     @pytest.mark.parametrize("layout", [lambda: noise(2, 6, 4), lambda: noise(4, 6, 2).transpose(0, 2)])
     def test_softmax_and_layers(self, layout: Any) -> None:
         for dim in (0, -1):
@@ -216,7 +264,20 @@ class Test_normalisation:
         check("aten::native_layer_norm", layout(), [4], noise(4), None, 1e-5, **CLOSE)
         check("aten::rms_norm", layout(), [4], noise(4), strides=False, **CLOSE)
         check("aten::group_norm", layout(), 3, noise(6), noise(6), strides=False, **CLOSE)
-        check("aten::instance_norm", layout(), noise(6), noise(6), None, None, True, 0.1, 1e-5, False, strides=False, **CLOSE)
+        check(
+            "aten::instance_norm",
+            layout(),
+            noise(6),
+            noise(6),
+            None,
+            None,
+            True,
+            0.1,
+            1e-5,
+            False,
+            strides=False,
+            **CLOSE,
+        )
 
     def test_attention_rows_that_are_all_masked(self) -> None:
         check("aten::softmax.int", torch.full((2, 3), float("-inf")), -1)

@@ -69,7 +69,9 @@ def refused(name: str, tensor: Any, args: tuple[Any, ...], why: str) -> None:
     op = lookup(name.partition(".")[0])
     assert op is not None and op.type_rule is not None
     schema = next(s for s in op.schemas if s.full_name == name)
-    named = {a.name: a.default for a in schema.arguments} | dict(zip((a.name for a in schema.arguments), (argument_type(tensor), *args), strict=False))
+    named = {a.name: a.default for a in schema.arguments} | dict(
+        zip((a.name for a in schema.arguments), (argument_type(tensor), *args), strict=False)
+    )
     with pytest.raises(ArgumentError):
         op.type_rule(**named)
 

@@ -49,7 +49,7 @@ def same(ours: Any, theirs: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None
 def test_a_random_program_gives_and_writes_what_torch_gives_and_writes(program: Any) -> None:
     function = torch._C._create_function_from_graph("program", torch._C.parse_ir(program.text))
     given_torch, given_numpy = program.fresh(), program.fresh()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), torch.jit.optimized_execution(False):  # torch's optimiser breaks such programs
         expected = function(*map(to_torch, given_torch))
         graph = parse(program.text)
         found = run_reference(graph, *given_numpy)
@@ -112,7 +112,7 @@ def containers(x: Tensor) -> tuple[dict[str, Tensor], list[Tensor], int]:
     if "b" in named:
         named["b"] += 1.0
     total = 0
-    for key in named.keys():
+    for key in named:
         total += len(key) + len(rows)
     return named, rows[::2], total
 
@@ -155,8 +155,17 @@ X = torch.arange(12.0).reshape(4, 3) - 5
 
 @pytest.mark.parametrize(
     ("function", "args"),
-    [(collatz, (27,)), (early, (X, 3)), (early, (X, 20)), (containers, (X,)), (aliasing, (X,)), (optional, (X, None, None)),
-     (optional, (X, X, 0.5)), (numbers, (7, 2.5, X)), (loops, (X,))],
+    [
+        (collatz, (27,)),
+        (early, (X, 3)),
+        (early, (X, 20)),
+        (containers, (X,)),
+        (aliasing, (X,)),
+        (optional, (X, None, None)),
+        (optional, (X, X, 0.5)),
+        (numbers, (7, 2.5, X)),
+        (loops, (X,)),
+    ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
 def test_scripted_control_flow_and_containers(function: Any, args: tuple[Any, ...]) -> None:
@@ -208,7 +217,9 @@ def test_float64_computes_in_float64_throughout() -> None:
     x = torch.randn(2, 3, 8, 8)
     graph = frontends.load(torch.jit.script(model), x)
     seen: set[str] = set()
-    (found,) = run_reference(graph, x.numpy(), precision="float64", observe=lambda value, thing: seen.add(str(getattr(thing, "dtype", ""))))
+    (found,) = run_reference(
+        graph, x.numpy(), precision="float64", observe=lambda value, thing: seen.add(str(getattr(thing, "dtype", "")))
+    )
     assert not seen & {"float32", "float16"}
     with torch.no_grad():
         np.testing.assert_allclose(found, model.double()(x.double()).numpy(), rtol=1e-12)
@@ -227,7 +238,7 @@ def test_float64_changes_requested_types_and_leaves_whole_numbers() -> None:
     assert [str(array.dtype) for array in found] == ["float64", "int32", "int64"]
 
 
-class Test_errors:
+class TestErrors:
     def test_a_wrong_number_of_arguments(self) -> None:
         graph = parse("graph(%x : Tensor):\n  return (%x)")
         with pytest.raises(ArgumentError, match="takes 1 arguments and got 0"):
@@ -245,7 +256,9 @@ class Test_errors:
             run_reference(graph, np.ones(2))
 
     def test_the_programs_own_raise(self) -> None:
-        graph = parse('graph(%x : Tensor):\n  %m : str = prim::Constant[value="too long"]()\n  prim::RaiseException(%m)\n  return (%x)')
+        graph = parse(
+            'graph(%x : Tensor):\n  %m : str = prim::Constant[value="too long"]()\n  prim::RaiseException(%m)\n  return (%x)'
+        )
         with pytest.raises(RunError, match="the program raises Exception: too long"):
             run_reference(graph, np.ones(2))
 
@@ -260,4 +273,7 @@ def test_a_fusion_group_runs_its_block() -> None:
       return (%z)""")
     x = np.linspace(-1, 1, 4, dtype=np.float32)
     np.testing.assert_allclose(run_reference(graph, x, x)[0], np.tanh(x * x), rtol=1e-6)
-    assert str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z")) == "Float(4, strides=[1], device=cpu)"
+    assert (
+        str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z"))
+        == "Float(4, strides=[1], device=cpu)"
+    )

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from irscope._base.frozen import FrozenDict
+from irscope.errors import ParseError
 from irscope.ir.lexer import Cursor, quote
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.tensor_text import TENSOR_START, is_scalar_like, read_braced, read_tensor, tensor_text
-from irscope.ir.type_text import annotation, read_type
+from irscope.ir.type_text import annotation, parse_type, read_type
 from irscope.ir.types import (
     BOOL,
     COMPLEX,
@@ -135,7 +136,11 @@ def _read_word(cursor: Cursor, type: Type | None, key: str) -> Any:
         return _KEYWORDS[word.group()]
     cursor.pos = start
     if word is not None and key != "value":
-        return read_type(cursor)
+        text = cursor.balanced()
+        try:
+            return parse_type(text)
+        except ParseError:
+            return Opaque(text)
     if cursor.at("<Tensor>") and isinstance(type, TensorType) and type.is_static:
         cursor.take("<Tensor>")
         assert type.dtype is not None  # static

@@ -43,6 +43,8 @@ _LINE = re.compile(
 _OPERANDS = re.compile(rf"[ ]*\(((?:%{NAME}(?:, %{NAME})*+)?+)\)")
 _NAME = re.compile(rf"%({NAME})")
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)*")
+_PYTHON_ARGUMENTS = re.compile(rf"\(([^\n]*)\)(?=\((?:%{NAME}(?:, %{NAME})*+)?+\))")
+"""Torch prints them without quotes, so that only the operands after them tell where they end."""
 _ATTRIBUTE = re.compile(r"[\w.]+")
 _BLOCK = re.compile(r"block\d*\(")
 _RETURN = re.compile(r"return\b")
@@ -116,18 +118,20 @@ class _Reader:
             owner = waiting[-1].pop(found.group(1))
             self.visible, self.references = {}, []
             body = self.graph()
-            self.check_group(owner, body, found.start(1))
-            _complete(owner, body)
+            _complete(owner, self.fitted(owner, body, found.start(1)))
             object.__setattr__(owner, "op", owner.op.rpartition("_")[0])
             waiting.append(_by_op(self.references))
         if self.cursor.skip() != len(self.cursor.text):
             self.cursor.fail("the end of the text")
         return Graph(main)
 
-    def check_group(self, owner: Node, body: Block, pos: int) -> None:
-        for what, have, want in (("inputs", body.params, owner.inputs), ("outputs", body.returns, owner.outputs)):
-            if len(have) != len(want):
-                self.cursor.wrong(f"this graph has {len(have)} {what}, and the node {owner.op} has {len(want)}", pos)
+    def fitted(self, owner: Node, body: Block, pos: int) -> Block:
+        """The body as a block of its node; results beyond the node's, which torch keeps for the backward pass, are left out."""
+        if len(body.params) != len(owner.inputs):
+            self.cursor.wrong(f"this graph has {len(body.params)} inputs, and {owner.op} has {len(owner.inputs)} operands", pos)
+        if len(body.returns) < len(owner.outputs):
+            self.cursor.wrong(f"this graph has {len(body.returns)} results, and {owner.op} has {len(owner.outputs)}", pos)
+        return make_block(body.id, body.params, body.nodes, body.returns[: len(owner.outputs)])
 
     def graph(self) -> Block:
         """One `graph(…): … return (…)`."""
@@ -230,10 +234,10 @@ class _Reader:
             cursor.fail("an op such as aten::relu" if results else _expected_statement(inside))
         attrs = self.attributes(results)
         if op.startswith("^"):
-            cursor.expect("(")
-            arguments = "" if cursor.at(")") else self.python_arguments()
-            cursor.expect(")")
-            attrs = {**attrs, "arguments": Opaque(arguments)} if arguments else attrs
+            arguments = cursor.match(_PYTHON_ARGUMENTS)
+            if arguments is None:
+                cursor.fail("the arguments of a Python op and its operands, such as (2)(%x)")
+            attrs |= {"arguments": Opaque(arguments.group(1))} if arguments.group(1) else {}
         inputs = self.operands()
         for value in results:
             self.declare(value, start)
@@ -333,14 +337,6 @@ class _Reader:
                 break
         cursor.expect("]", ",")
         return attrs
-
-    def python_arguments(self) -> str:
-        """The arguments that a Python op has beside tensors, as text: `2, "sum"`."""
-        start = self.cursor.skip()
-        while True:
-            self.cursor.balanced()
-            if not self.cursor.take(","):
-                return " ".join(self.cursor.text[start : self.cursor.pos].split())
 
     def remark(self) -> tuple[str, Location | None]:
         """What stands after a node on its line: `, scope: a.b # file.py:1:2`."""

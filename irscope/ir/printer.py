@@ -248,4 +248,4 @@ def _attributes(node: Node) -> str:
     if not is_python:
         return text
     arguments = node.attrs.get("arguments")
-    return f"{text}({arguments.text if isinstance(arguments, Opaque) else ''})"
+    return f"{text}({' '.join(arguments.text.splitlines()) if isinstance(arguments, Opaque) else ''})"

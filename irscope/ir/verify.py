@@ -98,9 +98,8 @@ class _Verifier:
             if value not in self.visible:
                 self.undefined(value, node)
         self.form(node)
-        if node.blocks:
-            self.arity(node)
-        else:
+        self.arity(node)
+        if not node.blocks:
             for value in node.outputs:
                 self.define(value, node, node)
 
@@ -171,6 +170,8 @@ class _Verifier:
 
     def arity(self, node: Node) -> None:
         """The shape of if, loop and group; other nodes with blocks are foreign and mean what they like."""
+        if not node.op.startswith("prim::"):
+            return
         if node.op == "prim::If":
             self.arity_of_if(node)
         elif node.op == "prim::Loop":

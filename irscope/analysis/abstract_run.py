@@ -2,12 +2,13 @@
 
 What makes it sound:
 
-* **Branches.** A condition that is known runs one branch. Otherwise both run, and the results are joined. A branch that is sure to raise gives nothing to join.
-* **Loops.** While trip count and condition are known the body runs as often as it would. Otherwise what it carries is joined
-  with what it started from until nothing changes; three rounds, then only types are kept.
-* **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. Where a write is
-  not certain to happen (an unknown branch or loop), and where the list written is not known, every list of that type
-  is forgotten, before and after. TorchScript's lists are invariant, so a list of another type is another list.
+* **Branches.** A condition that is known runs one branch. Otherwise both run, and the results are joined. A branch that
+  is sure to raise gives nothing to join.
+* **Loops.** While trip count and condition are known the body runs as often as it would. Otherwise what it carries is
+  joined with what it started from until nothing changes; three rounds, then only types are kept.
+* **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. Where a
+  write is not certain to happen (an unknown branch or loop), and where the list written is not known, every list of that
+  type is forgotten, before and after. TorchScript's lists are invariant, so a list of another type is another list.
 * **Tensors** keep type and shape under in-place ops. The few ops that change them (`resize_`, `t_`, `out=`) make every
   value that may be the same tensor object unknown from the start.
 * **The same value, met again** in a later round of a loop, gets the join of all its facts; that is what is reported.
@@ -22,13 +23,14 @@ from typing import Final
 
 from irscope._base.trampoline import Call, run
 from irscope.analysis.facts import NOTHING, Fact, KnownList, fact_of_payload, join, settled
+from irscope.analysis.known_lists import KnownLists
 from irscope.analysis.list_writes import list_writes
 from irscope.analysis.tensor_objects import reshaped_objects
 from irscope.errors import ArgumentError
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.excerpt import excerpt
 from irscope.ir.payload import argument_type, constant_value
-from irscope.ir.types import ListType, OptionalType, TensorType, Type, erase_refinements
+from irscope.ir.types import ListType, OptionalType, TensorType, Type
 from irscope.ops.op import Op
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import Unknown
@@ -59,8 +61,7 @@ class AbstractRun:
         self.unreached: set[Block] = set()
         self.reached: set[Block] = set()
         self._now: dict[Value, Fact] = {}
-        self._epochs: dict[Type, int] = {}
-        self._epoch = 0
+        self.lists = KnownLists()
         self._certain = True
         """Whether the node at hand runs in every run."""
         self._writes = list_writes(graph)
@@ -97,40 +98,8 @@ class AbstractRun:
         if fact is NOTHING:
             return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
         if isinstance(fact, list | tuple):
-            return self._trusted(fact, value.type)
+            return self.lists.trusted(fact, value.type)
         return fact
-
-    def _trusted(self, fact: Fact, declared: Type) -> Fact:
-        """A container without the lists that can no longer be trusted."""
-        if isinstance(fact, KnownList) and not self.is_current(fact):
-            return Unknown(declared, "the list may have been written since it was made")
-        if isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):
-            return tuple(self._trusted(item, item.type if isinstance(item, KnownList) else declared) for item in fact)
-        return fact
-
-    def is_current(self, known: KnownList) -> bool:
-        """Whether no write that is not followed can have reached the list."""
-        return not known.is_lost and known.epoch == self._epoch_of(known.type)
-
-    def _epoch_of(self, type: Type) -> int:
-        return self._epoch + self._epochs.get(type, 0)
-
-    def _clobber(self, types: frozenset[Type] | None) -> None:
-        """Trust no list of these types any more; None: no list at all."""
-        if types is None:
-            self._epoch += 1
-            return
-        for type in types:
-            self._epochs[type] = self._epochs.get(type, 0) + 1
-
-    def _list(self, items: Sequence[Fact], declared: Type) -> KnownList:
-        inner = declared.element if isinstance(declared, OptionalType) else declared
-        type = erase_refinements(inner)
-        element = inner.element if isinstance(inner, ListType) else None
-        kept = [
-            self._list(i, element) if type_is_list(element) and isinstance(i, tuple) and element else i for i in items
-        ]
-        return KnownList(kept, type, self._epoch_of(type))
 
     # running
 
@@ -172,7 +141,7 @@ class AbstractRun:
             for param in block.params:
                 self._set(param, Unknown(param.type))
             yield self._uncertain(block)
-        self._clobber(None)
+        self.lists.forget(None)
         self._give_up(node, f"it is not known how {node.op} runs its block")
         return False
 
@@ -212,7 +181,7 @@ class AbstractRun:
         """Before and after blocks that may or may not run: forget the lists that they write."""
         written = self._writes.get(node, _NO_LISTS)
         if written is None or written:
-            self._clobber(written)
+            self.lists.forget(written)
 
     def _leave(self, node: Node, results: Sequence[Fact], raises: bool) -> bool:
         if not raises:
@@ -225,7 +194,7 @@ class AbstractRun:
         return NOTHING if self._now.get(value, NOTHING) is NOTHING and value in self._now else self._get(value)
 
     def _loop(self, node: Node) -> Call:
-        """`prim::Loop(max_trip_count, condition, *carried)`, whose block takes `(i, *carried)` and gives `(condition, *carried)`."""
+        """`prim::Loop(limit, condition, *carried)`; its block maps `(i, *carried)` to `(condition, *carried)`."""
         (block,) = node.blocks
         limit, condition = self._get(node.inputs[0]), self._get(node.inputs[1])
         carried = [self._get_raw(value) for value in node.inputs[2:]]
@@ -266,7 +235,7 @@ class AbstractRun:
                 self._set(param, fact)
 
     def _fixpoint(self, node: Node, block: Block, trip: int, carried: list[Fact]) -> Call:
-        """Join what the loop carries until nothing changes. The results hold for any number of further rounds, also none."""
+        """Join what the loop carries until nothing changes: true after any number of further rounds, also none."""
         trip_fact = Unknown(block.params[0].type)
         rounds = _ROUNDS if self._budget > 0 else 0
         while True:
@@ -300,7 +269,8 @@ class AbstractRun:
         operands = [self._get(value) for value in node.inputs]
         writes = self._writes.get(node, _NO_LISTS)
         if op is None or op.type_rule is None:
-            self._after_write(node, operands, writes, applied=False)
+            if writes is None or writes:
+                self.lists.written(operands[0] if operands else None, writes, applied=False)
             self._without_rule(node, operands)
             return
         named: dict[str, Fact] = {}
@@ -313,14 +283,17 @@ class AbstractRun:
             result = self._failed(node, error)
         except _SLIPS as error:
             result = _NoAnswer(f"the type rule of {node.op} does not cover this call ({type(error).__name__}: {error})")
-        self._after_write(node, operands, writes, applied=not isinstance(result, Unknown | _NoAnswer))
+        if writes is None or writes:
+            applied = not isinstance(result, Unknown | _NoAnswer)
+            self.lists.written(operands[0] if operands else None, writes, applied=applied)
         self._store(node, op, operands, named, result)
 
     def _constant(self, node: Node) -> None:
         output = node.outputs[0]
         fact = fact_of_payload(constant_value(node), output.type)
         inner = output.type.element if isinstance(output.type, OptionalType) else output.type
-        self._set(output, self._list(fact, inner) if isinstance(fact, tuple) and isinstance(inner, ListType) else fact)
+        is_list = isinstance(fact, tuple) and isinstance(inner, ListType)
+        self._set(output, self.lists.constant(node, fact, inner) if is_list else fact)
 
     def _store(self, node: Node, op: Op, operands: Sequence[Fact], named: Mapping[str, Fact], result: Fact) -> None:
         outputs = node.outputs
@@ -345,7 +318,7 @@ class AbstractRun:
         if isinstance(fact, TensorType):
             return fact if device is None or fact.device is not None else fact.with_(device=device)
         if type(fact) is list:
-            return self._list([self._placed(item, device, _element(declared)) for item in fact], declared)
+            return self.lists.make([self._placed(item, device, _element(declared)) for item in fact], declared)
         return fact
 
     def _give_up(self, node: Node, because: str) -> None:
@@ -373,19 +346,6 @@ class AbstractRun:
             f"{node.op} cannot run: {error.what}", where=excerpt(self.graph, {node: "here"}), rule=error.rule, hint=hint
         ) from None
 
-    def _after_write(
-        self, node: Node, operands: Sequence[Fact], written: frozenset[Type] | None, *, applied: bool
-    ) -> None:
-        """Mark the list that a node wrote, or forget all that it may have written."""
-        if written is not None and not written:
-            return
-        target = operands[0] if operands else None
-        if written is not None and isinstance(target, KnownList):
-            target.is_written = True
-            target.is_lost = target.is_lost or not applied
-        elif written is None or not isinstance(target, KnownList):
-            self._clobber(written)
-
 
 class _NoAnswer:
     """What stands for the result of a rule that had none."""
@@ -395,11 +355,6 @@ class _NoAnswer:
 
 
 _UNPACKING: Final = frozenset({"prim::TupleUnpack", "prim::ListUnpack"})
-
-
-def type_is_list(type: Type | None) -> bool:
-    """Whether values of the type are lists."""
-    return isinstance(type, ListType)
 
 
 def _element(type: Type) -> Type:

@@ -1,7 +1,7 @@
 """What can be known of a value before the program runs, and how two such facts join.
 
-A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `NOTHING` is the fact
-about a value that is never made. Facts are what type rules take and give (`irscope.ops.type_rules`).
+A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `NOTHING` is the
+fact about a value that is never made. Facts are what type rules take and give (`irscope.ops.type_rules`).
 """
 
 from __future__ import annotations

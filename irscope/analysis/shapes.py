@@ -1,7 +1,7 @@
-"""What is known of every value before the program runs: element types, shapes, strides, devices, and the numbers themselves.
+"""What is known of every value before the program runs: element types, shapes, strides, devices, and numbers.
 
-One abstract run of the program (`irscope.analysis.abstract_run`) over the ops' type rules gives facts; this file says how to
-ask for them, and writes them into a graph's types.
+One abstract run of the program (`irscope.analysis.abstract_run`) over the ops' type rules gives facts; this file says
+how to ask for them, and writes them into a graph's types.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Shapes:
         return fact if isinstance(value.type, TensorType) else value.type
 
     def known(self, value: Value | str) -> Any:
-        """What a number, string, None, or a list or tuple of these always is, lists as tuples; otherwise `NOT_CONSTANT`."""
+        """What a number, string, None, or a list or tuple of these always is, lists as tuples; or `NOT_CONSTANT`."""
         value = self.graph.value(value) if isinstance(value, str) else value
         fact = self._facts.get(value, NOT_CONSTANT)
-        return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.is_current)
+        return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
 
     @property
     def unknown(self) -> tuple[tuple[Value, str], ...]:

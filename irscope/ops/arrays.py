@@ -39,7 +39,8 @@ def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
     (dtype('float32'), dtype('int64'))
     """
     if argument is None:
-        return np.dtype(default)
+        default_dtype: np.dtype[Any] = np.dtype(default)
+        return default_dtype
     name = dtype_name(argument, None)
     if name is None:
         raise RunError(f"{argument!r} is no element type")
@@ -83,7 +84,7 @@ def channels_last_copy(array: Array) -> Array:
 
 
 def suggests_channels_last(type: TensorType) -> bool | None:
-    """Whether torch would give a result of this tensor the channels-last format; None when its strides are not known."""
+    """Whether torch gives a result of this tensor the channels-last format; None when its strides are not known."""
     shape = static_shape(type)
     if type.rank is not None and type.rank not in (4, 5):
         return False

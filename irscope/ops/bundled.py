@@ -1,4 +1,4 @@
-"""The schemas that come with the package: `core_schemas.txt`, one a line, so that the core ops are known without torch."""
+"""The schemas that come with the package, one a line of `core_schemas.txt`: the core ops are known without torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def bundled_texts() -> Mapping[str, tuple[str, ...]]:
 def without_tensors(schema: OpSchema) -> bool:
     """Whether the schema computes with numbers, strings and containers only.
 
-    >>> [without_tensors(parse_schema(text)) for text in ("aten::neg.int(int a) -> int", "aten::neg(Tensor self) -> Tensor")]
+    >>> texts = "aten::neg.int(int a) -> int", "aten::neg(Tensor self) -> Tensor"
+    >>> [without_tensors(parse_schema(text)) for text in texts]
     [True, False]
     """
     types = [item.type for item in (*schema.arguments, *schema.returns)]

@@ -1,7 +1,8 @@
 """Lists, tuples and dictionaries: making them, taking them apart, reading and writing them.
 
 The reference works on Python's own containers, by identity, so that a write through one name is seen through all. The
-type rules are the same functions over lists of what is known of the elements; they apply where length and positions are known.
+type rules are the same functions over lists of what is known of the elements; they apply where length and positions
+are known.
 """
 
 from __future__ import annotations

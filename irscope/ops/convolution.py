@@ -202,7 +202,7 @@ def _untransposed(
     groups: int,
     extra: Sequence[int],
 ) -> tuple[Array, Array, list[tuple[int, int]]]:
-    """The plain convolution that a transposed one is: inputs set `step` apart, kernels turned around, channels exchanged."""
+    """A transposed convolution as a plain one: inputs set `step` apart, kernels turned around, channels exchanged."""
     space = weight.ndim - 2
     sizes = [(size - 1) * step + 1 for size, step in zip(data.shape[2:], steps, strict=True)]
     apart = np.zeros((*data.shape[:2], *sizes), data.dtype)
@@ -237,7 +237,8 @@ def _conv_transpose(rank: int) -> Any:
     ones, zeros = [1] * rank, [0] * rank
     overload = "" if rank == 1 else ".input"
     return define(
-        f"aten::conv_transpose{rank}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{rank}] stride={ones}, "
+        f"aten::conv_transpose{rank}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, "
+        f"SymInt[{rank}] stride={ones}, "
         f"SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
         f"SymInt[{rank}] dilation={ones}) -> Tensor",
         category="convolution",

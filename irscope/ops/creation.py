@@ -1,4 +1,4 @@
-"""The ops that allocate a tensor from numbers: empty, zeros, full, arange, and those that copy another tensor's size."""
+"""The ops that allocate a tensor from numbers: empty, zeros, full, arange; and those that copy another's size."""
 
 from __future__ import annotations
 
@@ -237,9 +237,11 @@ OPS = (
     ),
     define(
         "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, "
+        "bool requires_grad=False) -> Tensor",
         "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, "
+        "bool requires_grad=False) -> Tensor",
         "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         category="memory",
         type_rule=_tensor,

@@ -158,7 +158,8 @@ OPS = (
     ),
     define(
         f"aten::index_put_(Tensor(a!) self, {_INDEX_PUT}(a!)",
-        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
+        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, "
+        "bool accumulate=False) -> Tensor(a!)",
         category="memory",
         type_rule=_same,
         reference=_index_put_,
@@ -216,7 +217,8 @@ OPS = (
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
         "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
-        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
+        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, "
+        "str reduce) -> Tensor(a!)",
         category="memory",
         type_rule=_same,
         reference=_scatter_,

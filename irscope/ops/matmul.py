@@ -281,7 +281,8 @@ OPS = (
         reference=_einsum_array,
     ),
     define(
-        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
+        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., "
+        "bool is_causal=False, *, "
         "float? scale=None, bool enable_gqa=False) -> Tensor",
         category="matmul",
         type_rule=_attention,

@@ -144,6 +144,10 @@ def _layer_norm_arrays(
     return result.astype(input.dtype, copy=False), mean, scale
 
 
+def _layer_norm_array(input: Array, normalized_shape: Sequence[int], **rest: Any) -> Array:
+    return _layer_norm_arrays(input, normalized_shape, **rest)[0]
+
+
 def _rms_norm_array(
     input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
 ) -> Array:
@@ -164,6 +168,16 @@ def _group_norm_arrays(
     result = result if weight is None else result * weight.reshape(along)
     result = result if bias is None else result + bias.reshape(along)
     return result.astype(input.dtype, copy=False), mean[..., 0], scale[..., 0]
+
+
+def _group_norm_array(input: Array, num_groups: int, weight: Any, bias: Any, eps: float, **rest: Any) -> Array:
+    return _group_norm_arrays(input, num_groups, weight, bias, eps)[0]
+
+
+def _native_group_norm_arrays(
+    input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any
+) -> tuple[Array, Array, Array]:
+    return _group_norm_arrays(input, group, weight, bias, eps)
 
 
 def normalize_batch(
@@ -271,14 +285,15 @@ OPS = (
         reference=_log_softmax_array,
     ),
     define(
-        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-        "bool cudnn_enable=True) -> Tensor",
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+        "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
         category="normalization",
         type_rule=_layer_norm,
-        reference=lambda input, **arguments: _layer_norm_arrays(input, **arguments)[0],
+        reference=_layer_norm_array,
     ),
     define(
-        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
+        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, "
+        "Tensor, Tensor)",
         category="normalization",
         type_rule=_native_layer_norm,
         reference=_layer_norm_arrays,
@@ -294,21 +309,18 @@ OPS = (
         "bool cudnn_enabled=True) -> Tensor",
         category="normalization",
         type_rule=_group_norm,
-        reference=lambda input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True: _group_norm_arrays(
-            input, num_groups, weight, bias, eps
-        )[0],
+        reference=_group_norm_array,
     ),
     define(
         f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
         "-> (Tensor, Tensor, Tensor)",
         category="normalization",
         type_rule=_native_group_norm,
-        reference=lambda input, weight, bias, N, C, HxW, group, eps: _group_norm_arrays(
-            input, group, weight, bias, eps
-        ),
+        reference=_native_group_norm_arrays,
     ),
     define(
-        f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
+        f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, "
+        "bool use_input_stats, "
         "float momentum, float eps, bool cudnn_enabled) -> Tensor",
         category="normalization",
         type_rule=_instance_norm,

@@ -130,14 +130,16 @@ OPS = (
         reference=_one_hot_array,
     ),
     define(
-        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, "
+        "bool sorted=True) -> (Tensor values, Tensor indices)",
         category="memory",
         type_rule=_topk,
         reference=_topk_arrays,
     ),
     define(
         "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, "
+        "bool descending=False) -> (Tensor values, Tensor indices)",
         category="memory",
         type_rule=_sort,
         reference=_sort_arrays,
@@ -150,8 +152,10 @@ OPS = (
         reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
     ),
     define(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor",
         category="memory",
         type_rule=_repeat_interleave,
         reference=_repeat_array,

@@ -234,7 +234,8 @@ def _pools(space: int) -> tuple[Op, ...]:
 OPS = (
     *(op for space in (1, 2, 3) for op in _pools(space)),
     define(
-        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+        "int[2] dilation=1, "
         "bool ceil_mode=False) -> (Tensor, Tensor)",
         category="reduction",
         type_rule=_two(_pool_type(2)),

@@ -258,7 +258,8 @@ def _spreads(word: str, reference: Callable[..., Array]) -> Op:
     return _reduction(
         f"aten::{word}(Tensor self, bool unbiased=True) -> Tensor",
         f"aten::{word}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-        f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+        "bool keepdim=False) -> Tensor",
         rule=_rule(_kept),
         reference=reference,
     )

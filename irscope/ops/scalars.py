@@ -21,7 +21,7 @@ __all__ = ["OPS", "evaluated"]
 
 
 def evaluated(function: Callable[..., Any]) -> Callable[..., Abstract]:
-    """The type rule that computes: the value where every operand is known, otherwise of the declared type (`Any` here)."""
+    """The type rule that computes: the value where every operand is known, otherwise unknown, of the declared type."""
 
     def rule(*given: Abstract, **named: Abstract) -> Abstract:
         operands = (*given, *named.values())

@@ -122,7 +122,7 @@ def like_strides(shape: Sizes, strides: Sizes) -> tuple[int, ...]:
 
 
 def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> tuple[int, ...]:
-    """The strides that an elementwise op gives a fresh result of this shape, from the shape and strides of each operand.
+    """The strides of an elementwise op's fresh result of this shape, from the shape and strides of each operand.
 
     Numbers are operands too, of shape `()`.
 

@@ -1,4 +1,4 @@
-"""The types of results of ops that have no rule here, asked of torch: it runs them on tensors without elements (`meta`)."""
+"""The types of results of ops without a rule, asked of torch, which runs them on tensors without elements (`meta`)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _run(
         with torch.no_grad():
             result = getattr(packet, overload or "default")(*positional, **keyword)
     except Exception as error:  # torch raises whatever it likes for an op that has no meta kernel
-        return f"torch does not tell the type of {name}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        return f"torch does not tell the type of {name}: {first_line}"
     results = result if count != 1 else (result,)
     return [_fact(item) for item in results] if len(results) == count else f"{name} gives {len(results)} results"
 

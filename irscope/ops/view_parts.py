@@ -163,7 +163,8 @@ OPS = (
         reference=_select_array,
     ),
     define(
-        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
+        "SymInt step=1) -> Tensor(a)",
         category="view",
         type_rule=_slice,
         reference=_slice_array,

@@ -37,7 +37,8 @@ def _seen_as(rule: Callable[..., TensorType]) -> Callable[..., Array]:
     def reference(self: Array, **arguments: Any) -> Array:
         arguments = {name: array_type(a) if isinstance(a, np.ndarray) else a for name, a in arguments.items()}
         type = rule(array_type(self), **arguments)
-        assert type.shape is not None and type.strides is not None
+        assert type.shape is not None
+        assert type.strides is not None
         shape = [dim for dim in type.shape if isinstance(dim, int)]
         if view_is_copy(self, rule, type):
             return np.ascontiguousarray(self).reshape(shape)
@@ -51,7 +52,8 @@ def view_is_copy(self: Array, rule: Callable[..., TensorType], result: TensorTyp
     if rule not in _MAY_COPY:
         return False
     before, after = array_type(self), static_shape(result)
-    assert before.strides is not None and after is not None
+    assert before.strides is not None
+    assert after is not None
     return view_strides(self.shape, before.strides, after) is None
 
 

@@ -1,8 +1,8 @@
 """The NumPy interpreter: what a program means, op by op, against which every pass and every kernel is checked.
 
 Views are NumPy views, in-place ops write their argument, containers are Python's, so that aliasing behaves as in torch.
-Blocks run on an explicit stack. With `precision="float64"` all floating inputs, constants, results and requested types are
-float64, which makes the run an oracle for rounding errors too. bfloat16 is held as float32 (NumPy has none).
+Blocks run on an explicit stack. With `precision="float64"` all floating inputs, constants, results and requested types
+are float64, which makes the run an oracle for rounding errors too. bfloat16 is held as float32 (NumPy has none).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _FLOAT_CODES: Final = frozenset(code for code, name in DTYPE_CODES.items() if na
 def run_reference(
     graph: Graph, *args: Any, precision: Precision = None, observe: Callable[[Value, Any], None] | None = None
 ) -> tuple[Any, ...]:
-    """The program's results on these arguments, one for each input that is not bound; tensors come back as NumPy arrays.
+    """The program's results on these arguments, one for each input that is not bound; tensors are NumPy arrays.
 
     NumPy arguments are not copied, and in-place ops write them, unless `precision` asks for other types. `observe` is
-    called with each value at the moment when it is made, in a loop each time. Raises ArgumentError for a wrong number of
-    arguments, and RunError with the node at which the program failed.
+    called with each value at the moment when it is made, in a loop each time. Raises ArgumentError for a wrong number
+    of arguments, and RunError with the node at which the program failed.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")

@@ -73,7 +73,7 @@ def test_bad_text_shows_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "bad.ir"
     path.write_text(PROGRAM[:60])
     assert main(["show", str(path)]) == 2
-    assert "bad.ir:2" in capsys.readouterr().err
+    assert "bad.ir:3:10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["float32", "float32[a]", "nonsense[2]"])

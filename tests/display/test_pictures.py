@@ -1,0 +1,88 @@
+"""Pictures and pages are well-formed, escape what they show, and ask for nothing from outside."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+import irscope as irs
+from irscope.display.dot import graph_dot
+from irscope.display.html import standalone_html
+from irscope.display.svg import graph_svg
+from irscope.display.text import overview
+from irscope.report.exploration import Exploration
+from irscope.report.explorer_view import explorer_view
+from irscope.report.graph_view import graph_view
+
+PROGRAM = """graph(%x : Tensor):
+  %name : str = prim::Constant[value="</script><b>&\\"x"]()
+  %y : Tensor = foo::"strange"(%x, %name)
+  return (%y)
+""".replace('foo::"strange"', "foo::strange")
+
+CHAIN = """graph(%x : Tensor, %flag : bool):
+  %y : Tensor = aten::relu(%x)
+  %z : Tensor = aten::tanh(%y)
+  %r : Tensor = prim::If(%flag)
+    block0():
+      %n : Tensor = aten::neg(%z)
+      -> (%n)
+    block1():
+      -> (%z)
+  return (%r)
+"""
+
+
+@pytest.fixture(params=[PROGRAM, CHAIN], ids=["strange", "chain"])
+def exploration(request: pytest.FixtureRequest) -> Exploration:
+    return Exploration.of(irs.fuse(irs.parse(request.param)))
+
+
+def test_an_svg_is_well_formed_and_shows_every_visible_box(exploration: Exploration) -> None:
+    view = graph_view(exploration.graph)
+    picture = ElementTree.fromstring(graph_svg(view, closed=()))
+    shown = "".join(picture.itertext())
+    for box in view["boxes"]:
+        assert box["label"] in shown
+
+
+def test_dot_closes_what_it_opens_and_names_every_edge_end(exploration: Exploration) -> None:
+    text = graph_dot(graph_view(exploration.graph))
+    assert text.count("{") == text.count("}")
+    declared = set(re.findall(r"^\s*(n\w+) \[", text, re.MULTILINE))
+    assert {end for edge in re.findall(r"(n\w+) -> (n\w+)", text) for end in edge} <= declared
+
+
+def test_a_page_holds_its_data_and_nothing_can_break_out_of_it(exploration: Exploration) -> None:
+    page = standalone_html(exploration)
+    assert page.count("</script>") == 2
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(?:src|href)=["']https?:""", page)
+
+
+def test_the_overview_says_how_big_it_is(exploration: Exploration) -> None:
+    assert f"{len(exploration.fusion.original.position)} nodes" in overview(explorer_view(exploration))
+
+
+def test_rich_display_never_raises_into_a_cell() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    from irscope.display.ipython import register
+
+    shell = interactive.InteractiveShell()
+    register(shell)
+    graph = irs.parse(CHAIN)
+    fusion = irs.fuse(graph)
+    for thing in (graph, fusion, irs.AliasDb(graph), irs.dedup(fusion)):
+        data, _ = shell.display_formatter.format(thing)
+        assert "text/html" in data, thing
+        assert data["text/plain"]
+
+
+def test_magics_bind_the_parsed_graph() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell()
+    irs.load_ipython_extension(shell)
+    shell.run_cell_magic("ir", "g", CHAIN)
+    assert isinstance(shell.user_ns["g"], irs.Graph)

@@ -1,0 +1,47 @@
+"""The whole view: its numbers are those of the analyses, and what it selects exists."""
+
+from __future__ import annotations
+
+import json
+
+from irscope.report.exploration import Exploration
+from irscope.report.explorer_view import explorer_view
+
+
+def test_the_view_is_plain_json(exploration: Exploration) -> None:
+    view = explorer_view(exploration, details=True)
+    assert json.loads(json.dumps(view))["title"] == exploration.graph.name
+
+
+def test_the_head_line_counts_what_there_is(exploration: Exploration) -> None:
+    counts = {count["label"]: count for count in explorer_view(exploration)["headline"]}
+    assert counts["nodes"]["value"] == str(len(exploration.fusion.original.position))
+    assert counts["fusion groups"]["value"] == "2"
+    assert counts["fusion groups"]["selects"] == [group.id for group in exploration.fusion.groups]
+    assert counts["in-place write"]["selects"] == [exploration.graph.node("w").id]
+    assert counts["equivalence classes"]["value"] == "2"
+
+
+def test_everything_that_can_be_selected_is_a_record(exploration: Exploration) -> None:
+    view = explorer_view(exploration)
+    known = set(exploration.records) | {box["id"] for box in view["graph"]["boxes"]}
+    for count in view["headline"]:
+        assert set(count["selects"]) <= known
+    for cls in view["classes"]:
+        assert set(cls["members"]) <= known
+
+
+def test_text_lines_print_their_nodes(exploration: Exploration) -> None:
+    text = explorer_view(exploration)["text"]
+    assert len(text["lines"]) == len(text["nodes"])
+    printed = [node for node in text["nodes"] if node]
+    assert printed == [node.id for node in exploration.graph.nodes()]
+    for line, id in zip(text["lines"], text["nodes"], strict=True):
+        if id:
+            assert exploration.records[id].op in line  # type: ignore[union-attr]
+
+
+def test_only_groups_carry_kernels_in_a_page(exploration: Exploration) -> None:
+    details = explorer_view(exploration, details=True)["details"]
+    with_kernel = {id for id, detail in details.items() if detail["kernel"] is not None}
+    assert with_kernel == {group.id for group in exploration.fusion.groups}

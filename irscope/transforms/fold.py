@@ -85,7 +85,7 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
         for node in stack[-1]:
             branch = _known_branch(node, shapes)
             if branch is not None:
-                reason = f"its condition {node.inputs[0]!r} is always {branch is node.blocks[0]}"
+                reason = f"its condition %{rewriter.graph.names[node.inputs[0]]} is always {branch is node.blocks[0]}"
                 for old, new in zip(node.outputs, branch.returns, strict=True):
                     rewriter.replace(old, new, reason=reason)
                 edits.append(Erased(node, reason))
@@ -95,7 +95,10 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
             out.extend(constants or (node,))
             if constants:
                 edits.append(Erased(node, "its results are known"))
-                edits.extend(Created(new, f"{new.output!r} is always {new.attrs['value']!r}") for new in constants)
+                edits.extend(
+                    Created(new, f"%{rewriter.graph.names[new.output]} is always {new.attrs['value']!r}")
+                    for new in constants
+                )
         else:
             stack.pop()
     return out, edits

@@ -132,7 +132,11 @@ class BlockPlan:
         if not same_space(ours.space, theirs.space) and self._leaves(ours, theirs, shared):
             spaces = f"{told_space(ours.space)} and {told_space(theirs.space)}"
             kept = next((value for value in shared if self.outside[value] > theirs.inputs[value]), None)
-            what = f"{kept!r}" if kept else f"another result of the group that makes {shared[0]!r}"
+            what = (
+                self.rules.name(kept)
+                if kept
+                else f"another result of the group that makes {self.rules.name(shared[0])}"
+            )
             what = f"the iteration spaces differ, {spaces}, and {what} is needed outside too"
             return Refusal("iteration-space", what, (kept or shared[0], *nodes))
         if self._pins:
@@ -141,7 +145,7 @@ class BlockPlan:
                 if any(self.partition.find(reader) == group for reader in self._pins.get(value, ())):
                     return Refusal(
                         "operand-axis",
-                        f"{value!r} lies along another axis than the last of its reader",
+                        f"{self.rules.name(value)} lies along another axis than the last of its reader",
                         (value, *nodes),
                     )
         return self._count_refusal(ours, theirs, shared, nodes)

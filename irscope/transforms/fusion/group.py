@@ -134,6 +134,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
     for merge in plan.merges:
         group = group_of.get(merge.consumer)
         if group is not None:
-            reason = f"{merge.producer!r} feeds {merge.consumer!r}; iteration space {told_space(merge.space)}"
+            a, b = (plan.rules.name(node.output) for node in (merge.producer, merge.consumer))
+            reason = f"{a} feeds {b}; iteration space {told_space(merge.space)}"
             edits.append(Merged((merge.producer, merge.consumer), group, reason, merge.bytes_saved))
     return edits

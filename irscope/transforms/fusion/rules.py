@@ -82,6 +82,10 @@ class Rules:
         self._types[value] = found if isinstance(found, TensorType) else None
         return self._types[value]
 
+    def name(self, value: Value) -> str:
+        """A value in a sentence, as it is printed."""
+        return f"%{self.graph.names[value]}"
+
     def space(self, node: Node) -> Space:
         """The iteration space of a node that qualifies."""
         found = self.tensor_type(node.outputs[0])
@@ -115,7 +119,9 @@ class Rules:
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
             return Refusal(
-                "not-pointwise", f"{node.output!r} is a constant, which each group that reads it has inside", (node,)
+                "not-pointwise",
+                f"{self.name(node.output)} is a constant, which each group that reads it has inside",
+                (node,),
             )
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
@@ -132,7 +138,9 @@ class Rules:
         if effect == "in-place":
             effect = effect_of(node, self._known_arguments(node, schema))
         if effect == "in-place":
-            return Refusal("in-place", f"{node.op} writes its argument in place, and groups are pure", (node,))
+            return Refusal(
+                "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
+            )
         if op.expression is None:
             return Refusal("not-pointwise", f"{node.op} is {_CATEGORY_WORDS[op.category]}, not a pointwise op", (node,))
         if effect == "opaque":
@@ -159,7 +167,9 @@ class Rules:
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZES:
                 return Refusal(
-                    "element-type", f"{value!r} is {type.dtype}, which kernels do not compute with", (node, value)
+                    "element-type",
+                    f"{self.name(value)} is {type.dtype}, which kernels do not compute with",
+                    (node, value),
                 )
         return None
 
@@ -180,9 +190,7 @@ class Rules:
             elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
                 arguments[argument.name] = operand
             else:
-                what = (
-                    f"{argument.name!r} of {node.op} must be known before the program runs, and {operand!r} is computed"
-                )
+                what = f"{argument.name!r} of {node.op} must be known before the program runs, and {self.name(operand)} is computed"
                 return Refusal("unknown-argument", what, (node, operand))
         if draws_random_numbers(node.op, known_flags):
             return Refusal("random", f"{node.op} draws random numbers", (node,))
@@ -211,7 +219,7 @@ class Rules:
                 continue
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:
-                what = f"{node.op} may give back {operand!r} itself, and a copy could be told from it: {safe.because}"
+                what = f"{node.op} may give back {self.name(operand)} itself, and a copy could be told from it: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
 

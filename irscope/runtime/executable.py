@@ -205,7 +205,9 @@ class _Program:
             self.context, self.memory = self.library.torch.no_grad, TorchMemory(self.move_to or "cpu")
         else:
             self.library, self.memory = library_for(()), NumpyMemory(BufferPool())
-        bound = {value: self._moved(held) for value, held in graph.bound.items()}
+        bound = {
+            value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
+        }
         self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
         self.slots = tuple(
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
@@ -227,7 +229,16 @@ class _Program:
         return call
 
     def _moved(self, value: Any) -> Any:
-        """The value as the library has it; NumPy arrays become tensors that share their memory."""
+        """The value as the library has it: arrays become tensors that share their memory, containers are copied.
+
+        A program thus writes its arguments' elements, and not the caller's lists, as it is with TorchScript.
+        """
+        if isinstance(value, list):
+            return [self._moved(item) for item in value]
+        if isinstance(value, tuple):
+            return tuple(self._moved(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._moved(item) for key, item in value.items()}
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             value = _as_torch(value)
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value

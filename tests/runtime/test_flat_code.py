@@ -75,7 +75,7 @@ def test_deep_nesting_needs_no_python_stack():
     lines = ["graph(%c : bool, %x0 : int):"]
     for level in range(depth):
         lines += [f"%y{level} : int = prim::If(%c)", "block0():"]
-    lines += [f"%x1 : int = aten::neg(%x0)", "-> (%x1)"]
+    lines += ["%x1 : int = aten::neg(%x0)", "-> (%x1)"]
     for level in range(depth - 1, -1, -1):
         lines += ["block1():", "-> (%x0)"]
         lines += [f"-> (%y{level})"] if level else []

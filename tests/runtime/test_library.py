@@ -41,7 +41,8 @@ def test_in_place_ops_and_views_keep_the_memory():
     torch = pytest.importorskip("torch")
     for library, x in ((TorchLibrary(), torch.zeros(4)), (NumpyLibrary(), np.zeros(4, np.float32))):
         head = library.function(last("  %y : Tensor = aten::slice(%x, %d, %a, %b, %s)", _SLICE))(x, 0, 0, 2, 1)
-        library.function(last("  %y : Tensor = aten::add_(%x, %v, %k)", "%x : Tensor, %v : float, %k : int"))(head, 1.0, 1)
+        add = last("  %y : Tensor = aten::add_(%x, %v, %k)", "%x : Tensor, %v : float, %k : int")
+        library.function(add)(head, 1.0, 1)
         assert [float(item) for item in x] == [1.0, 1.0, 0.0, 0.0]
 
 

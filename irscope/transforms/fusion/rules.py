@@ -190,7 +190,8 @@ class Rules:
             elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
                 arguments[argument.name] = operand
             else:
-                what = f"{argument.name!r} of {node.op} must be known before the program runs, and {self.name(operand)} is computed"
+                needed = f"{argument.name!r} of {node.op} must be known before the program runs"
+                what = f"{needed}, and {self.name(operand)} is computed"
                 return Refusal("unknown-argument", what, (node, operand))
         if draws_random_numbers(node.op, known_flags):
             return Refusal("random", f"{node.op} draws random numbers", (node,))
@@ -219,7 +220,8 @@ class Rules:
                 continue
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:
-                what = f"{node.op} may give back {self.name(operand)} itself, and a copy could be told from it: {safe.because}"
+                same = f"{node.op} may give back {self.name(operand)} itself"
+                what = f"{same}, and a copy could be told from it: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
 

@@ -48,6 +48,11 @@ class _Sketch:
     quiet: set[Node] = field(default_factory=set)
     inside: dict[Block, int] = field(default_factory=dict)
     modules: dict[tuple[int, str], int] = field(default_factory=dict)
+    """The box of a module path inside a box: of its latest call."""
+    calls: int = 0
+    order: dict[int, int] = field(default_factory=dict)
+    """How many boxes came before each."""
+    around: dict[int, int] = field(default_factory=dict)
 
     def draw(self) -> None:
         """Make a box for every input, every node that is not quiet, and every module around them."""
@@ -61,7 +66,7 @@ class _Sketch:
                 continue
             holder = block_of[node]
             parent = self.inside.get(holder, 0)
-            self._node(node, parent if parent else self._module(parent, node.scope))
+            self._node(node, parent if parent else self._module(node))
         for value in self._read(self.graph.outputs):
             self._add(_RESULT - value.id, 0, "output", "result", f"%{self.graph.names[value]}", "output", [value.id])
 
@@ -88,23 +93,39 @@ class _Sketch:
             self.inside[block] = node.id
             self.home.update(dict.fromkeys(block.params, node.id))
 
-    def _module(self, parent: int, scope: str) -> int:
-        """The box of a module path, made together with those around it when it is new."""
-        box = parent
+    def _module(self, node: Node) -> int:
+        """The box of a node's module, made together with those around it when it is new.
+
+        A module that is called again on what came out of it gets a box for each call: in one box the calls would be a
+        cycle. A node may join a call if all it reads was made inside it or before it began.
+        """
+        box = 0
         path = ""
-        for part in scope.split(".") if scope else ():
+        sources = [self.home[value] for value in self._read(_all_inputs(node))] if node.scope else []
+        for part in node.scope.split(".") if node.scope else ():
             path = f"{path}.{part}" if path else part
-            key = (parent, path)
-            if key not in self.modules:
-                self.modules[key] = -len(self.modules) - 1
-                self._add(self.modules[key], box, "module", path, "", "module", [])
-            box = self.modules[key]
+            call = self.modules.get((box, path))
+            if call is None or not all(self._is_before(source, call) or self._is_in(source, call) for source in sources):
+                self.calls += 1
+                call = self.modules[box, path] = -self.calls
+                self._add(call, box, "module", path, "", "module", [])
+            box = call
         return box
+
+    def _is_before(self, box: int, call: int) -> bool:
+        return self.order[box] < self.order[call]
+
+    def _is_in(self, box: int, call: int) -> bool:
+        while box not in (0, call):
+            box = self.around[box]
+        return box == call
 
     def _add(
         self, id: int, parent: int, kind: BoxKind, label: str, detail: str, category: str, values: list[int],
         node: Node | None = None,
     ) -> None:  # fmt: skip
+        self.order[id] = len(self.order)
+        self.around[id] = parent
         self.boxes.append(
             Box(
                 id=id, parent=parent, kind=kind, label=label, detail=detail, category=category, values=values,
@@ -137,6 +158,15 @@ class _Sketch:
             elif value in self.home:
                 found[value] = None
         return found
+
+
+def _all_inputs(node: Node) -> Iterator[Value]:
+    """What a node reads, and what the nodes in its blocks read."""
+    waiting = [node]
+    while waiting:
+        reader = waiting.pop()
+        yield from reader.inputs
+        waiting.extend(inner for block in reader.blocks for inner in block.nodes)
 
 
 def _holds_data(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import irscope as irs
 from irscope.report.exploration import Exploration
 from irscope.report.graph_view import graph_view
 
@@ -50,3 +51,22 @@ def test_every_edge_ends_at_a_box(exploration: Exploration) -> None:
     view = graph_view(exploration.graph)
     known = {box["id"] for box in view["boxes"]}
     assert all(edge["source"] in known and edge["target"] in known for edge in view["edges"])
+
+
+RECURRENT = """graph(%x : Tensor, %h : Tensor):
+  %a1 : Tensor = aten::matmul(%x, %x), scope: net.of_input
+  %b1 : Tensor = aten::matmul(%h, %h), scope: net.of_state
+  %c1 : Tensor = aten::relu(%b1), scope: net.of_state
+  %h1 : Tensor = aten::matmul(%a1, %c1), scope: net
+  %a2 : Tensor = aten::matmul(%x, %x), scope: net.of_input
+  %b2 : Tensor = aten::matmul(%h1, %h1), scope: net.of_state
+  %c2 : Tensor = aten::relu(%b2), scope: net.of_state
+  %h2 : Tensor = aten::matmul(%a2, %c2), scope: net
+  return (%h2)"""
+
+
+def test_a_module_called_again_on_its_own_result_gets_a_box_for_each_call() -> None:
+    view = graph_view(irs.parse(RECURRENT))
+    parts = [box for box in view["boxes"] if box["kind"] == "module"]
+    assert [box["label"] for box in parts] == ["net", "net.of_input", "net.of_state", "net.of_state"]
+    assert [box["size"] for box in parts] == [8, 2, 2, 2]

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Hierarchy } from "../src/lib/hierarchy";
 import { Layouter, type Layout } from "../src/lib/layout";
-import { levelsOf, lift } from "../src/lib/levels";
+import { crossingsOf, levelsOf, lift } from "../src/lib/levels";
 import type { GraphView } from "../src/lib/schema";
 import { box, program } from "./programs";
 
@@ -76,6 +76,16 @@ test("a closed box hides what it holds and keeps its edges, once for each pair",
 test("an edge from a box to one inside it is not drawn", () => {
   const hierarchy = new Hierarchy({ boxes: [box(-1, 0, "module", "a"), box(1, -1, "op", "x")], edges: [], closed: [] });
   expect(lift(hierarchy, 0, 1)).toBeNull();
+});
+
+test("a box knows whether it reads or feeds what is outside the box around it", () => {
+  const boxes = [box(-1, 0, "module", "a"), box(1, -1, "op", "x"), box(2, -1, "op", "y"), box(-2, 0, "module", "b"), box(3, -2, "op", "z")];
+  const edges = [{ source: 1, target: 3, value: 7 }, { source: 1, target: 2, value: 7 }, { source: -1, target: 2, value: 9 }];
+  const { reads, feeds, anchored } = crossingsOf(new Hierarchy({ boxes, edges, closed: [] }), edges);
+  expect([[...reads], [...feeds]]).toEqual([[0, 0, 1, 0, 1], [0, 1, 0, 0, 0]]);
+  expect(anchored).toEqual(reads);
+  const crowd = Array.from({ length: 8 }, () => ({ source: 1, target: 3, value: 7 }));
+  expect([...crossingsOf(new Hierarchy({ boxes, edges: crowd, closed: [] }), crowd).anchored]).toEqual([0, 0, 0, 0, 0]);
 });
 
 test("routed edges go down from box to box and end at the boxes' borders", () => {

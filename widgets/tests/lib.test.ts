@@ -5,7 +5,7 @@ import type { ExplorerView } from "../src/lib/schema";
 import { search } from "../src/lib/search";
 import { picked, Selection } from "../src/lib/selection";
 import { definedNames, tokens, withoutTypes } from "../src/lib/tokens";
-import { firstLook, fit, reveal, windowOf, zoomAt } from "../src/lib/viewport";
+import { firstLook, fit, nudge, reveal, windowOf, zoomAt } from "../src/lib/viewport";
 import { box, random } from "./programs";
 
 const LINES = [
@@ -144,6 +144,15 @@ test("zooming keeps the point under the pointer", () => {
   const before = { x: 100, y: 50, scale: 1 };
   const after = zoomAt(before, 2, 30, 40);
   expect([after.x + 30 / after.scale, after.y + 40 / after.scale]).toEqual([130, 90]);
+});
+
+test("nudge moves as little as it must to show a rectangle", () => {
+  const frame = { width: 400, height: 300 };
+  const view = { x: 0, y: 0, scale: 1 };
+  expect(nudge(view, frame, { x: 100, y: 100, width: 50, height: 20 })).toBe(view);
+  expect(nudge(view, frame, { x: 500, y: 100, width: 50, height: 20 })).toEqual({ x: 162, y: 0, scale: 1 });
+  expect(nudge(view, frame, { x: 20, y: -90, width: 50, height: 20 })).toEqual({ x: 0, y: -102, scale: 1 });
+  expect(nudge(view, frame, { x: 500, y: 0, width: 5000, height: 20 }).x).toBe(488);
 });
 
 test("fit shows everything; the first look is readable; reveal moves only when it must", () => {

@@ -11,6 +11,7 @@ export const CATEGORIES = [
 /** A CSS value for a box. */
 export function colourOf(box: Box, meaning: Meaning): string {
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
+  if (box.kind === "group") return "var(--irs-cat-group)";
   return `var(--irs-cat-${CATEGORIES.includes(box.category) ? box.category : box.kind === "op" ? "other" : box.kind})`;
 }
 

@@ -3,8 +3,8 @@
 import type { Context } from "../lib/context";
 import { h, oncePerFrame } from "../lib/dom";
 import { Layouter, type Layout } from "../lib/layout";
-import { levelsOf } from "../lib/levels";
-import { firstLook, fit, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
+import { crossingsOf, levelsOf } from "../lib/levels";
+import { firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
 import type { Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";
@@ -37,7 +37,8 @@ export class GraphPane {
       const box = hierarchy.boxes[i];
       return sizeOf(box, hierarchy.isCluster(i), records.equals(box.id)?.members.length ?? 0);
     };
-    this.layouter = new Layouter(hierarchy, levelsOf(hierarchy, view.graph.edges), size);
+    const { edges } = view.graph;
+    this.layouter = new Layouter(hierarchy, levelsOf(hierarchy, edges), size, crossingsOf(hierarchy, edges).anchored);
     this.layout = this.layouter.layout(this.open);
     this.edges = new EdgeIndex(context);
     this.marks = this.edges.marks(this.layout, this.open);
@@ -58,6 +59,7 @@ export class GraphPane {
     if (!this.context.records.hierarchy.isCluster(box)) return;
     if (!this.open.delete(box)) this.open.add(box);
     this.relayout(box);
+    if (this.open.has(box)) this.look(nudge(this.viewport, this.frame, this.rectangle(this.context.records.hierarchy.children[box][0])));
   }
 
   setAllOpen(open: boolean): void {

@@ -5,6 +5,7 @@ import { Bands } from "../lib/bands";
 import type { Context } from "../lib/context";
 import { freshId, h, s } from "../lib/dom";
 import type { Layout } from "../lib/layout";
+import { crossingsOf, type Crossings } from "../lib/levels";
 import { READABLE, windowOf, type Extent, type Viewport } from "../lib/viewport";
 import { colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
@@ -33,8 +34,10 @@ export class Picture {
   meaning: Meaning = "kind";
   /** Whether boxes are too small for words. */
   private far = false;
+  private readonly crossings: Crossings;
 
   constructor(private readonly context: Context) {
+    this.crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
     this.world.append(this.frames, this.lines, this.faces, this.own);
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.world);
   }
@@ -120,6 +123,7 @@ export class Picture {
     const element = boxElement(box, this.layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.equals(box.id)?.members.length ?? 0, marks: marks.join(" "),
       colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
+      reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
     });
     (open ? this.frames : this.faces).append(element);
     return element;
@@ -128,7 +132,7 @@ export class Picture {
   private makeEdge(index: number): SVGElement {
     const edge = this.layout.edges[index];
     const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub" });
-    if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(4, 1.1 + 0.5 * Math.log2(edge.values.length)));
+    if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
     this.lines.append(path);
     return path;
   }

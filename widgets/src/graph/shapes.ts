@@ -15,8 +15,9 @@ const TALL_HEIGHT = 40;
 export function sizeOf(box: Box, isCluster: boolean, copies: number): Size {
   const label = Math.min(box.label.length, MOST_LABEL) * LABEL_CHAR;
   const detail = Math.min(box.detail.length, MOST_DETAIL) * DETAIL_CHAR;
-  const extras = (isCluster ? 18 : 0) + (copies > 1 ? 12 + 7 * String(copies).length : 0) + (box.writes ? 14 : 0);
-  return { width: Math.max(56, Math.ceil(Math.max(label + extras, detail) + 22)), height: box.detail ? TALL_HEIGHT : OP_HEIGHT };
+  const left = isCluster ? 18 : 0;
+  const extras = (copies > 1 ? 16 + 7 * String(copies).length : 0) + (box.writes ? 14 : 0);
+  return { width: Math.max(56, Math.ceil(left + Math.max(label + extras, detail) + 22)), height: box.detail ? TALL_HEIGHT : OP_HEIGHT };
 }
 
 export function shortened(text: string, most: number): string {
@@ -33,6 +34,9 @@ export interface Look {
   depth: number;
   id: string;
   words: boolean;
+  /** Whether it reads from, and feeds, what is outside the box around it. */
+  reads: boolean;
+  feeds: boolean;
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
@@ -47,6 +51,8 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
   element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));
   if (!look.open && box.kind === "op") element.append(s("rect", { class: "irs-strip", x: 0, y: 3, width: 4, height: height - 6, rx: 2 }));
+  if (look.reads) element.append(s("path", { class: "irs-tick", d: `M${w / 2} -10V0${head([w / 2, 0], 1)}` }));
+  if (look.feeds) element.append(s("path", { class: "irs-tick", d: `M${w / 2} ${height}v8` }));
   if (look.words) element.append(...words(box, w, height, look));
   return element;
 }

@@ -2,10 +2,13 @@
 // of linear passes. `arrange` looks only at who feeds whom, so opening a box moves its neighbours aside but never
 // changes rows or order; `place` then finds coordinates for the sizes of the moment.
 //
-// Rows: edges against program order that close a cycle are turned round, then longest path from the top, then every box
-// that feeds at least as many as it reads sinks towards its readers. Order: sweeps of barycentres with program order as
+// Rows: edges against program order that close a cycle are turned round, then longest path from the top, then boxes sink
+// towards their readers where that makes edges shorter: those that read nothing, that have more readers than reads, or
+// that read only what everybody reads. Order: sweeps of barycentres with program order as
 // the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; a longer one takes no
 // part in ordering and has no route (it is drawn as two stubs).
+
+import { MANY } from "./levels";
 
 export interface Size {
   width: number;
@@ -35,18 +38,19 @@ export interface Placement {
 }
 
 export const MAX_SPAN = 6;
-const MAX_IN_ROW = 24;
+const MAX_IN_ROW = 12;
 const SWEEPS = 4;
 const ALIGNMENTS = 6;
 const BEND_WIDTH = 6;
 export const GAP_X = 18;
-export const GAP_Y = 30;
+export const GAP_Y = 28;
 
 type Pair = readonly [number, number];
 
-export function arrange(count: number, edges: readonly Pair[]): Arrangement {
+/** `anchored` vertices read something from outside, so they are no sources even when no edge says so. */
+export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>): Arrangement {
   const turned = turnCycles(count, edges);
-  const rowOf = splitWideRows(rank(count, turned));
+  const rowOf = splitWideRows(rank(count, turned, anchored));
   const rows: number[][] = [];
   for (let vertex = 0; vertex < count; vertex++) (rows[rowOf[vertex]] ??= []).push(vertex);
   for (let row = 0; row < rows.length; row++) rows[row] ??= [];
@@ -104,9 +108,10 @@ function turnCycles(count: number, edges: readonly Pair[]): Pair[] {
 }
 
 /** The row of each vertex: below everything it reads, and as low as its readers allow where that shortens its edges. */
-function rank(count: number, edges: readonly Pair[]): Int32Array {
+function rank(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>): Int32Array {
   const readers: number[][] = Array.from({ length: count }, () => []);
   const reads = new Int32Array(count);
+  const fewest = new Int32Array(count).fill(MANY); // the fewest readers that any of its producers has
   for (const [from, to] of edges) {
     if (from === to) continue;
     readers[from].push(to);
@@ -122,9 +127,12 @@ function rank(count: number, edges: readonly Pair[]): Int32Array {
       if (--waits[reader] === 0) order.push(reader);
     }
   }
+  for (const [from, to] of edges) fewest[to] = Math.min(fewest[to], readers[from].length);
   for (let k = order.length - 1; k >= 0; k--) {
     const vertex = order[k];
-    if (!readers[vertex].length || reads[vertex] > readers[vertex].length) continue;
+    if (!readers[vertex].length || anchored?.[vertex]) continue;
+    const sinks = reads[vertex] === 0 || reads[vertex] < readers[vertex].length || fewest[vertex] >= MANY;
+    if (!sinks) continue;
     let lowest = Infinity;
     for (const reader of readers[vertex]) lowest = Math.min(lowest, row[reader] - 1);
     row[vertex] = lowest;

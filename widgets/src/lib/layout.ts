@@ -47,6 +47,8 @@ export class Layouter {
     private readonly hierarchy: Hierarchy,
     private readonly levels: Map<number, Level>,
     private readonly sizeOf: (box: number) => Size,
+    /** Per box, whether what it reads from outside keeps it near the top. */
+    private readonly anchored?: Uint8Array,
   ) {}
 
   layout(open: ReadonlySet<number>): Layout {
@@ -89,7 +91,8 @@ export class Layouter {
   private arrangement(around: number, level: Level): Arrangement {
     let known = this.arrangements.get(around);
     if (!known) {
-      known = arrange(level.members.length, level.edges.map((edge) => [edge.from, edge.to] as const));
+      const anchored = level.members.map((member) => this.anchored?.[member] ?? 0);
+      known = arrange(level.members.length, level.edges.map((edge) => [edge.from, edge.to] as const), anchored);
       this.arrangements.set(around, known);
     }
     return known;

@@ -18,6 +18,46 @@ export interface Level {
   edges: LiftedEdge[];
 }
 
+/** What crosses the border of the box around a box: shown as a short tick, since the edge itself is drawn further out. */
+export interface Crossings {
+  /** Boxes that read something from outside the box around them. */
+  reads: Uint8Array;
+  /** Boxes that make something read outside the box around them. */
+  feeds: Uint8Array;
+  /** Boxes that read something from outside that is not read by MANY: they belong near the top of their box. */
+  anchored: Uint8Array;
+}
+
+/** What has this many readers is at hand everywhere: its readers need not stand near it. */
+export const MANY = 8;
+
+export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Crossings {
+  const { parent, depth } = hierarchy;
+  const reads = new Uint8Array(hierarchy.boxes.length);
+  const feeds = new Uint8Array(hierarchy.boxes.length);
+  const anchored = new Uint8Array(hierarchy.boxes.length);
+  const readers = new Map<number, number>();
+  for (const edge of edges) readers.set(edge.source, (readers.get(edge.source) ?? 0) + 1);
+  const enter = (box: number, from: number) => {
+    reads[box] = 1;
+    if ((readers.get(from) ?? 0) < MANY) anchored[box] = 1;
+  };
+  for (const edge of edges) {
+    let a = hierarchy.find(edge.source);
+    let b = hierarchy.find(edge.target);
+    if (a < 0 || b < 0) continue;
+    for (; depth[a] > depth[b]; a = parent[a]) feeds[a] = 1;
+    for (; depth[b] > depth[a]; b = parent[b]) enter(b, edge.source);
+    while (parent[a] !== parent[b]) {
+      feeds[a] = 1;
+      enter(b, edge.source);
+      a = parent[a];
+      b = parent[b];
+    }
+  }
+  return { reads, feeds, anchored };
+}
+
 /** Levels by the box around them; -1 is the top. Boxes without children have none. */
 export function levelsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Map<number, Level> {
   const levels = new Map<number, Level>([[-1, { members: hierarchy.roots, edges: [] }]]);

@@ -55,6 +55,17 @@ export function reveal(view: Viewport, frame: Extent, target: Rectangle): Viewpo
   return { scale, x, y: target.height > height ? target.y - 20 : target.y + target.height / 2 - height / 2 };
 }
 
+/** The same view, moved as little as needed to show the whole rectangle. */
+export function nudge(view: Viewport, frame: Extent, target: Rectangle): Viewport {
+  const seen = windowOf(view, frame);
+  const margin = 12 / view.scale;
+  const shift = (low: number, high: number, from: number, to: number) =>
+    low < from + margin ? low - from - margin : high > to - margin ? Math.min(low - from - margin, high - to + margin) : 0;
+  const dx = shift(target.x, target.x + target.width, seen.x, seen.x + seen.width);
+  const dy = shift(target.y, target.y + target.height, seen.y, seen.y + seen.height);
+  return dx || dy ? { scale: view.scale, x: view.x + dx, y: view.y + dy } : view;
+}
+
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
 }

@@ -80,5 +80,5 @@ function widths(columns: Column[], rows: Cell[][]): string {
   const sample = rows.filter((_, k) => k % Math.ceil(rows.length / SAMPLE) === 0);
   const lengths = columns.map((column, c) => Math.max(column.label.length, ...sample.map((row) => shown(row[c]).length)));
   const widest = lengths.indexOf(Math.max(...lengths));
-  return lengths.map((length, c) => (c === widest ? "minmax(200px, 1fr)" : `minmax(60px, ${Math.min(30, length) * 7.2 + 22}px)`)).join(" ");
+  return lengths.map((length, c) => (c === widest ? "minmax(200px, 1fr)" : `minmax(60px, ${Math.min(32, length) * 7.6 + 26}px)`)).join(" ");
 }

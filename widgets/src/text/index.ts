@@ -9,6 +9,8 @@ import { irLines, sourceLines, type Lines } from "./lines";
 
 const ROW = 18;
 const MOST_MARKS = 400;
+const LINES_BEFORE = 4;
+const MOST_BEFORE = 12;
 
 export function textPane(context: Context): HTMLElement {
   const { view, selection, signal } = context;
@@ -34,10 +36,12 @@ export function textPane(context: Context): HTMLElement {
   const show = (name: string) => {
     lines = texts.get(name)!;
     scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
-    scroller.element.scrollTop = 0;
+    const start = name === "IR" ? view.text.nodes.findIndex((node) => node !== 0) - LINES_BEFORE : 0;
     types.hidden = !lines.typed;
     lines.mark();
     scroller.reset(lines.count);
+    // A model has hundreds of parameters before its first op.
+    requestAnimationFrame(() => selection.ids.length === 0 && scroller.element.scrollTo(0, start > MOST_BEFORE ? start * ROW : 0));
     refresh(true);
   };
   const types = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the type of each value", onclick: () => {

@@ -34,6 +34,7 @@ __all__ = ["constant_text", "read_constant", "typed"]
 
 _REAL = r"(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|inf|nan)"
 _NUMBER = re.compile(rf"([+-]?{_REAL})(?:([+-]{_REAL})?(j))?(?=\s*(?:[,\])}}:]|$))")
+_OTHER_TENSOR = re.compile(r"\[ [A-Z]\w*Type\{")
 _ANNOTATE = re.compile(r"annotate\(")
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _KEYWORDS = {"None": None, "True": True, "False": False}
@@ -66,7 +67,7 @@ def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
         return read_tensor(cursor)
     if cursor.at("{"):
         return read_braced(cursor, type) if is_scalar_like(cursor) else _read_dict(cursor, type, key)
-    if cursor.at("[<Tensors>]") or cursor.at("[<Graphs>]"):
+    if cursor.at("[<Tensors>]") or _OTHER_TENSOR.match(cursor.text, cursor.pos) or cursor.at("[<Graphs>]"):
         return _read_opaque(cursor)
     if cursor.take("["):
         return _read_row(cursor, "]", _element_types(type), key)
@@ -140,7 +141,7 @@ def _read_word(cursor: Cursor, type: Type | None, key: str) -> Any:
         try:
             return parse_type(text)
         except ParseError:
-            return Opaque(text)
+            return Opaque(" ".join(text.split()))
     if cursor.at("<Tensor>") and isinstance(type, TensorType) and type.is_static:
         cursor.take("<Tensor>")
         assert type.dtype is not None  # static
@@ -154,7 +155,7 @@ def _read_opaque(cursor: Cursor) -> Opaque:
     text = cursor.balanced()
     if not text:
         cursor.fail("a constant")
-    return Opaque(text)
+    return Opaque(" ".join(text.split()))
 
 
 def typed(payload: Any, type: Type | None) -> Any:

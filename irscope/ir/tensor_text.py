@@ -22,7 +22,7 @@ MAX_SHOWN = 10
 
 _REAL = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|inf|nan)"
 _BODY = rf"(?:\s|{_REAL}(?![\w.])|\(\d+(?:,\d+)*,\.,\.\)\s*=|\*|Columns\s+\d+\s+(?:to|and)\s+\d+|\([^()\[\]\n]*\))*+"
-TENSOR_START = re.compile(rf"{_BODY}\[ ([A-Z][A-Za-z]*)Type\{{([\d,]*)\}}([^\[\]]*)\]")
+TENSOR_START = re.compile(rf"{_BODY}\[ ([A-Z]\w*?)Type\{{([\d,]*)\}}([^\[\]]*)\]")
 """A whole printed tensor: numbers, then `[ CPUFloatType{2,3} ]`."""
 
 _BRACED = re.compile(rf"\{{\s*(?:({_REAL})|\(({_REAL}),({_REAL})\)|({_REAL})([+-]{_REAL})j)\s*\}}")
@@ -67,7 +67,7 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     scale = _SCALE.match(body)
     factor = float(scale.group(1)) if scale else 1
     words = _LABEL.sub(" ", body[scale.end() :] if scale else body).split()
-    if any("(" in word or "*" in word for word in words):
+    if dtype.startswith("complex") or any("(" in word or "*" in word for word in words):  # torch prints real parts alone
         return TensorData(dtype, shape, None, _DEVICES[prefix])
     elements = [_number(word) * factor if scale else _number(word) for word in words]
     return _tensor(cursor, elements, dtype, shape, _DEVICES[prefix]) or Opaque(text)

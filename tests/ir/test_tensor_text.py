@@ -1,0 +1,64 @@
+"""Constant tensors: exact where NumPy holds the elements, unknown where torch's text does not tell them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from irscope.ir.parser import parse
+from irscope.ir.payload import Opaque, TensorData
+from irscope.ir.structural import same_payload
+from irscope.ir.tensor_text import MAX_SHOWN, tensor_text
+from irscope.ir.types import TensorType
+
+DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"]
+
+
+def read(text: str, type: str = "Tensor") -> object:
+    return parse(f"graph():\n  %c : {type} = prim::Constant[value={text}]()\n  return (%c)").node("c").attrs["value"]
+
+
+@given(st.sampled_from(DTYPES).flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))))
+@settings(max_examples=200, deadline=None)
+def test_what_is_printed_has_the_same_elements(array):
+    tensor = TensorData.of(array)
+    type = TensorType(tensor.dtype, tensor.shape)
+    back = read(tensor_text(tensor, type), str(type))
+    if array.size > MAX_SHOWN or (array.dtype.kind == "c" and array.size != 1):
+        assert isinstance(back, TensorData)
+        assert (back.dtype, back.shape, back.array) == (tensor.dtype, tensor.shape, None)
+    else:
+        assert same_payload(back, tensor)
+
+
+def test_bfloat16_is_read_to_the_nearest_even():
+    torch = pytest.importorskip("torch", reason="the oracle is torch's rounding")
+    numbers = [1.00390625, 1.01171875, 3.389e38, -1e-40, 0.1, float("inf")]
+    back = read(f" {' '.join(map(str, numbers))} [ CPUBFloat16Type{{6}} ]")
+    expected = torch.tensor(numbers, dtype=torch.bfloat16).view(torch.uint16).numpy()
+    np.testing.assert_array_equal(back.array, expected)  # type: ignore[attr-defined]
+    assert same_payload(read(tensor_text(back, None)), back)  # type: ignore[arg-type]
+
+
+def test_a_single_element_needs_the_type_of_its_value():
+    tensor = TensorData.of(np.float32([[0.1]]))
+    assert tensor_text(tensor, TensorType("float32", (1, 1))) == "{0.1}"
+    assert tensor_text(tensor, TensorType("float64", (1, 1))) == " 0.1 [ CPUFloatType{1,1} ]"
+    assert tensor_text(tensor, None) == " 0.1 [ CPUFloatType{1,1} ]"
+
+
+@pytest.mark.parametrize("text", [
+    "1 1 [ QuantizedCPUQInt8Type{2}, qscheme: per_tensor_affine, scale: 0.1, zero_point: 0 ]",
+    "1 1 [ CPUFloat8_e4m3fnType{2} ]", "[ SparseCPUFloatType{} indices: 1 2 [ CPULongType{2} ] ]",
+])
+def test_what_numpy_cannot_hold_stays_text(text):
+    assert read(text) == Opaque(text)
+
+
+def test_torch_prints_only_the_real_parts_of_complex_tensors_so_that_they_are_unknown():
+    back = read(" 1  0 [ CPUComplexFloatType{2} ]")
+    assert isinstance(back, TensorData)
+    assert (back.dtype, back.shape, back.array) == ("complex64", (2,), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Graph, Module
+from irscope.ir.core import Block, Graph, Module, Node, Value, new_id
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.types import ClassType, TensorType
+from irscope.ir.types import BOOL, ClassType, TensorType
 from irscope.transforms.dedup import RELATIONS, dedup
 from irscope.transforms.dedup.canonical import Piece, canonical_form, fingerprint
 from irscope.transforms.dedup.relations import bijection
@@ -330,3 +331,24 @@ def test_two_helpers_with_exchanged_bodies_are_not_the_same() -> None:
     add, sub = piece([("aten::add", 0, 1)]), piece([("aten::sub", 0, 1)])
     ours, theirs = Module({"F": add, "G": sub}), Module({"F": sub, "G": add})
     assert not same(ours.graphs["F"], theirs.graphs["F"], "extents")
+
+
+def test_blocks_nested_five_thousand_deep_are_no_recursion() -> None:
+    def program(op: str) -> Graph:
+        x, c = Value(new_id(), FLOAT23), Value(new_id(), BOOL)
+        inner = Value(new_id(), FLOAT23)
+        block = Block(new_id(), (), (Node(new_id(), op, (x,), (inner,)),), (inner,))
+        for _ in range(5000):
+            result = Value(new_id(), FLOAT23)
+            node = Node(new_id(), "prim::If", (c,), (result,), blocks=(block, Block(new_id(), (), (), (x,))))
+            block = Block(new_id(), (), (node,), (result,))
+        return Graph(Block(new_id(), (x, c), block.nodes, block.returns))
+
+    for relation in ("alpha", "order", "extents"):
+        assert same(program("aten::relu"), program("aten::relu"), relation)
+        assert not same(program("aten::relu"), program("aten::exp"), relation)
+
+
+def test_a_promise_of_the_caller_is_part_of_the_piece() -> None:
+    graph = piece([("aten::mul", 0, 1)])
+    assert not same(graph, replace(graph, distinct_inputs=True), "alpha")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.verdict import Verdict, no, yes
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Module, Node, Value
-from irscope.transforms.dedup.canonical import RELATIONS, Piece, Relation, fingerprint
+from irscope.transforms.dedup.canonical import Piece, fingerprint
 from irscope.transforms.dedup.relations import Hole, bijection, differences
+from irscope.transforms.dedup.spelling import RELATIONS, Relation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +162,7 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedu
 
 def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
     if isinstance(program, Module):
-        graphs: dict[Node | str, Piece] = {n: Piece(n, graph.body, graph, {}) for n, graph in program.graphs.items()}
+        graphs: dict[Node | str, Piece] = {name: _whole(name, graph) for name, graph in program.graphs.items()}
         return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
     nodes = [node for node in program.nodes() if node.op in _GROUPS]
     groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
@@ -170,6 +171,11 @@ def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
     return {
         program.name: Piece(program.name, program.body, program, {})
     }, "the graph has no fusion groups, so it is one piece"
+
+
+def _whole(name: str, graph: Graph) -> Piece:
+    """A graph as a piece; what its caller promises is part of what it is."""
+    return Piece(name, graph.body, graph, {"distinct_inputs": graph.distinct_inputs})
 
 
 def _classes(pieces: dict[Node | str, Piece], relation: Relation) -> Iterator[tuple[tuple[Node | str, ...], bytes]]:

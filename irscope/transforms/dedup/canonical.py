@@ -32,34 +32,20 @@ and merges programs that compute different numbers; nothing is omitted here but 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import Opaque, TensorData, constant_value
-from irscope.ir.types import ANY, GENERATOR, PrimitiveType, TensorType, Type, walk
+from irscope.ir.payload import constant_value
+from irscope.ir.types import ANY, GENERATOR, PrimitiveType, TensorType, Type
 from irscope.ops.randomness import draws_random_numbers
-from irscope.ops.registry import effect_of
+from irscope.ops.registry import effect_of, schema_of
+from irscope.transforms.dedup.spelling import Relation, prefixed, spell_attrs, spell_type
 
-__all__ = [
-    "RELATIONS",
-    "Piece",
-    "Relation",
-    "Term",
-    "Terms",
-    "canonical_form",
-    "fingerprint",
-    "inner_blocks",
-    "spell_type",
-]
-
-Relation = Literal["text", "alpha", "order", "extents"]
-RELATIONS: Final[tuple[Relation, ...]] = ("text", "alpha", "order", "extents")
-"""From the finest to the coarsest."""
+__all__ = ["Piece", "Term", "Terms", "canonical_form", "fingerprint", "inner_blocks"]
 
 _COMMUTATIVE: Final = frozenset(
     f"aten::{name}" for name in ("add", "mul", "eq", "ne", "logical_and", "logical_or", "logical_xor",
@@ -91,17 +77,25 @@ class Piece:
     def is_free(self) -> bool:
         """Whether values are determined by their terms, so that the order of nodes does not matter."""
         values = [*self.block.params, *(value for node in self.block.nodes for value in node.outputs)]
-        return all(_is_plain(value.type) for value in values) and all(map(_is_pure, self.block.nodes))
+        if not all(_is_plain(value.type) for value in values):
+            return False
+        constants = {node.output: constant_value(node) for node in self.block.nodes if node.op == "prim::Constant"}
+        return all(_is_pure(node, constants) for node in self.block.nodes)
 
 
 def _is_plain(type: Type) -> bool:
     return isinstance(type, TensorType) or (isinstance(type, PrimitiveType) and type not in (ANY, GENERATOR))
 
 
-def _is_pure(node: Node) -> bool:
+def _is_pure(node: Node, constants: Mapping[Value, Any]) -> bool:
     if node.op == "prim::Constant":
-        return isinstance(constant_value(node), int | float | complex | str | None)
-    return not inner_blocks(node) and effect_of(node) == "pure" and not draws_random_numbers(node.op)
+        return isinstance(constants[node.output], int | float | complex | str | None)
+    schema = schema_of(node)
+    if schema is None or inner_blocks(node):
+        return False
+    arguments = zip(schema.arguments, node.inputs, strict=False)
+    known = {argument.name: constants[value] for argument, value in arguments if value in constants}
+    return effect_of(node, known) == "pure" and not draws_random_numbers(node.op, known)
 
 
 def inner_blocks(node: Node) -> tuple[Block, ...]:
@@ -136,9 +130,9 @@ def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
         for value in values:
             spelled = types.get(value.type)
             if spelled is None:
-                spelled = types[value.type] = _text(spell_type(value.type, relation))
+                spelled = types[value.type] = prefixed(spell_type(value.type, relation))
             number[value] = b"%d;" % len(number)
-            out.append(spelled if names is None else spelled + _text(names.get(value, value.name)))
+            out.append(spelled if names is None else spelled + prefixed(names.get(value, value.name)))
         return b"".join(out)
 
     def read(values: Sequence[Value]) -> bytes:
@@ -152,7 +146,7 @@ def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
         block, nodes = stack[-1]
         for node in nodes:
             inner = inner_blocks(node)
-            yield _text(node.op) + read(node.inputs) + spell_attrs(node.attrs) + define(node.outputs)
+            yield prefixed(node.op) + read(node.inputs) + spell_attrs(node.attrs) + define(node.outputs)
             if inner:
                 stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
                 yield b"[%d:" % len(inner) + b"".join([b"{" + define(nested.params) for nested in inner])
@@ -211,7 +205,7 @@ class Terms:
         if node.op in _COMMUTATIVE and self._may_exchange(node):
             operands[:2] = sorted(operands[:2], key=lambda term: self.all[term].digest)
         types = b"".join(map(self._type, node.outputs))
-        head = _text(node.op) + spell_attrs(node.attrs) + b"%d:" % len(node.outputs) + types
+        head = prefixed(node.op) + spell_attrs(node.attrs) + b"%d:" % len(node.outputs) + types
         digest = _digest(b"n" + head + b"%d:" % len(operands) + b"".join([self.all[term].digest for term in operands]))
         for output, value in enumerate(node.outputs):
             key = (head, output, tuple(operands))
@@ -220,7 +214,7 @@ class Terms:
     def _type(self, value: Value) -> bytes:
         spelled = self._types.get(value.type)
         if spelled is None:
-            spelled = self._types[value.type] = _text(spell_type(value.type, self._relation))
+            spelled = self._types[value.type] = prefixed(spell_type(value.type, self._relation))
         return spelled
 
     def _intern(self, key: object, term: Term) -> int:
@@ -237,79 +231,3 @@ class Terms:
 
 def _digest(form: bytes) -> bytes:
     return blake2b(form, digest_size=16).digest()
-
-
-# --- spelling -------------------------------------------------------------------------------------------------------
-
-
-def spell_type(type: Type, relation: Relation) -> str:
-    """A type as far as the relation looks at it."""
-    if relation != "extents" or not any(isinstance(part, TensorType) for part in walk(type)):
-        return _spell_exact(type)
-    if not isinstance(type, TensorType):
-        return repr(type)  # extents inside containers are kept: repr tells all fields of all parts
-    if type.shape is None:
-        return _spell_exact(type)
-    pattern = ["1" if dim == 1 else "n" if isinstance(dim, int) else "*" for dim in type.shape]
-    return f"{type.dtype}({','.join(pattern)}){_stride_order(type)}{type.device}{type.requires_grad}{type.undefined}"
-
-
-def _spell_exact(type: Type) -> str:
-    if isinstance(type, TensorType):
-        return f"{type.dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
-    return repr(type)
-
-
-def _stride_order(type: TensorType) -> str:
-    """The dimensions from the largest step to the smallest, which steps are 0 or 1, and whether there are gaps."""
-    if type.strides is None or type.shape is None:
-        return ""
-    extents = [dim if isinstance(dim, int) else 0 for dim in type.shape]
-    order = sorted((axis for axis, extent in enumerate(extents) if extent != 1), key=lambda axis: -type.strides[axis])  # type: ignore[index]
-    steps, dense, step = [], True, 1
-    for axis in reversed(order):
-        dense = dense and type.strides[axis] == step
-        step *= extents[axis]
-        steps.append({0: "0", 1: "1"}.get(type.strides[axis], "s"))
-    return f"{order}{''.join(steps)}{dense}"
-
-
-def spell_attrs(attrs: Mapping[str, Any]) -> bytes:
-    """Attributes by name, as bytes that can be read back."""
-    if not attrs:
-        return b"0:"
-    return b"%d:" % len(attrs) + b"".join([_text(key) + spell_payload(attrs[key]) for key in sorted(attrs)])
-
-
-def spell_payload(payload: Any) -> bytes:
-    """A constant as bytes that can be read back, or that no other constant has."""
-    match payload:
-        case None:
-            return b"N"
-        case bool():
-            return b"T" if payload else b"F"
-        case int():
-            return b"i%d;" % payload
-        case float():
-            return b"f" + struct.pack(">d", payload)
-        case complex():
-            return b"c" + struct.pack(">dd", payload.real, payload.imag)
-        case str():
-            return b"s" + _text(payload)
-        case tuple() | list():
-            return b"(%d:" % len(payload) + b"".join(map(spell_payload, payload))
-        case TensorData() if payload.array is not None:
-            head = f"{payload.dtype}{payload.shape}{payload.device}"
-            return b"t" + _text(head) + blake2b(payload.array.tobytes(), digest_size=32).digest()
-        case Graph():
-            return b"g"  # its body is listed with the blocks
-        case Type():
-            return b"y" + _text(repr(payload))
-        case Opaque() if payload.original is not None:
-            return b"o%d;" % id(payload.original)
-    return b"o%d;" % id(payload)
-
-
-def _text(text: str) -> bytes:
-    data = text.encode()
-    return b"%d'" % len(data) + data

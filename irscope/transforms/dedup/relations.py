@@ -16,7 +16,8 @@ from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
 from irscope.ir.types import Type
 from irscope.ops.registry import schema_of
-from irscope.transforms.dedup.canonical import Piece, Relation, Terms, inner_blocks, spell_type
+from irscope.transforms.dedup.canonical import Piece, Terms, inner_blocks
+from irscope.transforms.dedup.spelling import Relation, spell_type
 
 __all__ = ["Difference", "Hole", "bijection", "differences", "same_payload"]
 

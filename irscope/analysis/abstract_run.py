@@ -7,8 +7,8 @@ What makes it sound:
 * **Loops.** While trip count and condition are known the body runs as often as it would. Otherwise what it carries is
   joined with what it started from until nothing changes; three rounds, then only types are kept.
 * **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. Where a
-  write is not certain to happen (an unknown branch or loop), and where the list written is not known, every list of that
-  type is forgotten, before and after. TorchScript's lists are invariant, so a list of another type is another list.
+  write is not certain to happen (an unknown branch or loop), and where the list written is not known, every list of
+  that type is forgotten, before and after. TorchScript's lists are invariant: a list of another type is another list.
 * **Tensors** keep type and shape under in-place ops. The few ops that change them (`resize_`, `t_`, `out=`) make every
   value that may be the same tensor object unknown from the start.
 * **The same value, met again** in a later round of a loop, gets the join of all its facts; that is what is reported.

@@ -1,7 +1,8 @@
 """The lists that a program makes, followed as objects, and when they can no longer be trusted.
 
 A write through a name that is known to mean a list writes the one `KnownList`. A write through any other name may reach
-every list of its type, so all of them are forgotten: each type has an epoch, and a list of an older epoch is not current. Forgetting costs the same however many lists there are.
+every list of its type, so all of them are forgotten: each type has an epoch, and a list of an older epoch is not
+current. Forgetting costs the same however many lists there are.
 """
 
 from __future__ import annotations

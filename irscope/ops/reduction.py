@@ -16,7 +16,7 @@ from irscope.ops.define import define
 from irscope.ops.matmul import wide
 from irscope.ops.op import Op
 from irscope.ops.promotion import is_integral
-from irscope.ops.type_rules import Abstract, Unknown, as_dims, dtype_name, fresh, is_known, mismatch, wrap_dim
+from irscope.ops.type_rules import Abstract, Unknown, as_dims, dtype_name, fresh, is_known, mismatch, refined, wrap_dim
 
 __all__ = ["OPS", "reduced_shape"]
 
@@ -230,6 +230,22 @@ def _running_array(function: Callable[..., Any]) -> Callable[..., Array]:
     return reference
 
 
+def _differences(
+    self: TensorType, n: Abstract = 1, dim: Abstract = -1, prepend: Abstract = None, append: Abstract = None
+) -> TensorType:
+    if self.shape is None or not is_known((n, dim)) or prepend is not None or append is not None:
+        return TensorType(self.dtype if self.dtype != "bool" else None)
+    axis = wrap_dim(dim, len(self.shape), op="diff")
+    here = self.shape[axis]
+    shape = (*self.shape[:axis], max(here - n, 0) if isinstance(here, int) else None, *self.shape[axis + 1 :])
+    return refined(self.dtype, shape)
+
+
+def _differences_array(self: Array, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    ends = {name: end for name, end in (("prepend", prepend), ("append", append)) if end is not None}
+    return np.diff(self, n, dim, **ends)
+
+
 def _reduction(*texts: str, rule: Callable[..., Any], reference: Callable[..., Any]) -> Op:
     return define(*texts, category="reduction", type_rule=rule, reference=reference)
 
@@ -344,6 +360,12 @@ OPS = (
         "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
         rule=_rule(_position),
         reference=lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
+    ),
+    define(
+        "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+        category="other",
+        type_rule=_differences,
+        reference=_differences_array,
     ),
     _reduction(f"aten::cumsum(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumsum)),
     _reduction(f"aten::cumprod(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumprod)),

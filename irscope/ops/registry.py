@@ -34,7 +34,7 @@ from irscope.ops.torch_registry import torch_schemas
 __all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
 
 _OP_FILES: Final = (
-    "pointwise", "reduction", "normalization", "matmul", "convolution", "pooling", "upsampling", "views", "view_parts",
+    "pointwise", "reduction", "normalization", "matmul", "recurrent", "convolution", "pooling", "upsampling", "views", "view_parts",
     "view_lists", "copies", "joining", "creation", "indexing", "ordering", "containers", "control", "scalars", "tensor_facts",
 )  # fmt: skip
 

@@ -332,6 +332,12 @@ OPS = (
     _geometric("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", rule=_expand_as),
     define("aten::detach(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self),
     define(
+        "aten::detach_(Tensor(a!) self) -> Tensor(a!)",
+        category="view",
+        type_rule=_same,
+        reference=lambda self: self,
+    ),
+    define(
         "aten::alias(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self[...]
     ),
     define(

@@ -141,6 +141,8 @@ class _Interpreter:
         operands = [self.values[value] for value in node.inputs]
         if node.op in _BY_NODE:
             found = _BY_NODE[node.op](self, node, operands)
+        elif node.op.startswith(_ASSERTIONS):
+            found = ()
         else:
             found = self._call(node, operands)
         outputs = node.outputs
@@ -231,6 +233,10 @@ _BY_NODE: Final[Mapping[str, Any]] = {
     "prim::TimePoint": lambda interpreter, node, operands: 0,
     "prim::data": _first,
 }
+
+
+_ASSERTIONS: Final = ("aten::_assert", "aten::sym_constrain_range", "aten::_functional_assert")
+"""Ops that check what the exporting compiler assumed, element types among it, which float64 changes on purpose."""
 
 
 def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:

@@ -297,3 +297,36 @@ class TestNormalisation:
         assert op is not None and op.type_rule is not None
         with pytest.raises(ArgumentError, match="normalized shape"):
             op.type_rule(input=TensorType("float32", (2, 3)), normalized_shape=[4])
+
+
+def weights(gates: int, inside: int, width: int, rows: int) -> list[Any]:
+    """The parameters of one direction after the other; the second layer reads what the first gives."""
+    shapes = ((gates * width, inside), (gates * width, width), (gates * width,), (gates * width,))
+    return [noise(*shape, seed=row * 4 + index) * 0.3 for row in range(rows) for index, shape in enumerate(shapes)]
+
+
+class TestRecurrence:
+    @pytest.mark.parametrize("both", [False, True])
+    @pytest.mark.parametrize("batch_first", [False, True])
+    def test_layers(self, both: bool, batch_first: bool) -> None:
+        rows = 2 if both else 1
+        sequence, state = noise(5, 5, 3), noise(rows, 5, 4)
+        settings = True, 1, 0.0, False, both, batch_first
+        lstm, gru = weights(4, 3, 4, rows), weights(3, 3, 4, rows)
+        check("aten::lstm.input", sequence, [state, state * 2], lstm, *settings, strides=False, **CLOSE)
+        check("aten::gru.input", sequence, state, gru, *settings, strides=False, **CLOSE)
+
+    def test_two_layers_without_biases(self) -> None:
+        params = [noise(16, 3), noise(16, 4), noise(16, 4, seed=1), noise(16, 4, seed=2)]
+        state = noise(2, 2, 4)
+        check("aten::lstm.input", noise(5, 2, 3), [state, state], params, False, 2, 0.0, False, False, False, strides=False, **CLOSE)
+
+    def test_cells(self) -> None:
+        check("aten::lstm_cell", noise(2, 3), [noise(2, 4), noise(2, 4)], *weights(4, 3, 4, 1), strides=False, **CLOSE)
+        check("aten::gru_cell", noise(2, 3), noise(2, 4), *weights(3, 3, 4, 1), strides=False, **CLOSE)
+
+
+def test_differences() -> None:
+    check("aten::diff", noise(2, 6), strides=False, **CLOSE)
+    check("aten::diff", noise(2, 6), 1, 0, strides=False, **CLOSE)
+    check("aten::diff", noise(6, 2).t(), 3, strides=False, **CLOSE)

@@ -16,7 +16,16 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.codegen.flatten import InstructionList
-from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, Operand, Result, stride_classes
+from irscope.codegen.kernel_spec import (
+    ITEM_SIZE,
+    KernelSpec,
+    Launch,
+    LaunchPlan,
+    Operand,
+    Result,
+    row_limit,
+    stride_classes,
+)
 from irscope.codegen.loop_nest import collapse_loops
 from irscope.errors import CodegenError
 from irscope.ir.core import Block, Node, Value
@@ -132,9 +141,7 @@ class _Values:
     def _result(
         self, op: Op, arguments: Mapping[str, Any], expr: Expr, operands: Sequence[tuple[int, Value, int | None]]
     ) -> Type:
-        """The type of a node's result: by the op's own rule, and by that of elementwise ops where it does not tell
-        all.
-        """
+        """The type of a node's result: by the op's rule; by that of elementwise ops where it does not tell all."""
         if not any(isinstance(self.types[value], TensorType) for _, value, _ in operands):
             return {"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype]
         if op.type_rule is not None:
@@ -231,6 +238,7 @@ def _launch(values: _Values, shape: tuple[int, ...], positions: list[int]) -> La
             Result(steps[at].dtype, stride_classes(strides[index]), at) for index, at in enumerate(results_at)
         ),
         len(sizes),
+        row_limit=row_limit(sizes),
     )
     all_strides = (*strides[:len(positions)], *(of_tensor.get(key, ()) for key in operands))
     return Launch(spec, sizes, tuple(key[0] for key in operands), tuple(positions), all_strides)

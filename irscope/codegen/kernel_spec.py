@@ -24,7 +24,7 @@ from irscope.ir.types import TensorType
 
 __all__ = [
     "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
-    "Result", "constant_bits", "constant_value", "is_float", "stride_classes",
+    "Result", "constant_bits", "constant_value", "is_float", "row_limit", "stride_classes",
 ]  # fmt: skip
 
 BROADCAST: Final = 0
@@ -107,6 +107,9 @@ class KernelSpec:
     """The number of loops, at least one; the last is the innermost."""
     nontemporal: bool = False
     """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
+    row_limit: int = 0
+    """The innermost of several loops is no longer than this (8, 16 or 32), so that wider vectors would be half empty;
+    0 when it may have any length."""
 
     @property
     def tensors(self) -> tuple[Operand | Result, ...]:
@@ -116,9 +119,7 @@ class KernelSpec:
     @cached_property
     def fingerprint(self) -> str:
         """A digest that is equal exactly for equal specs, and the same in every process."""
-        return hashlib.sha256(
-            repr((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal)).encode()
-        ).hexdigest()
+        return hashlib.sha256(repr(self._key).encode()).hexdigest()
 
     @property
     def name(self) -> str:
@@ -126,7 +127,11 @@ class KernelSpec:
         return f"kernel_{self.fingerprint[:16]}"
 
     def __hash__(self) -> int:
-        return hash((self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal))
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,17 @@ class LaunchPlan:
     def specs(self) -> tuple[KernelSpec, ...]:
         """The kernel of each launch."""
         return tuple(launch.spec for launch in self.launches)
+
+
+def row_limit(sizes: Sequence[int]) -> int:
+    """The `row_limit` of a kernel that is launched with these extents.
+
+    >>> row_limit((100, 12)), row_limit((12,)), row_limit((100, 33))
+    (16, 0, 0)
+    """
+    if len(sizes) < 2:
+        return 0
+    return next((limit for limit in (8, 16, 32) if sizes[-1] <= limit), 0)
 
 
 def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:

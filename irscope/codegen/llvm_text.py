@@ -34,6 +34,10 @@ class Target:
     """The width of its vector registers."""
     native_half: bool = False
     """Whether it converts float16 in hardware; otherwise the conversion is spelt out in bits."""
+    masks: bool = False
+    """Whether loads and stores take a mask of lanes at no cost (AVX-512); a short row is then copied at one stroke."""
+    registers: int = 2
+    """How many vector registers hold the lanes of one value: more hide more latency, until registers run out."""
 
 
 GENERIC: Final = Target()
@@ -43,7 +47,7 @@ _EPILOGUE: Final = '!1 = !{!"branch_weights", i32 1, i32 4000}\n!2 = !{i32 1}'
 
 
 def vector_width(spec: KernelSpec, target: Target) -> int:
-    """The lanes of the inner loop: two registers of the widest element type that is computed with.
+    """The lanes of the inner loop: the target's number of registers of the widest element type that is computed with.
 
     >>> from irscope.codegen.kernel_spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -52,7 +56,8 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
     32
     """
     widest = max((ITEM_SIZE[code.dtype] for code in spec.instructions), default=4)
-    return 2 * target.vector_bytes // max(widest, 4)
+    width = target.registers * target.vector_bytes // max(widest, 4)
+    return min(width, spec.row_limit or width)
 
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
@@ -81,6 +86,7 @@ class _Kernel:
         """Instructions computed outside the innermost loop."""
         self.wide: dict[int, str] = {}
         """Instructions as the innermost loop sees them, in every lane."""
+        self.mask = ""
         self.places: dict[int, str] = {}
         self.steps: dict[int, str] = {}
         self.moving = [slot for slot, pattern in enumerate(self.patterns) if pattern and pattern[-1] != BROADCAST]
@@ -184,9 +190,9 @@ class _Kernel:
         last = body.value(f"sub i64 {length}, {width}")
         body.add(f"br i1 {short}, label %fill, label %start, !prof !1")
         body.label("fill")
+        self._mask(length)
         for slot in self.moving:
             if slot >= self.first_input:
-                body.add(f"store {self.vector.type(MEMORY[self.dtypes[slot]])} zeroinitializer, ptr %buffer{slot}")
                 self._copy(
                     self.pointers[slot], self.strides.get((slot, self.spec.rank - 1)), f"%buffer{slot}", None, slot
                 )
@@ -205,6 +211,7 @@ class _Kernel:
         self._vectors(bases, steps, last)
         body.add(f"br i1 {short}, label %drain, label %end, !prof !1")
         body.label("drain")
+        self._mask(length)
         for slot in self.moving:
             if slot < self.first_input:
                 self._copy(
@@ -217,7 +224,15 @@ class _Kernel:
         return self.body.value(f"phi {text}")
 
     def _copy(self, source: str, source_step: str | None, target: str, target_step: str | None, slot: int) -> None:
-        """Copy the row's elements one by one; a step of None is one element."""
+        """Copy the row's elements: all at once where the target has masks, else one by one; a step of None is one
+        element.
+        """
+        if self.target.masks and source_step is None and target_step is None:
+            self._copy_masked(source, target, slot)
+            return
+        if slot >= self.first_input:
+            empty = f"{self.vector.type(MEMORY[self.dtypes[slot]])} zeroinitializer"
+            self.body.add(f"store {empty}, ptr {target}, align {self.target.vector_bytes}")
         body, kind, label, before = self.body, MEMORY[self.dtypes[slot]], self.body.name("copy"), self.body.block
         align = ITEM_SIZE[self.dtypes[slot]]
         following = f"%{body.name('next')}"
@@ -230,6 +245,30 @@ class _Kernel:
         more = body.value(f"icmp slt i64 {following}, {self.sizes[-1]}")
         body.add(f"br i1 {more}, label %{label}, label %{label}.end")
         body.label(f"{label}.end")
+
+    def _mask(self, length: str) -> None:
+        """Note the mask of the lanes that a short row has."""
+        if self.target.masks:
+            lanes = ", ".join(f"i32 {lane}" for lane in range(self.width))
+            count = self.vector.splat("i32", self.body.value(f"trunc i64 {length} to i32"))
+            self.mask = self.vector.compare("ult", "i32", f"<{lanes}>", count)
+
+    def _copy_masked(self, source: str, target: str, slot: int) -> None:
+        """To the buffer a whole vector is stored, so that the load behind it need not wait for memory."""
+        body, kind, align = self.body, MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
+        wide, lanes = self.vector.type(kind), f"{self.vector.type('i1')} {self.mask}"
+        suffix = f"v{self.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind)}.p0"
+        if slot >= self.first_input:
+            body.declarations.add(
+                f"declare {wide} @llvm.masked.load.{suffix}(ptr, i32, {self.vector.type('i1')}, {wide})"
+            )
+            arguments = f"ptr {source}, i32 {align}, {lanes}, {wide} zeroinitializer"
+            row = body.value(f"call {wide} @llvm.masked.load.{suffix}({arguments})")
+            body.add(f"store {wide} {row}, ptr {target}, align {self.target.vector_bytes}")
+            return
+        body.declarations.add(f"declare void @llvm.masked.store.{suffix}({wide}, ptr, i32, {self.vector.type('i1')})")
+        row = body.value(f"load {wide}, ptr {source}, align {self.target.vector_bytes}")
+        body.add(f"call void @llvm.masked.store.{suffix}({wide} {row}, ptr {target}, i32 {align}, {lanes})")
 
     def _at(self, kind: str, base: str, index: str, step: str | None) -> str:
         offset = index if step is None else self.body.value(f"mul i64 {index}, {step}")

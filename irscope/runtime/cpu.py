@@ -294,14 +294,16 @@ def _host() -> Host:
 
     features = binding.get_host_cpu_features()
     machine = binding.get_process_triple()
-    width, half = 16, "aarch64" in machine or "arm64" in machine
+    target = Target(native_half="aarch64" in machine or "arm64" in machine)
     if features.get("avx2"):
-        width, half = 64 if features.get("avx512f") and features.get("avx512vl") else 32, bool(features.get("f16c"))
+        target = Target(32, bool(features.get("f16c")))
+    if all(features.get(name) for name in ("avx512f", "avx512vl", "avx512bw", "avx512dq", "f16c")):
+        target = Target(64, native_half=True, masks=True, registers=4)
     llvm = ".".join(map(str, binding.llvm_version_info))
     return Host(
         binding.get_host_cpu_name(),
         features.flatten(),
-        Target(width, half),
+        target,
         f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irscope.codegen.flatten import InstructionList
-from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, Operand, Result, stride_classes
+from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
 from irscope.codegen.loop_nest import collapse_loops
 from irscope.ir.types import TensorType
 from irscope.ops.expression import Expr, evaluate, round_to
@@ -42,6 +42,7 @@ def plan_of(
         trimmed,
         tuple(Result(expr.dtype, stride_classes(strides[i]), at[i]) for i, expr in enumerate(exprs)),
         len(sizes),
+        row_limit=row_limit(sizes),
     )
     launch = Launch(spec, sizes, tuple(range(len(operands))), tuple(range(len(exprs))), strides)
     return LaunchPlan((launch,), tuple(TensorType(expr.dtype, shape, out) for expr in exprs), len(operands))

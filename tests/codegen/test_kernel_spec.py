@@ -23,6 +23,7 @@ def test_the_node_of_an_instruction_is_not_part_of_the_key() -> None:
 
 @pytest.mark.parametrize("other", [
     replace(SPEC, nontemporal=True),
+    replace(SPEC, row_limit=8),
     replace(SPEC, instructions=(CODE[0], Instruction("log", (0,), "float32"))),
     replace(SPEC, inputs=(Operand("float32", "tensor", (0, 1)),)),
     replace(SPEC, inputs=(Operand("float16", "tensor", (2, 1)),)),

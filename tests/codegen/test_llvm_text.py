@@ -4,6 +4,8 @@ written.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,33 @@ def test_every_size(device: Any, shape: tuple[int, int]) -> None:
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("target", [
+    Target(), Target(registers=4), Target(32, native_half=True), Target(64, native_half=True, masks=True, registers=4),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("columns", [5, 8, 24, 40, 130])
+def test_every_vector_width_gives_the_same_bits(target: Target, columns: int, tmp_path: Path) -> None:
+    class Device(CpuDevice):
+        @property
+        def host(self) -> Host:  # type: ignore[override]
+            return replace(super().host, target=target)
+
+    device = Device(store=ObjectStore(tmp_path / "cpu"), threads=1)
+    if target.masks and "+avx512bw" not in device.host.features:
+        pytest.skip("this processor has no masks")
+    shape, rng = (3, columns), np.random.default_rng(2)
+    operands = [
+        laid_out(sample("float16", shape, rng), "sliced", shape),
+        laid_out(sample("float32", shape, rng), "row", shape),
+    ]
+    x, y = cast(input_element(0, "float16"), "float32"), input_element(1, "float32")
+    exprs = [cast(call("maximum", x, y), "float16"), x < y, call("floor", y)]
+    plan = plan_of(exprs, operands, ["float16", "float32"], shape)
+    for got, want in zip(
+        run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float16", "float32"], shape), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_lines_know_their_nodes() -> None:
     x = input_element(0, "float32")
     plan = plan_of([call("exp", x), call("sqrt", x)], [np.zeros((4, 4), np.float32)], ["float32"], (4, 4))
@@ -125,9 +154,7 @@ def test_lines_know_their_nodes() -> None:
     assert not any("llvm.sqrt" in lines[line] for line in source.lines_of(0))
 
 
-def test_nontemporal_stores_write_the_same(tmp_path: Any) -> None:
-    from dataclasses import replace
-
+def test_nontemporal_stores_write_the_same(tmp_path: Path) -> None:
     device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
     values = np.random.default_rng(0).normal(size=(3, 333)).astype(np.float32)
     plan = plan_of([call("tanh", input_element(0, "float32"))], [values], ["float32"], values.shape)

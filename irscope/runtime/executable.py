@@ -18,7 +18,7 @@ from irscope.codegen.source import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import argument_type
-from irscope.ir.types import BOOL, FLOAT, INT, STR, TensorType, Type
+from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TensorType, Type
 from irscope.ops.registry import category_of
 from irscope.runtime.base import Device
 from irscope.runtime.base import device as device_named
@@ -34,6 +34,8 @@ __all__ = ["Executable", "compile_graph"]
 
 _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library's."""
+_NEGATING: Final = ("aten::imag", "aten::_neg_view")
+"""Ops whose results torch may hold with the other sign in memory."""
 
 
 def compile_graph(
@@ -202,7 +204,9 @@ class _Program:
         self.move_to = "cuda" if device == "cuda" else ""
         if self.is_torch:
             self.library = TorchLibrary(device=self.move_to)
-            self.context, self.memory = self.library.torch.no_grad, TorchMemory(self.move_to or "cpu")
+            negated = any(node.op in _NEGATING for node in graph.nodes())
+            self.context = self.library.torch.no_grad
+            self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated)
         else:
             self.library, self.memory = library_for(()), NumpyMemory(BufferPool())
         bound = {
@@ -241,6 +245,8 @@ class _Program:
             return {key: self._moved(item) for key, item in value.items()}
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             value = _as_torch(value)
+        if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
+            self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
 
 
@@ -250,7 +256,13 @@ def _as_torch(value: Any) -> Any:
     return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
+_NoneType: Final = type(None)
 _Check = Callable[[Any, dict[str, int]], None]
+
+
+_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {
+    INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (_NoneType,),
+}  # fmt: skip
 
 
 def _check_of(value: Value, name: str) -> _Check | None:
@@ -258,8 +270,7 @@ def _check_of(value: Value, name: str) -> _Check | None:
     type = value.type
     if isinstance(type, TensorType):
         return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
-    kinds: dict[Type, tuple[Any, ...]] = {INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,)}
-    wanted = kinds.get(type)
+    wanted = _KINDS.get(type)
     if wanted is None:
         return None
 

@@ -194,10 +194,12 @@ class Memory:
 class TorchMemory(Memory):
     """Torch's tensors and its allocator."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, *, may_be_negated: bool = False) -> None:
+        """`may_be_negated`: whether the program makes tensors whose memory holds their elements with the other sign."""
         import torch
 
         self.torch = torch
+        self.may_be_negated = may_be_negated
         self.tensor = torch.Tensor
         self.plain = (torch.Tensor, torch.nn.Parameter)
         self.device = device
@@ -205,8 +207,10 @@ class TorchMemory(Memory):
 
     def key(self, operands: Sequence[Any]) -> Hashable:
         tensor = self.tensor
+        if self.may_be_negated and any(isinstance(x, tensor) and x.is_neg() for x in operands):
+            return None  # no plan is ever made for it
         return tuple([
-            (x.dtype, x.shape, x.stride(), x.device.type, x.is_neg()) if isinstance(x, tensor) else type(x)
+            (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x)
             for x in operands
         ])  # fmt: skip
 

@@ -96,6 +96,31 @@ def test_any_layout_of_an_argument(layout: str):
     np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
 
 
+@pytest.mark.torch
+def test_a_tensor_that_lies_negated_in_memory():
+    torch = pytest.importorskip("torch")
+    values = torch.tensor([1 + 2j, 3 - 4j])
+    x = values.conj().imag
+    assert x.is_neg()
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    plain = torch.tensor([-2.0, 4.0])
+    assert torch.allclose(run(plain, plain), torch.tanh(plain.relu() * plain))
+    assert torch.allclose(run(x, x), torch.tanh(plain.relu() * plain))
+
+
+@pytest.mark.torch
+def test_a_subclass_of_tensor_is_left_to_torch():
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    run = compile_graph(irs.fuse(irs.parse(CHAIN)))
+    x = torch.rand(3, 4)
+    run(x, x)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(x)
+        assert tuple(run(fake, fake).shape) == (3, 4)
+
+
 def test_empty_tensors():
     x, y = arrays((0, 3), (0, 3))
     assert fused(CHAIN, x, y)(x, y).shape == (0, 3)

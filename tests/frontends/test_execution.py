@@ -1,0 +1,169 @@
+"""Loaded programs mean what the model does: NumPy's references and torch's operators, node by node, against eager."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import RunError
+from irscope.frontends import load
+from irscope.runtime.executable import compile_graph
+from irscope.runtime.reference import run_reference
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
+
+
+def flat(value: Any) -> list[np.ndarray]:
+    if isinstance(value, list | tuple):
+        return [item for part in value for item in flat(part)]
+    return [value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)]
+
+
+def check(model: Any, source: Any, *args: Any) -> None:
+    """Results and arguments afterwards, by torch's operators and by NumPy's references."""
+    expected_args = copy.deepcopy(args)
+    with torch.no_grad():
+        expected = flat(model(*expected_args)) + flat(list(expected_args))
+    graph = load(source, *args) if isinstance(source, nn.Module) and not hasattr(source, "_c") else load(source)
+    for run in (compile_graph(graph), lambda *given: run_reference(graph, *given)):
+        given = copy.deepcopy(args)
+        found = flat(run(*given)) + flat(list(given))
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.lin = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = torch.relu(self.norm(self.conv(x))).mean([2, 3])
+        y[:, 0] = y[:, 1] * 2
+        return torch.softmax(self.lin(y), 1), y
+
+
+def test_a_small_network_scripted_exported_and_traced():
+    model, x = Block().eval(), torch.rand(2, 2, 5, 5)
+    check(model, torch.jit.script(model), x)
+    check(model, model, x)
+    check(model, torch.jit.trace(model, x), x)
+
+
+class Branchy(nn.Module):
+    def forward(self, x, n: int):
+        total = torch.zeros_like(x)
+        for i in range(n):
+            if i % 2 == 0:
+                total += x * i
+            else:
+                total = total - x
+        return total, [total[0], x]
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_loops_and_branches(n: int):
+    check(Branchy(), torch.jit.script(Branchy()), torch.rand(3, 2), n)
+
+
+def test_written_arguments():
+    class Writes(nn.Module):
+        def forward(self, x, y):
+            x.mul_(2)
+            return x + y, y.add_(1)
+
+    check(Writes(), torch.jit.script(Writes()), torch.rand(3), torch.rand(3))
+    check(Writes(), Writes(), torch.rand(3), torch.rand(3))
+
+
+def test_a_branch_of_torch_export():
+    class Chooses(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
+
+    for sign in (1, -1):
+        check(Chooses(), torch.export.export(Chooses(), (torch.rand(3),), strict=False), sign * torch.rand(3))
+
+
+def test_dynamic_shapes_run_at_other_sizes():
+    class Flat(nn.Module):
+        def forward(self, x):
+            return torch.tanh(x.reshape(x.shape[0] * 3)), x.shape[0]
+
+    program = torch.export.export(
+        Flat(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, strict=False
+    )
+    for rows in (2, 7):
+        check(Flat(), program, torch.rand(rows, 3))
+
+
+def test_state_is_the_models_own():
+    class Counts(nn.Module):
+        count: int
+
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+            self.register_buffer("seen", torch.zeros(2))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            self.seen += x
+            return x * self.count
+
+    scripted = torch.jit.script(Counts())
+    run = compile_graph(load(scripted))
+    assert [run(torch.ones(2)).tolist() for _ in range(3)] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    assert scripted.count == 3
+    assert scripted.seen.tolist() == [3.0, 3.0]
+
+
+def test_functional_updates_of_buffers():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(2))
+
+        def forward(self, x):
+            self.seen.add_(x)
+            return self.seen * 2
+
+    model = Counts()
+    program = torch.export.export(model, (torch.ones(2),), strict=False)
+    run = compile_graph(load(program))
+    assert [run(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0], [4.0, 4.0]]
+
+
+def test_an_argument_that_was_baked_in_is_guarded():
+    class Flagged(nn.Module):
+        def forward(self, x, double: bool):
+            return x * 2 if double else x
+
+    run = compile_graph(irs.fuse(irs.load(Flagged(), torch.ones(2), True)))
+    assert run(torch.ones(2), True).tolist() == [2.0, 2.0]
+    with pytest.raises(RunError, match="exported for double=True"):
+        run(torch.ones(2), False)
+
+
+def test_a_module_chosen_at_run_time_runs():
+    class Picks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+
+        def forward(self, x, k: int):
+            for i, part in enumerate(self.parts):
+                if i == k:
+                    x = part(x)
+            return x
+
+    model = Picks()
+    for k in (0, 1):
+        check(model, torch.jit.script(model), torch.rand(3, 2), k)

@@ -45,8 +45,27 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "AliasDb", "Block", "Dedup", "Fusion", "Graph", "GraphBuilder", "IrscopeError", "Module", "Node", "Value",
-    "compare", "compile", "dedup", "devices", "explore", "fuse", "load", "parse", "report", "same_structure", "verify",
+    "AliasDb",
+    "Block",
+    "Dedup",
+    "Fusion",
+    "Graph",
+    "GraphBuilder",
+    "IrscopeError",
+    "Module",
+    "Node",
+    "Value",
+    "compare",
+    "compile",
+    "dedup",
+    "devices",
+    "explore",
+    "fuse",
+    "load",
+    "parse",
+    "report",
+    "same_structure",
+    "verify",
 ]
 
 

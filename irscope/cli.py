@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="irscope", description="See what may share memory, what fuses, what repeats, and why.")
+    parser = argparse.ArgumentParser(
+        prog="irscope", description="See what may share memory, what fuses, what repeats, and why."
+    )
     parser.add_argument("--version", action="version", version=f"irscope {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -104,7 +106,11 @@ def _example(text: str) -> Any:
     except (TypeError, ValueError):
         raise ArgumentError(f"{text!r} is not an array type", hint="write it like float32[1,3,416,416]") from None
     random = np.random.default_rng(0)
-    array = random.standard_normal(shape) if dtype.kind == "f" else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
+    array = (
+        random.standard_normal(shape)
+        if dtype.kind == "f"
+        else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
+    )
     array = array.astype(dtype)
     torch = sys.modules.get("torch")
     return torch.from_numpy(array) if torch else array
@@ -120,7 +126,13 @@ def _lab(options: argparse.Namespace) -> int:
         raise ArgumentError(f"there is no notebook {options.notebook!r} in {folder}", hint=f"there are: {known}")
     root = folder.parent
     print(f"JupyterLab on {notebook.relative_to(root)}; stop it with Ctrl-C")
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root)}"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root)}",
+    ]
     return subprocess.call([*command, *options.lab_options])
 
 

@@ -20,8 +20,18 @@ They are for the user's mistakes; our own are assertions.
 from __future__ import annotations
 
 __all__ = [
-    "ArgumentError", "CaptureError", "CodegenError", "DeviceUnavailable", "IrscopeError", "LoadError", "MissingExtra",
-    "ParseError", "PassError", "RunError", "UnknownName", "VerifyError",
+    "ArgumentError",
+    "CaptureError",
+    "CodegenError",
+    "DeviceUnavailable",
+    "IrscopeError",
+    "LoadError",
+    "MissingExtra",
+    "ParseError",
+    "PassError",
+    "RunError",
+    "UnknownName",
+    "VerifyError",
 ]
 
 
@@ -72,10 +82,12 @@ class ParseError(IrscopeError):
     `line` and `column` count from 1; `where` shows the line with a caret under the column.
     """
 
-    def __init__(self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = "") -> None:
-        place = f"{file or 'line'} {line}" if not file else f"{file}:{line}"
+    def __init__(
+        self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = ""
+    ) -> None:
+        place = f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
         caret = f"{source_line}\n{' ' * (column - 1)}^" if source_line else ""
-        super().__init__(f"{place}:{column}: {what}" if file else f"{place}, column {column}: {what}", where=caret, hint=hint)
+        super().__init__(f"{place}: {what}", where=caret, hint=hint)
         self.line = line
         self.column = column
 
@@ -116,7 +128,8 @@ class MissingExtra(IrscopeError, ImportError):
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
-            f"the package {package!r} is needed {purpose}, and it is not installed", hint=f"pip install 'irscope[{extra}]'"
+            f"the package {package!r} is needed {purpose}, and it is not installed",
+            hint=f"pip install 'irscope[{extra}]'",
         )
         self.package = package
         self.extra = extra

@@ -1,7 +1,7 @@
 """`%load_ext irscope`: IR text in a cell, and a look at a function.
 
-    %%ir g                 parse the cell as IR text, bind it to g and show it
-    %irscope f x y         explore f with example arguments x and y
+%%ir g                 parse the cell as IR text, bind it to g and show it
+%irscope f x y         explore f with example arguments x and y
 """
 
 from __future__ import annotations

@@ -112,7 +112,13 @@ def explore(source: Any, *example_args: Any, measure: bool | None = None, **load
     return Explorer(view, Inspection(exploration), static_html(view), resolve=exploration.resolve)
 
 
-def report(source: Any, *example_args: Any, output: str | Path = "report.html", measure: bool | None = None, **load_options: Any) -> Path:
+def report(
+    source: Any,
+    *example_args: Any,
+    output: str | Path = "report.html",
+    measure: bool | None = None,
+    **load_options: Any,
+) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path."""
     from irscope.display.html import standalone_html
 
@@ -122,7 +128,9 @@ def report(source: Any, *example_args: Any, output: str | Path = "report.html", 
     return path
 
 
-def _exploration(source: Any, arguments: Sequence[Any], *, measure: bool | None = None, **load_options: Any) -> Exploration:
+def _exploration(
+    source: Any, arguments: Sequence[Any], *, measure: bool | None = None, **load_options: Any
+) -> Exploration:
     from irscope.report.exploration import Exploration
     from irscope.transforms.fusion import Fusion, fuse
 

@@ -22,14 +22,14 @@ def graph_dot(view: GraphView) -> str:
     }
     """
     children: dict[int, list[Box]] = {}
-    for box in view["boxes"]:
-        children.setdefault(box["parent"], []).append(box)
+    for inner in view["boxes"]:
+        children.setdefault(inner["parent"], []).append(inner)
     lines = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]', "  compound=true"]
     pending: list[Box | None] = list(reversed(children.get(0, [])))
     depth = 1
     while pending:
         box = pending.pop()
-        if box is None:
+        if box is None:  # all boxes of a cluster are written
             depth -= 1
             lines.append(f"{'  ' * depth}}}")
             continue
@@ -40,8 +40,10 @@ def graph_dot(view: GraphView) -> str:
             label = box["label"] + (f"\n{box['detail']}" if box["detail"] else "")
             lines.append(f'{indent}n{_key(box["id"])} [label={_quoted(label)} color="{colour}"]')
             continue
-        lines.append(f"{indent}subgraph cluster_{_key(box['id'])} {{ label={_quoted(box['label'])} color=\"{colour}\"")
-        lines.append(f"{indent}  n{_key(box['id'])} [shape=point style=invis]")  # so that edges can end at the box itself
+        lines.append(f'{indent}subgraph cluster_{_key(box["id"])} {{ label={_quoted(box["label"])} color="{colour}"')
+        lines.append(
+            f"{indent}  n{_key(box['id'])} [shape=point style=invis]"
+        )  # so that edges can end at the box itself
         depth += 1
         pending.append(None)
         pending.extend(reversed(inside))

@@ -55,16 +55,19 @@ def _graph(graph: Any) -> str:
 
     picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
     lines = str(graph).splitlines()
-    more = f"\n… {len(lines) - _MOST_TEXT_LINES} more lines; print(graph) shows all" if len(lines) > _MOST_TEXT_LINES else ""
+    more = (
+        f"\n… {len(lines) - _MOST_TEXT_LINES} more lines; print(graph) shows all"
+        if len(lines) > _MOST_TEXT_LINES
+        else ""
+    )
     text = escape("\n".join(lines[:_MOST_TEXT_LINES]) + more)
     return f"{picture}<details><summary>{escape(repr(graph))}</summary><pre>{text}</pre></details>"
 
 
 def _fusion(fusion: Any) -> str:
-    from irscope.report.exploration import Exploration
-
     from irscope.display.svg import graph_svg
     from irscope.display.text import overview
+    from irscope.report.exploration import Exploration
     from irscope.report.explorer_view import explorer_view
 
     view = explorer_view(Exploration.of(fusion))

@@ -98,7 +98,9 @@ def _edge(route: Route, layout: Layout) -> str:
     x1, y1 = source.x + source.width / 2, source.y + source.height
     x2, y2 = target.x + target.width / 2, target.y
     bend = max(12.0, min(60.0, abs(y2 - y1) / 2))
-    path = f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"/>'
+    path = (
+        f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"/>'
+    )
     if len(route.values) == 1:
         return path
     return f'{path}<text class="n" x="{(x1 + x2) / 2 + 3:.1f}" y="{(y1 + y2) / 2:.1f}">{len(route.values)}</text>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irscope.report.view_models import ExplorerView, TableView
+from irscope.report.view_models import Column, ExplorerView
 
 __all__ = ["overview", "table_text"]
 
@@ -17,24 +17,26 @@ def overview(view: ExplorerView) -> str:
     parts = [f"{view['title']}: {counts}"]
     missed = [row for row in view["remarks"]["rows"] if row[0] == "missed"]
     if missed:
-        parts += ["", "what did not fuse, and why", table_text(TableView(view["remarks"] | {"rows": missed}))]
+        parts += ["", "what did not fuse, and why", table_text(view["remarks"]["columns"], missed)]
     if view["classes"]:
         rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
         parts += ["", "equivalence classes", _aligned(("class", "members", "ops"), rows)]
     return "\n".join(parts)
 
 
-def table_text(table: TableView, *, most: int = 20) -> str:
+def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, most: int = 20) -> str:
     """A table with aligned columns, cut after `most` rows."""
-    text = _aligned([column["label"] for column in table["columns"]], table["rows"][:most])
-    more = len(table["rows"]) - most
+    text = _aligned([column["label"] for column in columns], rows[:most])
+    more = len(rows) - most
     return f"{text}\n… and {more} more" if more > 0 else text
 
 
 def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = [[_short(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    )
 
 
 def _short(cell: object) -> str:

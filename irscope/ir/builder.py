@@ -1,13 +1,13 @@
 """Building a graph from Python, node by node in execution order.
 
-    >>> from irscope.ir.builder import GraphBuilder
-    >>> b = GraphBuilder()
-    >>> x = b.input("x")
-    >>> y = b.op("aten::relu", x, name="y")
-    >>> print(b.finish([y]))
-    graph(%x : Tensor):
-      %y : Tensor = aten::relu(%x)
-      return (%y)
+>>> from irscope.ir.builder import GraphBuilder
+>>> b = GraphBuilder()
+>>> x = b.input("x")
+>>> y = b.op("aten::relu", x, name="y")
+>>> print(b.finish([y]))
+graph(%x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  return (%y)
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class GraphBuilder:
         """Append a node with one output per type; gives its outputs."""
         return self.structured(op, inputs, types, (), names=names, attrs=attrs, location=location, scope=scope)
 
-    def op(self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None) -> Value:
+    def op(
+        self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None
+    ) -> Value:
         """Append a node with one output; gives that output."""
         (value,) = self.node(op, inputs, (type,), names=(name,), attrs=attrs)
         return value

@@ -104,7 +104,7 @@ class Use(NamedTuple):
     """One reading of a value: operand `index` of `user`. For a block's result, `user` is that Block."""
 
     user: Node | Block
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +243,11 @@ class Graph:
             of_kind = [node for node in self.nodes() if node.op == op]
             if not (index or "0").isdigit() or int(index or 0) >= len(of_kind):
                 kinds = sorted({node.op for node in self.nodes()})
-                near = ", ".join(get_close_matches(op, kinds)) if not of_kind else f"there are {len(of_kind)}, counted from #0"
+                near = (
+                    ", ".join(get_close_matches(op, kinds))
+                    if not of_kind
+                    else f"there are {len(of_kind)}, counted from #0"
+                )
                 raise UnknownName(f"graph {self.name!r} has no node {name!r}", hint=near)
             return of_kind[int(index or 0)]
         value = self.value(name)
@@ -258,7 +262,9 @@ class Graph:
         return print_graph(self)
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name!r}: {len(self.position)} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+        return (
+            f"<Graph {self.name!r}: {len(self.position)} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+        )
 
 
 @dataclass(frozen=True, eq=False)

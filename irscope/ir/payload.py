@@ -9,7 +9,19 @@ import numpy as np
 
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.types import (
-    ANY, BOOL, COMPLEX, FLOAT, INT, NONE, STR, ClassType, DictType, ListType, TensorType, TupleType, Type,
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    ClassType,
+    DictType,
+    ListType,
+    TensorType,
+    TupleType,
+    Type,
 )  # fmt: skip
 
 __all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "argument_type", "constant_of", "constant_value"]

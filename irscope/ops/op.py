@@ -15,8 +15,18 @@ Effect = Literal["pure", "view", "in-place", "opaque"]
 opaque: side effects that no schema tells (print, calls, unknown ops)."""
 
 Category = Literal[
-    "pointwise", "reduction", "normalization", "matmul", "convolution", "view", "memory", "random", "container", "scalar",
-    "control", "other",
+    "pointwise",
+    "reduction",
+    "normalization",
+    "matmul",
+    "convolution",
+    "view",
+    "memory",
+    "random",
+    "container",
+    "scalar",
+    "control",
+    "other",
 ]
 
 

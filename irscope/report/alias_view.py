@@ -96,7 +96,9 @@ class AliasViews:
         sealed = self._db.sealed
         element = sealed.element_of.get(value)
         if element is None:
-            return PointsToView(labels=[f"%{self._names[value]}"], kinds=["location"], records=[value.id], edges=[], contains=[])
+            return PointsToView(
+                labels=[f"%{self._names[value]}"], kinds=["location"], records=[value.id], edges=[], contains=[]
+            )
         places = [sealed.class_of[element]]
         found = {places[0]: 0}
         for place in places:  # grows while it is walked
@@ -130,4 +132,3 @@ class AliasViews:
         if isinstance(label, Value) or place in self._values:
             return "value" if place in sealed.targets else "location"
         return "content" if label.kind in ("contents", "field", "attribute", "slot", "objects") else "wildcard"
-

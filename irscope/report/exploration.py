@@ -54,7 +54,9 @@ class Exploration:
     @cached_property
     def class_of(self) -> Mapping[Node, int]:
         """The number of each group's equivalence class."""
-        return {member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)}
+        return {
+            member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)
+        }
 
     def resolve(self, name: Any) -> int:
         """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName."""

@@ -67,10 +67,14 @@ def _headline(exploration: Exploration, inspection: Inspection, writes: list[int
     before, after = int(table["bytes before"].sum()), int(table["bytes after"].sum())
     if after:
         hint = "memory traffic of the fused ops, one by one and as groups"
-        counts.append(Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint))
+        counts.append(
+            Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
+        )
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
-    counts.append(_count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed"))
+    counts.append(
+        _count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed")
+    )
     if exploration.comparison is not None:
         best = min(exploration.comparison.rows, key=lambda row: row.median)
         counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))

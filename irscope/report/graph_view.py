@@ -75,7 +75,9 @@ class _Sketch:
         for node in reversed(list(self.graph.nodes())):  # what is inside a block comes before the node that holds it
             is_number_work = not any(map(_holds_data, (*node.inputs, *node.outputs)))
             if node.blocks:
-                is_number_work = is_number_work and all(inner in self.quiet for block in node.blocks for inner in block.nodes)
+                is_number_work = is_number_work and all(
+                    inner in self.quiet for block in node.blocks for inner in block.nodes
+                )
             is_link = node.op in _CONSTRUCTS and len(self.graph.users.get(node.outputs[0], ())) <= 1
             if node.op in _QUIET or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
                 self.quiet.add(node)
@@ -105,7 +107,9 @@ class _Sketch:
         for part in node.scope.split(".") if node.scope else ():
             path = f"{path}.{part}" if path else part
             call = self.modules.get((box, path))
-            if call is None or not all(self._is_before(source, call) or self._is_in(source, call) for source in sources):
+            if call is None or not all(
+                self._is_before(source, call) or self._is_in(source, call) for source in sources
+            ):
                 self.calls += 1
                 call = self.modules[box, path] = -self.calls
                 self._add(call, box, "module", path, "", "module", [])

@@ -108,7 +108,9 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
 class _Ranks:
     """Boxes and dummies rank by rank, with their neighbours one rank up and one rank down."""
 
-    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]) -> None:
+    def __init__(
+        self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]
+    ) -> None:
         self.count = len(widths)
         self.width = list(widths)
         self.rows: list[list[int]] = [[] for _ in range(max(rank) + 1)]

@@ -76,8 +76,12 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
         if shown[box["id"]] == box["id"]:
             around = rects.get(box["parent"])
             x, y = place[box["id"]]
-            rects[box["id"]] = Rect(x + (around.x if around else 0.0), y + (around.y if around else 0.0), *size[box["id"]])
-    routes = [Route(u, v, tuple(dict.fromkeys(values))) for level in lifted.values() for (u, v), values in level.items()]
+            rects[box["id"]] = Rect(
+                x + (around.x if around else 0.0), y + (around.y if around else 0.0), *size[box["id"]]
+            )
+    routes = [
+        Route(u, v, tuple(dict.fromkeys(values))) for level in lifted.values() for (u, v), values in level.items()
+    ]
     return Layout(rects, tuple(routes), width, height)
 
 
@@ -96,7 +100,9 @@ def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
     return shown
 
 
-def _lift(view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]) -> dict[int, dict[tuple[int, int], list[int]]]:
+def _lift(
+    view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]
+) -> dict[int, dict[tuple[int, int], list[int]]]:
     """The edges of each level, between boxes of that level. Costs an edge's nesting depth, which is small in programs."""
     depth: dict[int, int] = {0: 0}
     for box in view["boxes"]:

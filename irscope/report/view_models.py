@@ -10,8 +10,24 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
-    "AliasDetail", "Box", "ClassView", "Column", "Count", "Detail", "Edge", "ExplorerView", "GraphView", "KernelDetail",
-    "Measured", "PairDetail", "PointsToView", "TableView", "TextView", "TimingView", "VerdictView", "VIEW_VERSION",
+    "AliasDetail",
+    "Box",
+    "ClassView",
+    "Column",
+    "Count",
+    "Detail",
+    "Edge",
+    "ExplorerView",
+    "GraphView",
+    "KernelDetail",
+    "Measured",
+    "PairDetail",
+    "PointsToView",
+    "TableView",
+    "TextView",
+    "TimingView",
+    "VerdictView",
+    "VIEW_VERSION",
 ]
 
 VIEW_VERSION = 1

@@ -20,7 +20,9 @@ def short_type(type: Type) -> str:
     """
     match type:
         case TensorType():
-            dims = "" if type.shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in type.shape)}]"
+            dims = (
+                "" if type.shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in type.shape)}]"
+            )
             return (_SHORT.get(type.dtype, type.dtype) if type.dtype else "tensor") + dims
         case ListType(element):
             return f"{short_type(element)} list"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,14 +30,16 @@ def test_boxes_do_not_overlap(drawing: tuple[list[float], list[float], list[tupl
         rows.setdefault(y, []).append(box)
     for row in rows.values():
         row.sort(key=lambda box: placed.x[box])
-        for left, right in zip(row, row[1:], strict=False):
+        for left, right in pairwise(row):
             assert placed.x[left] + widths[left] + GAP_X <= placed.x[right] + 1e-6
-    assert all(-1e-6 <= x and x + w <= placed.width + 1e-6 for x, w in zip(placed.x, widths, strict=True))
+    assert all(x >= -1e-6 and x + w <= placed.width + 1e-6 for x, w in zip(placed.x, widths, strict=True))
 
 
 @settings(max_examples=150, deadline=None)
 @given(drawings())
-def test_every_edge_of_an_acyclic_graph_points_down(drawing: tuple[list[float], list[float], list[tuple[int, int]]]) -> None:
+def test_every_edge_of_an_acyclic_graph_points_down(
+    drawing: tuple[list[float], list[float], list[tuple[int, int]]],
+) -> None:
     widths, heights, edges = drawing
     edges = [(u, v) for u, v in edges if u < v]
     placed = layered(widths, heights, edges)

@@ -1,0 +1,1 @@
+"""How a program changes, and why it does not: passes that give the next graph, with their edits and remarks."""

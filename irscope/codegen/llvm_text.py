@@ -43,11 +43,22 @@ class Target:
 GENERIC: Final = Target()
 """Any 64-bit processor."""
 
+_WEIGHT: Final = {
+    "exp": 25, "expm1": 28, "sigmoid": 30, "tanh": 35, "erf": 45, "log": 30, "log2": 32, "log1p": 36, "sin": 40,
+    "cos": 40, "tan": 45, "pow": 120,
+}  # fmt: skip
+"""Instructions of LLVM that one of ours becomes, roughly; others one or two."""
+_HEAVY: Final = 2500
+"""Vector instructions of the machine in one loop above which compiling would take more than about 0.1 s."""
+
 _EPILOGUE: Final = '!1 = !{!"branch_weights", i32 1, i32 4000}\n!2 = !{i32 1}'
 
 
 def vector_width(spec: KernelSpec, target: Target) -> int:
     """The lanes of the inner loop: the target's number of registers of the widest element type that is computed with.
+
+    Fewer registers in a kernel of many instructions, because the time to compile grows with both; and no more lanes
+    than the rows are long, where the spec knows that they are short.
 
     >>> from irscope.codegen.kernel_spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -56,7 +67,11 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
     32
     """
     widest = max((ITEM_SIZE[code.dtype] for code in spec.instructions), default=4)
-    width = target.registers * target.vector_bytes // max(widest, 4)
+    weight = sum(_WEIGHT.get(code.op, 1) for code in spec.instructions)
+    registers = target.registers
+    while registers > 1 and weight * registers > _HEAVY:
+        registers //= 2
+    width = registers * target.vector_bytes // max(widest, 4)
     return min(width, spec.row_limit or width)
 
 

@@ -1,17 +1,17 @@
 """Random programs for property tests: TorchScript's text, and arguments with which it runs.
 
-What they contain (each a *feature* that can be left out): broadcasting pointwise ops; `views` (select, slice, transpose, permute,
-unsqueeze, view, reshape, expand, unbind); `in-place` ops on values, views, inputs and elements of containers; `lists`
-(construct, append, get, set, concatenate, unpack, as inputs), `tuples`, `dicts`; `if` and `loop`, nested, with trip counts from none to
-three that partly come from arguments, with and without results; `reductions`; `matmul`; `select` (compare and where);
-`aliased-inputs` (arguments that are views of each other).
+What they contain (each a *feature* that can be left out): broadcasting pointwise ops; `views` (select, slice, transpose,
+permute, unsqueeze, view, reshape, expand, unbind); `in-place` ops on values, views, inputs and elements of containers;
+`lists` (construct, append, get, set, concatenate, unpack, as inputs), `tuples`, `dicts`; `if` and `loop`, nested, with trip
+counts from none to three that partly come from arguments, with and without results; `reductions`; `matmul`; `select`
+(compare and where); `aliased-inputs` (arguments that are views of each other).
 
-What they keep: every value is float32 (or a Python number that steers control flow), every shape is known when the program is
-made, and so every program runs in torch, and its numbers stay finite: no division, no branch on tensor data.
-Torch refuses writes through expanded tensors and writes whose operand partly overlaps the target; so an operand that may
-overlap is cloned first. Names, the order of statements and which memory is shared are what is random.
+What they keep: every value is float32 (or a Python number that steers control flow), every shape is known when the
+program is made, and so every program runs in torch, and its numbers stay finite: no division, no branch on tensor data.
+Torch refuses writes through expanded tensors and writes whose operand partly overlaps the target; so an operand that
+may overlap is cloned first. Names, the order of statements and which memory is shared are what is random.
 
-To run one in torch: `torch._C._create_function_from_graph("f", torch._C.parse_ir(text))` under `torch.no_grad()`, and with
+To run one in torch: `torch._C._create_function_from_graph("f", torch._C.parse_ir(text))` under `torch.no_grad()`, with
 `torch._C._get_graph_executor_optimize(False)`, for torch's optimiser is one of the things that such programs break.
 """
 
@@ -27,9 +27,9 @@ from hypothesis import strategies as st
 
 __all__ = ["FEATURES", "Program", "programs", "random_program"]
 
-FEATURES: Final = frozenset({
-    "views", "in-place", "lists", "tuples", "dicts", "if", "loop", "reductions", "matmul", "select", "aliased-inputs",
-})
+FEATURES: Final = frozenset(
+    {"views", "in-place", "lists", "tuples", "dicts", "if", "loop", "reductions", "matmul", "select", "aliased-inputs"}
+)
 
 Shape = tuple[int, ...]
 
@@ -39,10 +39,10 @@ class Program(NamedTuple):
 
     text: str
     inputs: tuple[Any, ...]
-    """float32 arrays, lists of them, ints and bools, in the order of the graph's inputs; some arrays may share memory."""
+    """float32 arrays, lists of them, ints and bools, in the order of the graph's inputs; arrays may share memory."""
 
     def fresh(self) -> tuple[Any, ...]:
-        """New arguments with the same numbers that share memory as the originals do; a program may write its arguments."""
+        """New arguments with the same numbers, sharing memory as the originals do; a program may write its arguments."""
         bases: dict[int, np.ndarray[Any, Any]] = {}
         return tuple(_copied(value, bases) for value in self.inputs)
 
@@ -65,7 +65,8 @@ def programs(*, max_size: int = 25, features: Iterable[str] = FEATURES) -> st.Se
     chosen = frozenset(features)
     return st.builds(
         lambda size, seed: random_program(seed, size=size, features=chosen),
-        st.integers(1, max_size), st.integers(0, 2**32 - 1),
+        st.integers(1, max_size),
+        st.integers(0, 2**32 - 1),
     )
 
 
@@ -169,7 +170,11 @@ class _Generator:
             roots = self.new_buffer()
             if known and "aliased-inputs" in self.features and self.rng.random() < 0.5:
                 tensor, base = self.rng.choice(known)
-                array = base[...] if base.ndim == 0 or self.rng.random() < 0.5 else base[: self.rng.randint(1, base.shape[0])]
+                array = (
+                    base[...]
+                    if base.ndim == 0 or self.rng.random() < 0.5
+                    else base[: self.rng.randint(1, base.shape[0])]
+                )
                 roots = tensor.roots
             scope.tensors.append(_Tensor(self.name("x"), array.shape, roots, contiguous=True))
             params.append(f"{scope.tensors[-1].name} : Tensor")
@@ -204,9 +209,16 @@ class _Generator:
 
     def statements(self, scope: _Scope, budget: int) -> None:
         makers: dict[str, tuple[float, Callable[[_Scope, int], int]]] = {
-            "": (4, self.pointwise), "views": (3, self.view), "in-place": (3, self.write), "lists": (2, self.list_statement),
-            "tuples": (0.7, self.tuple_statement), "dicts": (1, self.dict_statement), "reductions": (0.7, self.reduction),
-            "matmul": (0.5, self.matmul), "select": (0.7, self.select), "if": (1, self.if_statement),
+            "": (4, self.pointwise),
+            "views": (3, self.view),
+            "in-place": (3, self.write),
+            "lists": (2, self.list_statement),
+            "tuples": (0.7, self.tuple_statement),
+            "dicts": (1, self.dict_statement),
+            "reductions": (0.7, self.reduction),
+            "matmul": (0.5, self.matmul),
+            "select": (0.7, self.select),
+            "if": (1, self.if_statement),
             "loop": (1, self.loop_statement),
         }
         usable = [maker for feature, maker in makers.items() if not feature or feature in self.features]
@@ -242,9 +254,21 @@ class _Generator:
     def view(self, scope: _Scope, budget: int) -> int:
         tensor = self.pick(scope)
         rank = len(tensor.shape)
-        maker = self.rng.choice([self.unsqueeze, self.reshape, self.expand] if rank == 0 else [
-            self.unsqueeze, self.reshape, self.expand, self.pick_one, self.cut, self.cut, self.swap, self.permute, self.unbind,
-        ])
+        maker = self.rng.choice(
+            [self.unsqueeze, self.reshape, self.expand]
+            if rank == 0
+            else [
+                self.unsqueeze,
+                self.reshape,
+                self.expand,
+                self.pick_one,
+                self.cut,
+                self.cut,
+                self.swap,
+                self.permute,
+                self.unbind,
+            ]
+        )
         maker(scope, tensor)
         return 1
 
@@ -262,7 +286,9 @@ class _Generator:
         end = self.rng.randint(start + 1, extent)
         shape = (*tensor.shape[:dim], -(-(end - start) // step), *tensor.shape[dim + 1 :])
         numbers = ", ".join(self.number(number) for number in (dim, start, end, step))
-        self.same_memory(scope, f"aten::slice({tensor.name}, {numbers})", tensor, shape, contiguous=dim == 0 and step == 1)
+        self.same_memory(
+            scope, f"aten::slice({tensor.name}, {numbers})", tensor, shape, contiguous=dim == 0 and step == 1
+        )
 
     def swap(self, scope: _Scope, tensor: _Tensor) -> None:
         first, second = (self.rng.randrange(len(tensor.shape)) for _ in range(2))
@@ -316,16 +342,22 @@ class _Generator:
             text = f"aten::{self.rng.choice(['relu_', 'tanh_', 'sigmoid_', 'neg_', 'zero_'])}({target.name})"
         elif kind == 1:
             number = self.constant("float", self.rng.choice(["0.5", "-0.5", "1."]))
-            text = self.rng.choice([
-                f"aten::add_({target.name}, {number}, {self.number(1)})", f"aten::mul_({target.name}, {number})",
-                f"aten::fill_({target.name}, {number})",
-            ])
+            text = self.rng.choice(
+                [
+                    f"aten::add_({target.name}, {number}, {self.number(1)})",
+                    f"aten::mul_({target.name}, {number})",
+                    f"aten::fill_({target.name}, {number})",
+                ]
+            )
         else:
             other = self.operand_of_write(scope, target)
-            text = self.rng.choice([
-                f"aten::add_({target.name}, {other}, {self.number(1)})", f"aten::sub_({target.name}, {other}, {self.number(1)})",
-                f"aten::copy_({target.name}, {other}, {self.constant('bool', '0')})",
-            ])
+            text = self.rng.choice(
+                [
+                    f"aten::add_({target.name}, {other}, {self.number(1)})",
+                    f"aten::sub_({target.name}, {other}, {self.number(1)})",
+                    f"aten::copy_({target.name}, {other}, {self.constant('bool', '0')})",
+                ]
+            )
         if self.rng.random() < 0.6:
             self.same_memory(scope, text, target, target.shape)
         else:  # the result is not used, as after `x += 1` on a view
@@ -480,7 +512,9 @@ class _Generator:
         if self.rng.random() < 0.5:
             return self.rng.choice(scope.bools)
         op = self.rng.choice(["lt", "gt", "eq"])
-        return self.statement("bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.number(self.rng.randint(0, 2))})", "b")
+        return self.statement(
+            "bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.number(self.rng.randint(0, 2))})", "b"
+        )
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -515,13 +549,25 @@ class _Generator:
         scope.tensors.append(_Tensor(self.statement("Tensor", text), shape, frozenset()))
 
     def same_memory(
-        self, scope: _Scope, text: str, tensor: _Tensor, shape: Iterable[int], *, contiguous: bool = True, overlapping: bool = False
+        self,
+        scope: _Scope,
+        text: str,
+        tensor: _Tensor,
+        shape: Iterable[int],
+        *,
+        contiguous: bool = True,
+        overlapping: bool = False,
     ) -> None:
         """A statement whose result lies in the memory of `tensor`."""
-        scope.tensors.append(_Tensor(
-            self.statement("Tensor", text), tuple(shape), tensor.roots, tensor.contiguous and contiguous,
-            tensor.overlapping or overlapping,
-        ))
+        scope.tensors.append(
+            _Tensor(
+                self.statement("Tensor", text),
+                tuple(shape),
+                tensor.roots,
+                tensor.contiguous and contiguous,
+                tensor.overlapping or overlapping,
+            )
+        )
 
     def new_buffer(self) -> frozenset[int]:
         self.buffers += 1
@@ -544,7 +590,9 @@ class _Generator:
         return self.constant("NoneType", "")
 
     def ints(self, numbers: Iterable[int]) -> str:
-        return self.statement("int[]", f"prim::ListConstruct({', '.join(self.number(number) for number in numbers)})", "s")
+        return self.statement(
+            "int[]", f"prim::ListConstruct({', '.join(self.number(number) for number in numbers)})", "s"
+        )
 
     def constant(self, type: str, text: str) -> str:
         spelling = f"{type} = prim::Constant{f'[value={text}]' if text else ''}()"

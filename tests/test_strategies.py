@@ -16,9 +16,18 @@ def test_a_seed_is_a_program():
 
 
 def test_all_features_occur_and_can_be_left_out():
-    ops = {"views": "aten::select(", "in-place": "aten::add_(", "lists": "aten::append(", "tuples": "prim::TupleIndex(",
-           "dicts": "prim::DictConstruct(", "if": "prim::If(", "loop": "prim::Loop(", "reductions": "aten::sum(",
-           "matmul": "aten::mm(", "select": "aten::where("}
+    ops = {
+        "views": "aten::select(",
+        "in-place": "aten::add_(",
+        "lists": "aten::append(",
+        "tuples": "prim::TupleIndex(",
+        "dicts": "prim::DictConstruct(",
+        "if": "prim::If(",
+        "loop": "prim::Loop(",
+        "reductions": "aten::sum(",
+        "matmul": "aten::mm(",
+        "select": "aten::where(",
+    }
     with_all = "".join(random_program(seed, size=20).text for seed in range(60))
     for feature, op in ops.items():
         assert op in with_all

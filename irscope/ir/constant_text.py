@@ -1,7 +1,8 @@
 """How a constant is written inside `[value=…]`: numbers, strings, small tensors, containers; read and printed.
 
-TorchScript prints some constants so that they cannot be read back: large tensors (`<Tensor>`), objects, non-ASCII bytes. The first
-are kept as sizes without elements, the second as `Opaque` text, the third are understood. Numbers that we print are exact.
+TorchScript prints some constants so that they cannot be read back: large tensors (`<Tensor>`), objects, non-ASCII
+bytes. The first are kept as sizes without elements, the second as `Opaque` text, the third are understood. Numbers that
+we print are exact.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _MAX_DIGITS = 400
 def read_constant(cursor: Cursor, type: Type | None, *, key: str = "value") -> Any:
     """The payload that starts at the cursor.
 
-    `type` is that of the value that the node makes, if it makes one: the text `0` is 0, 0.0 or False by it. Under another
-    key than `value`, a word is a type (`types=[int, Float(2)]`).
+    `type` is that of the value that the node makes, if it makes one: the text `0` is 0, 0.0 or False by it. Under
+    another key than `value`, a word is a type (`types=[int, Float(2)]`).
     """
     return typed(_read(cursor, type, key), type) if key == "value" else _read(cursor, None, key)
 
@@ -101,6 +102,12 @@ def _element_types(type: Type | None) -> tuple[Type, ...]:
         case TupleType(elements):
             return elements
     return ()
+
+
+def _types_of(type: Type | None, count: int) -> tuple[Type | None, ...]:
+    """The types of `count` elements of a list or tuple."""
+    types: tuple[Type | None, ...] = _element_types(type) or (None,)
+    return (types + types[-1:] * count)[:count]
 
 
 def _read_row(cursor: Cursor, end: str, types: tuple[Type, ...], key: str) -> tuple[Any, ...]:
@@ -174,8 +181,8 @@ def typed(payload: Any, type: Type | None) -> Any:
     if isinstance(type, OptionalType):
         return typed(payload, type.element)
     if isinstance(payload, tuple) and isinstance(type, ListType | TupleType):
-        types = _element_types(type)
-        return tuple(typed(item, types[min(index, len(types) - 1)] if types else None) for index, item in enumerate(payload))
+        types = _types_of(type, len(payload))
+        return tuple(typed(item, wanted) for item, wanted in zip(payload, types, strict=True))
     if isinstance(payload, FrozenDict) and isinstance(type, DictType):
         return FrozenDict({typed(key, type.key): typed(value, type.value) for key, value in payload.items()})
     return payload
@@ -220,13 +227,10 @@ def _float_text(number: float) -> str:
 def _row_text(items: tuple[Any, ...] | list[Any], type: Type | None) -> str:
     while isinstance(type, OptionalType):
         type = type.element
-    types = _element_types(type)
+    types = _types_of(type, len(items))
     if not items and isinstance(type, ListType):
         return f"annotate({annotation(type)}, [])"
-    inside = ", ".join(
-        constant_text(item, types[min(index, len(types) - 1)] if types else None, nested=True)
-        for index, item in enumerate(items)
-    )
+    inside = ", ".join(constant_text(item, wanted, nested=True) for item, wanted in zip(items, types, strict=True))
     return f"({inside})" if isinstance(type, TupleType) else f"[{inside}]"
 
 

@@ -21,7 +21,7 @@ class _Names(dict[Value, str]):
 
 
 def excerpt(graph: Graph, marks: Mapping[Node | Block, str], *, context: int = _CONTEXT) -> str:
-    """The lines of the marked nodes, and of the ends of the marked blocks, each with `>` and its note; and those around them.
+    """The lines of the marked nodes and of the ends of the marked blocks, each with `>` and its note, and those around.
 
     >>> from irscope.ir.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -44,7 +44,8 @@ def excerpt(graph: Graph, marks: Mapping[Node | Block, str], *, context: int = _
         depth -= step.kind == "leave"
     names = _Names(graph.names)
     notes = dict(marked)
-    shown = sorted({near for row, _ in marked for near in range(row - context, row + context + 1) if 0 <= near < len(rows)})
+    near = {row + shift for row, _ in marked for shift in range(-context, context + 1)}
+    shown = sorted(near & set(range(len(rows))))
     lines: list[str] = []
     for index, row in enumerate(shown):
         if index and row > shown[index - 1] + 1:

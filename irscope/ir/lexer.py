@@ -18,7 +18,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\[\]{},\n]')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[/0-3][)-7][)-7]|[0-7]{1,3}|.)", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_QUOTED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+_QUOTED = {char: f"\\{letter}" for letter, char in _PLAIN.items()} | {"\\": "\\\\", '"': '\\"'}
 _UNSAFE = re.compile(r'[\\"]|[^ -~]')
 
 

@@ -54,6 +54,7 @@ _SCOPE = re.compile(r",[ \t]*scope:[ \t]*([^\n#]*)")
 _TAIL = re.compile(r"[ \t]*#[ \t]*([^\n]*)")
 _LOCATION = re.compile(r"(.*):(\d{1,9}):(\d{1,9})\s*")
 _NUMBERED = re.compile(r"(.+)_\d+")
+_RENAME = "each value has one definition; rename one of them"
 
 
 def parse(text: str, *, file: str = "") -> Graph:
@@ -126,11 +127,13 @@ class _Reader:
         return Graph(main)
 
     def fitted(self, owner: Node, body: Block, pos: int) -> Block:
-        """The body as a block of its node; results beyond the node's, which torch keeps for the backward pass, are left out."""
+        """The body as a block of its node, without the further results that torch keeps for the backward pass."""
         if len(body.params) != len(owner.inputs):
-            self.cursor.wrong(f"this graph has {len(body.params)} inputs, and {owner.op} has {len(owner.inputs)} operands", pos)
+            have = f"this graph has {len(body.params)} inputs"
+            self.cursor.wrong(f"{have}, and {owner.op} has {len(owner.inputs)} operands", pos)
         if len(body.returns) < len(owner.outputs):
-            self.cursor.wrong(f"this graph has {len(body.returns)} results, and {owner.op} has {len(owner.outputs)}", pos)
+            have = f"this graph has {len(body.returns)} results"
+            self.cursor.wrong(f"{have}, and {owner.op} has {len(owner.outputs)}", pos)
         return make_block(body.id, body.params, body.nodes, body.returns[: len(owner.outputs)])
 
     def graph(self) -> Block:
@@ -270,13 +273,13 @@ class _Reader:
         if found is None:
             cursor.fail("a value such as %x")
         if found.group(1) in self.visible:
-            cursor.wrong(f"%{found.group(1)} is defined twice", start, hint="each value has one definition; rename one of them")
+            cursor.wrong(f"%{found.group(1)} is defined twice", start, hint=_RENAME)
         type = read_type(cursor) if cursor.take(":") else TENSOR
         return make_value(new_id(), type, found.group(1))
 
     def declare(self, value: Value, pos: int) -> None:
         if value.name in self.visible:
-            self.cursor.wrong(f"%{value.name} is defined twice", pos, hint="each value has one definition; rename one of them")
+            self.cursor.wrong(f"%{value.name} is defined twice", pos, hint=_RENAME)
         self.visible[value.name] = value
 
     def params(self) -> tuple[Value, ...]:

@@ -1,7 +1,7 @@
 """How a program is written: TorchScript's text, which `irscope.ir.parser` reads back to the same structure.
 
-What differs from torch: a node without results is written without ` = `, the body of a group stands under its node, numbers have all
-their digits, and lines are indented at most `MAX_INDENT` deep, lest a deep program be nothing but spaces.
+What differs from torch: a node without results is written without ` = `, the body of a group stands under its node,
+numbers have all their digits, and lines are indented by at most `MAX_INDENT`, lest a deep program be nothing but spaces.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
 
 
 _Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
-"""A block being written: its nodes that are still to come, its indentation, and the blocks of the same node that follow it."""
+"""A block being written: its nodes still to come, its indentation, and the blocks of the same node that follow it."""
 
 
 class _Writer:

@@ -1,8 +1,8 @@
-"""When two programs are the same but for names: a one-to-one map of their values that every definition and use respects.
+"""When two programs are the same but for names: every definition and use respects a one-to-one map of their values.
 
-Both are walked side by side in textual order. Whatever a program defines is mapped at the definition; whatever it uses must be mapped to
-what the other uses there. Order matters, for in-place ops make it part of the program. Names, ids, source locations, module paths and
-bound inputs do not matter.
+Both are walked side by side in textual order. Whatever a program defines is mapped at the definition; whatever it uses
+must be mapped to what the other uses there. Order matters, for in-place ops make it part of the program. Names, ids, source
+locations, module paths and bound inputs do not matter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     """Whether two programs differ in names alone; the witness of a difference is the pair of nodes, values or blocks.
 
     `types=False` leaves out what is known of tensors beyond that they are tensors. A constant of which only the size is
-    known (`<Tensor>`) is the same as itself and nothing else, unless `elements=False` leaves the elements of constant tensors out.
+    known (`<Tensor>`) is the same as itself and nothing else, unless `elements=False` leaves out the elements of
+    constant tensors.
 
     >>> from irscope.ir.parser import parse
     >>> a = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -70,19 +71,23 @@ class _Comparison:
                     stack += [(x, y, -1) for x, y in zip(reversed(one.blocks), reversed(other.blocks), strict=True)]
                     break
             else:
-                different = self.uses(left.returns, right.returns, "result", left, right)
+                different = self.uses(left.returns, right.returns, "result ", left, right)
                 if different is not None:
                     return different
         return yes(f"{_count(self.nodes, 'node')} and {_count(len(self.image), 'value')} correspond one to one")
 
     def sizes(self, left: Block, right: Block) -> Verdict | None:
         for what, x, y in (
-            ("parameters", left.params, right.params), ("nodes", left.nodes, right.nodes), ("results", left.returns, right.returns),
+            ("parameters", len(left.params), len(right.params)), ("results", len(left.returns), len(right.returns)),
         ):
-            if len(x) != len(y):
-                first = next((pair for pair in zip(left.nodes, right.nodes, strict=False) if pair[0].op != pair[1].op), None)
-                hint = f"; the first that differ are {first[0].op} and {first[1].op}" if first and what == "nodes" else ""
-                return no(f"a block has {len(x)} {what} in one and {len(y)} in the other{hint}", *(first or (left, right)))
+            if x != y:
+                return no(f"a block has {x} {what} in one and {y} in the other", left, right)
+        if len(left.nodes) != len(right.nodes):
+            counts = f"a block has {len(left.nodes)} nodes in one and {len(right.nodes)} in the other"
+            for one, other in zip(left.nodes, right.nodes, strict=False):
+                if one.op != other.op:
+                    return no(f"{counts}; the first that differ are {one.op} and {other.op}", one, other)
+            return no(counts, left, right)
         return None
 
     def node(self, one: Node, other: Node) -> Verdict | None:
@@ -96,7 +101,7 @@ class _Comparison:
             return no(f"{one.op} has {len(one.blocks)} blocks in one and {len(other.blocks)} in the other", one, other)
         if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
             return no(f"{one.op} has another number of operands or results in the other", one, other)
-        different = self.uses(one.inputs, other.inputs, f"operand of {one.op}", one, other)
+        different = self.uses(one.inputs, other.inputs, f"operand of {one.op}, number ", one, other)
         if different is None:  # a verdict that says no is falsy: `or` would pass over it
             different = self.attributes(one, other)
         if different is None:
@@ -108,7 +113,7 @@ class _Comparison:
         for index, (x, y) in enumerate(zip(xs, ys, strict=True)):
             if image.get(x) is not y:
                 names = f"%{self.a.names.get(x, x.name)} in one and %{self.b.names.get(y, y.name)} in the other"
-                return no(f"{what} {index} is {names}" if " " not in what else f"{what}, number {index}, is {names}", *subjects)
+                return no(f"{what}{index}{',' if ',' in what else ''} is {names}", *subjects)
         return None
 
     def define(self, xs: tuple[Value, ...], ys: tuple[Value, ...], what: str) -> Verdict | None:
@@ -132,7 +137,8 @@ class _Comparison:
         if one.attrs is other.attrs:
             return None
         if one.attrs.keys() != other.attrs.keys():
-            return no(f"{one.op} has other attributes in the other: {sorted(one.attrs)} and {sorted(other.attrs)}", one, other)
+            keys = f"{sorted(one.attrs)} and {sorted(other.attrs)}"
+            return no(f"{one.op} has other attributes in the other: {keys}", one, other)
         types = tuple(node.outputs[0].type if len(node.outputs) == 1 else None for node in (one, other))
         for key, x in one.attrs.items():
             y = other.attrs[key]
@@ -172,10 +178,12 @@ def _same_but_nan_bits(x: TensorData, y: TensorData) -> bool:
     """Whether two float tensors have the same bits wherever they are not both NaN."""
     if x.array is None or y.array is None or (x.dtype, x.shape, x.device) != (y.dtype, y.shape, y.device):
         return False
-    if x.array.dtype.kind != "f":
+    if x.array.dtype.kind not in "fc":
         return False
-    both = np.isnan(x.array) & np.isnan(y.array)
-    return np.where(both, 0, x.array).tobytes() == np.where(both, 0, y.array).tobytes()
+    kind = x.array.real.dtype
+    one, other = (np.ascontiguousarray(array).reshape(-1).view(kind) for array in (x.array, y.array))
+    both = np.isnan(one) & np.isnan(other)
+    return np.where(both, 0, one).tobytes() == np.where(both, 0, other).tobytes()
 
 
 def _count(number: int, noun: str) -> str:

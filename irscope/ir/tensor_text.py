@@ -1,7 +1,7 @@
-"""How a constant tensor is written: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for a few, `<Tensor>` for many.
+"""How a constant tensor is written: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many.
 
-torch rounds to four digits; what we print has as many as the elements need. `{0.5}` says neither dtype nor shape: they are those of the
-value's type, and without such a type the constant stays a text.
+torch rounds to four digits; what we print has as many as the elements need. `{0.5}` says neither dtype nor shape: they
+are those of the value's type, and without such a type the constant stays a text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     scale = _SCALE.match(body)
     factor = float(scale.group(1)) if scale else 1
     words = _LABEL.sub(" ", body[scale.end() :] if scale else body).split()
-    if dtype.startswith("complex") or any("(" in word or "*" in word for word in words):  # torch prints real parts alone
+    is_complex = dtype.startswith("complex")  # of which torch prints the real parts alone
+    is_split = "Columns" in body  # the rows are not in order
+    if is_complex or is_split or any("(" in word or "*" in word for word in words):
         return TensorData(dtype, shape, None, _DEVICES[prefix])
     elements = [_number(word) * factor if scale else _number(word) for word in words]
     return _tensor(cursor, elements, dtype, shape, _DEVICES[prefix]) or Opaque(text)
@@ -78,14 +80,12 @@ def _number(text: str) -> int | float:
 
 
 def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, ...], device: str) -> TensorData | None:
-    """The tensor of these elements; None when they do not fit its dtype; a failure when there are too many or too few."""
+    """The tensor of these elements; None when they do not fit its dtype; a failure when they are too many or few."""
     count = 1
     for size in shape:
         count *= size
     if count != len(elements):
         cursor.wrong(f"a tensor of shape {list(shape)} has {count} elements, and {len(elements)} are written")
-    if "Columns" in cursor.text and len(shape) > 1 and len(elements) > MAX_SHOWN:
-        return TensorData(dtype, shape, None, device)
     try:
         if dtype in _BIT_PATTERNS:
             array = _to_bfloat16(np.array(elements, np.float32).reshape(shape))

@@ -5,8 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.ir.types import (
-    ANY, BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, NUMBER, STR, AwaitType, ClassType, DictType, FutureType, ListType,
-    OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type, UnionType,
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STR,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
 )
 
 __all__ = ["fits"]
@@ -33,9 +52,9 @@ def fits(have: Type, want: Type) -> bool:
     match have, want:
         case TensorType(), TensorType():
             return True
-        case (
-            (ListType(x), ListType(y)) | (FutureType(x), FutureType(y)) | (AwaitType(x), AwaitType(y)) | (RRefType(x), RRefType(y))
-        ):
+        case (ListType(x), ListType(y)) | (FutureType(x), FutureType(y)):
+            return fits(x, y)
+        case (AwaitType(x), AwaitType(y)) | (RRefType(x), RRefType(y)):
             return fits(x, y)
         case DictType(key, value), DictType(other_key, other_value):
             return fits(key, other_key) and fits(value, other_value)

@@ -11,14 +11,28 @@ from functools import lru_cache
 
 from irscope.ir.lexer import Cursor
 from irscope.ir.types import (
-    DTYPES, NUMBER, AwaitType, ClassType, DictType, Dim, FutureType, ListType, OptionalType, PrimitiveType, RRefType,
-    TensorType, TupleType, Type, UnionType,
+    DTYPES,
+    NUMBER,
+    AwaitType,
+    ClassType,
+    DictType,
+    Dim,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
 )
 
 __all__ = ["annotation", "parse_type", "read_type"]
 
 _DTYPE_OF: dict[str, str | None] = {"Tensor": None}
-_DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()} | {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}
+_DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()}
+_DTYPE_OF |= {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}
 _IDENT = re.compile(r"[A-Za-z_][\w.]*(?:<[\w.]*>)?")
 _INT = re.compile(r"-?\d{1,19}(?![\w.])")
 _DIM = re.compile(r"\*|-?\d{1,19}(?![\w.])|SS\(-?\d{1,19}\)|[A-Za-z_]\w*(?!\w|=)")

@@ -3,26 +3,29 @@
 The invariants, by the name that errors and tests use:
 
 `op-name`             an op is written as the parser reads it: `namespace::name` or `^PythonOp`.
-`attrs-are-frozen`    attributes are numbers, strings, None, types, tensors, opaque things, and tuples or frozen mappings of these.
-`constant-form`       a `prim::Constant` has no operands, one result, and a value, unless the result is None or a function.
-`one-definition`      a value is a result or a parameter once, a node and a block stand in the graph once, and no two have one id.
+`attrs-are-frozen`    attributes are numbers, strings, None, types, tensors, opaque things, and tuples or frozen
+                      mappings of these.
+`constant-form`       a `prim::Constant` has no operands, one result, and a value, unless the result is None.
+`one-definition`      a value is a result or a parameter once, a node and a block stand in the graph once, and no two
+                      have one id.
 `defs-dominate-uses`  a value is defined before it is used, in the same block or one around it.
 `group-isolated`      the body of a group uses nothing from outside but its parameters.
 `group-params`        a group has one block, with a parameter for each operand and a result for each result.
-`block-arity`         an if has a condition and two blocks without parameters, each with as many results as it has; a loop has a trip
-                      count, a condition and as many carried values as results, parameters beside the counter, and block results
-                      beside the next condition.
+`block-arity`         an if has a condition and two blocks without parameters, each with as many results as it has; a
+                      loop has a trip count, a condition and as many carried values as results, parameters beside the
+                      counter, and block results beside the next condition.
 `return-types`        what flows through if, loop or group fits the type where it arrives.
 `bound-inputs`        what is bound to a value is bound to an input.
 
-One walk in textual order suffices: a value is visible from its definition to the end of the block that defines it, so the visible values
-form a stack. Types fit unless they certainly do not: a refined tensor is a tensor, and of classes and `Any` nothing is known.
+One walk in textual order suffices: a value is visible from its definition to the end of the block that defines it, so
+the visible values form a stack. Types fit unless they certainly do not: a refined tensor is a tensor, and of classes
+and `Any` nothing is known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -153,8 +156,8 @@ class _Verifier:
             self.fail("defs-dominate-uses", f"%{name} is used, and nothing defines it", marks)
         if producer is not None:
             marks = {producer: "defined here", place: "used here"}
-        where = "before it is defined, or outside of the block that defines it"
-        self.fail("defs-dominate-uses", f"%{name} is used {where}", marks, hint="move its producer up, or return it from its block")
+        what = f"%{name} is used before it is defined, or outside of the block that defines it"
+        self.fail("defs-dominate-uses", what, marks, hint="move its producer up, or return it from its block")
 
     def form(self, node: Node) -> None:
         if not _OP.fullmatch(node.op):
@@ -193,7 +196,7 @@ class _Verifier:
         carried = node.inputs[2:]
         self.count("block-arity", node, "carried values", carried, node.outputs)
         self.count("block-arity", node, "parameters beside the counter", body.params[1:], node.outputs)
-        self.count("block-arity", node, "results of the block beside the condition", body.returns[1:], node.outputs, body)
+        self.count("block-arity", node, "block results beside the condition", body.returns[1:], node.outputs, body)
         if not body.params or not body.returns:
             self.fail("block-arity", "the block of a loop has a counter and gives the next condition", {node: ""})
         self.want(node, node.inputs[0], INT, node)
@@ -216,7 +219,7 @@ class _Verifier:
         self.flow(node, body.returns, node.outputs, body)
 
     def count(
-        self, rule: str, node: Node, what: str, have: tuple[Value, ...], want: tuple[Value, ...], place: Block | None = None,
+        self, rule: str, node: Node, what: str, have: Sequence[Value], want: Sequence[Value], place: Block | None = None
     ) -> None:
         if len(have) != len(want):
             self.fail(rule, f"{node.op} has {len(have)} {what}, and {len(want)} are needed", {place or node: ""})
@@ -246,4 +249,4 @@ def _is_frozen(payload: Any) -> bool:
         return True
     if isinstance(payload, tuple):
         return all(map(_is_frozen, payload))
-    return isinstance(payload, FrozenDict) and all(_is_frozen(key) and _is_frozen(value) for key, value in payload.items())
+    return isinstance(payload, FrozenDict) and all(map(_is_frozen, [*payload.keys(), *payload.values()]))

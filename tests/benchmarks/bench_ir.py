@@ -25,7 +25,9 @@ def straight(size: int) -> str:
     lines += ["  %1 : int = prim::Constant[value=1]()"]
     previous = "x.1"
     for index in range(2, size):
-        lines.append(f"  %{index} : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::add(%{previous}, %y.1, %1)")
+        lines.append(
+            f"  %{index} : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::add(%{previous}, %y.1, %1)"
+        )
         previous = str(index)
     return "\n".join([*lines, f"  return (%{previous})", ""])
 
@@ -36,8 +38,13 @@ def branching(size: int) -> str:
     previous = "x.1"
     for index in range(size // 3):
         lines += [
-            f"  %p.{index} : Tensor = prim::If(%c)", "    block0():", f"      %a.{index} : Tensor = aten::relu(%{previous})",
-            f"      -> (%a.{index})", "    block1():", f"      %b.{index} : Tensor = aten::neg(%{previous})", f"      -> (%b.{index})",
+            f"  %p.{index} : Tensor = prim::If(%c)",
+            "    block0():",
+            f"      %a.{index} : Tensor = aten::relu(%{previous})",
+            f"      -> (%a.{index})",
+            "    block1():",
+            f"      %b.{index} : Tensor = aten::neg(%{previous})",
+            f"      -> (%b.{index})",
         ]
         previous = f"p.{index}"
     return "\n".join([*lines, f"  return (%{previous})", ""])
@@ -52,7 +59,9 @@ def located(size: int) -> str:
             constant = f"k.{index}"
             lines.append(f"  %{constant} : int = prim::Constant[value={index}]() # model.py:{index % 997}:8")
         else:
-            lines.append(f"  %v.{index} : Tensor = aten::add(%{previous}, %x.1, %{constant}) # model.py:{index % 997}:12")
+            lines.append(
+                f"  %v.{index} : Tensor = aten::add(%{previous}, %x.1, %{constant}) # model.py:{index % 997}:12"
+            )
             previous = f"v.{index}"
     return "\n".join([*lines, f"  return (%{previous})", ""])
 
@@ -76,25 +85,35 @@ def main() -> None:
     """
     import torch
 
-    print(f"{'program':<10}{'nodes':>8}  {'parse':>7}{'torch':>8}{'ratio':>7}  {'print':>7}{'torch':>8}{'ratio':>7}"
-          f"  {'again':>7}{'verify':>8}{'same':>8}  growth of parse, print")
+    print(
+        f"{'program':<10}{'nodes':>8}  {'parse':>7}{'torch':>8}{'ratio':>7}  {'print':>7}{'torch':>8}{'ratio':>7}"
+        f"  {'again':>7}{'verify':>8}{'same':>8}  growth of parse, print"
+    )
     for program in (straight, branching, located):
         before: tuple[float, float] | None = None
         for size in SIZES:
             text = program(size)
             graph, theirs = parse(text), torch._C.parse_ir(text)
-            reading = best(lambda text=text: parse(text))  # type: ignore[misc]
-            writing = best(lambda graph=graph: print_graph(Graph(graph.body), locations=False))  # type: ignore[misc]
-            again = best(lambda graph=graph: str(graph))  # type: ignore[misc]
-            torch_reading = best(lambda text=text: torch._C.parse_ir(text))  # type: ignore[misc]
-            torch_writing = best(lambda theirs=theirs: str(theirs))  # type: ignore[misc]
-            checks = best(lambda graph=graph: verify(graph), 2), best(  # type: ignore[misc]
-                lambda graph=graph, other=parse(text): same_structure(graph, other), 2)  # type: ignore[misc]
-            growth = "" if before is None else "  ".join(
-                f"n^{math.log10(now / then):.2f}" for now, then in zip((reading, writing), before, strict=True))
-            print(f"{program.__name__:<10}{len(graph.position):>8}  {reading:7.3f}{torch_reading:8.3f}"
-                  f"{reading / torch_reading:7.1f}  {writing:7.3f}{torch_writing:8.3f}{writing / torch_writing:7.1f}"
-                  f"  {again:7.3f}{checks[0]:8.3f}{checks[1]:8.3f}  {growth}")
+            reading = best(lambda text=text: parse(text))
+            writing = best(lambda graph=graph: print_graph(Graph(graph.body), locations=False))
+            again = best(lambda graph=graph: str(graph))
+            torch_reading = best(lambda text=text: torch._C.parse_ir(text))
+            torch_writing = best(lambda theirs=theirs: str(theirs))
+            other = parse(text)
+            verifying = best(lambda graph=graph: verify(graph), 2)
+            comparing = best(lambda graph=graph, other=other: same_structure(graph, other), 2)
+            growth = (
+                ""
+                if before is None
+                else "  ".join(
+                    f"n^{math.log10(now / then):.2f}" for now, then in zip((reading, writing), before, strict=True)
+                )
+            )
+            print(
+                f"{program.__name__:<10}{len(graph.position):>8}  {reading:7.3f}{torch_reading:8.3f}"
+                f"{reading / torch_reading:7.1f}  {writing:7.3f}{torch_writing:8.3f}{writing / torch_writing:7.1f}"
+                f"  {again:7.3f}{verifying:8.3f}{comparing:8.3f}  {growth}"
+            )
             before = reading, writing
 
 

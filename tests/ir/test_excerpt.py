@@ -34,5 +34,8 @@ def test_the_end_of_a_block_can_be_marked():
 
 def test_results_are_done_after_the_blocks_and_before_the_next_node():
     kinds = [(step.kind, step.node.op if step.node else "") for step in steps(G)]
-    assert kinds.index(("done", "prim::If")) == kinds.index(("leave", "prim::If"), kinds.index(("leave", "prim::If")) + 1) + 1
+    assert (
+        kinds.index(("done", "prim::If"))
+        == kinds.index(("leave", "prim::If"), kinds.index(("leave", "prim::If")) + 1) + 1
+    )
     assert [step.node for step in steps(G) if step.kind == "node"] == list(G.nodes())

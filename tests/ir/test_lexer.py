@@ -37,7 +37,9 @@ def test_comments_and_spaces_mean_nothing():
     assert cursor.skip() == len(cursor.text)
 
 
-@pytest.mark.parametrize(("text", "word"), [("a, b", "a"), ("f(x, [1]), y", "f(x, [1])"), ('"a,]" ]', '"a,]"'), ("<x y>]", "<x y>")])
+@pytest.mark.parametrize(
+    ("text", "word"), [("a, b", "a"), ("f(x, [1]), y", "f(x, [1])"), ('"a,]" ]', '"a,]"'), ("<x y>]", "<x y>")]
+)
 def test_balanced_text_ends_where_its_brackets_do(text, word):
     assert Cursor(text).balanced() == word
 

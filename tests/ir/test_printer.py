@@ -76,12 +76,21 @@ def test_torch_reads_what_is_printed(program):
 
 payloads = st.recursive(
     st.one_of(
-        st.integers(-(2**63), 2**63 - 1), st.floats(), st.complex_numbers(), st.text(max_size=8), st.booleans(), st.none(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(),
+        st.complex_numbers(),
+        st.text(max_size=8),
+        st.booleans(),
+        st.none(),
         st.lists(st.floats(width=32), max_size=10).map(lambda xs: TensorData.of(np.array(xs, np.float32))),
-        st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda xs: TensorData.of(np.array(xs, np.int8).reshape(2, 2))),
-        st.sampled_from(["<object>", "a.b.C", "f(x, [1])"]).map(Opaque), st.sampled_from(["int", "Float(2)"]).map(parse_type),
+        st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(
+            lambda xs: TensorData.of(np.array(xs, np.int8).reshape(2, 2))
+        ),
+        st.sampled_from(["<object>", "a.b.C", "f(x, [1])"]).map(Opaque),
+        st.sampled_from(["int", "Float(2)"]).map(parse_type),
     ),
-    lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6,
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+    max_leaves=6,
 )
 
 
@@ -103,8 +112,15 @@ def _words_as_types(payload):
     return str(payload.text) if isinstance(payload, Opaque) else str(payload) if hasattr(payload, "name") else payload
 
 
-@given(st.lists(st.one_of(st.sampled_from(["", "x", "x.1", "x.2", "y", "0", "1", "2", "in", "for.1", "a b", "1a", "x.", ".", "é"]),
-                          st.text(max_size=5)), max_size=20))
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(["", "x", "x.1", "x.2", "y", "0", "1", "2", "in", "for.1", "a b", "1a", "x.", ".", "é"]),
+            st.text(max_size=5),
+        ),
+        max_size=20,
+    )
+)
 @settings(max_examples=200, deadline=None)
 def test_names_are_legal_unique_and_kept(given_names):
     b = GraphBuilder()
@@ -116,15 +132,24 @@ def test_names_are_legal_unique_and_kept(given_names):
         assert re.fullmatch(r"\d+|[A-Za-z_][\w.]*", name, re.ASCII)
         assert not name.endswith(".")
         assert not keyword.iskeyword(name.partition(".")[0])
-        legal = re.fullmatch(r"\d+|[A-Za-z_](\w|\.(?=\w))*", value.name, re.ASCII) and not keyword.iskeyword(value.name.split(".")[0])
+        legal = re.fullmatch(r"\d+|[A-Za-z_](\w|\.(?=\w))*", value.name, re.ASCII) and not keyword.iskeyword(
+            value.name.split(".")[0]
+        )
         if legal and given_names.count(value.name) == 1:
             assert name == value.name or value.name in _sanitised(given_names)
 
 
 def _sanitised(names):
     """What the illegal ones among these names become."""
-    return {re.sub(r"[^\w.]", "_", name, flags=re.ASCII).rstrip(".") for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)} | {
-        f"_{name.lstrip('.')}" for name in names} | {f"{name}_" for name in names}
+    return (
+        {
+            re.sub(r"[^\w.]", "_", name, flags=re.ASCII).rstrip(".")
+            for name in names
+            if not re.fullmatch(r"[A-Za-z_]\w*", name)
+        }
+        | {f"_{name.lstrip('.')}" for name in names}
+        | {f"{name}_" for name in names}
+    )
 
 
 def test_collisions_get_a_suffix_and_the_unnamed_the_smallest_numbers():
@@ -145,8 +170,12 @@ def test_names_of_many_equal_ones_cost_no_more_than_linear():
 
 
 def test_deep_blocks_are_not_mostly_spaces():
-    g = parse("graph(%c : bool):\n" + "  prim::If(%c)\n    block0():\n" * 3000 + "    -> ()\n    block1():\n      -> ()\n" * 3000
-              + "  return (%c)")
+    g = parse(
+        "graph(%c : bool):\n"
+        + "  prim::If(%c)\n    block0():\n" * 3000
+        + "    -> ()\n    block1():\n      -> ()\n" * 3000
+        + "  return (%c)"
+    )
     text = str(g)
     assert max(map(len, text.splitlines())) <= MAX_INDENT + 20
     assert same_structure(g, parse(text))

@@ -1,6 +1,7 @@
 """Whatever TorchScript prints parses, prints as the same lines, and is the same program when read again."""
 
-# No postponed annotations: TorchScript reads them when it compiles the functions below.
+# No postponed and no modern annotations: TorchScript reads them when it compiles the functions below.
+# ruff: noqa: UP006, UP007, UP035, UP045, RET508
 
 import re
 import warnings
@@ -71,8 +72,13 @@ class Everything(torch.nn.Module):
         self.mixed = (torch.ones(2), [1], {"k": 1.5})
 
     def forward(
-        self, x: torch.Tensor, color: Color, pair: Pair, number: Union[int, str, List[int]],
-        later: torch.jit.Future[torch.Tensor], table: Dict[str, List[Optional[torch.Tensor]]],
+        self,
+        x: torch.Tensor,
+        color: Color,
+        pair: Pair,
+        number: Union[int, str, List[int]],
+        later: torch.jit.Future[torch.Tensor],
+        table: Dict[str, List[Optional[torch.Tensor]]],
     ):
         y = self.part.go(x)
         z = self.linear(y)
@@ -97,12 +103,41 @@ class Everything(torch.nn.Module):
         item = table["a"][0]
         if item is not None:
             z = z + item
-        z = z + self.half.sum() + self.bfloat.sum() + self.bools.sum() + self.empty.sum() + self.cube.sum() + self.big.sum()
+        z = (
+            z
+            + self.half.sum()
+            + self.bfloat.sum()
+            + self.bools.sum()
+            + self.empty.sum()
+            + self.cube.sum()
+            + self.big.sum()
+        )
         z = z + self.tensors[0].sum()
         return (
-            z, found, made, made.a, float("inf"), float("nan"), 1e-30, 3.0, 1e16, 123456789.123, -1.5, 1j, self.device,
-            self.words, self.flags, self.complex, (self.nested, self.table), x[1:2, ..., None], x.to(self.device, torch.float16),
-            self.mixed, torch.zeros([2, 3]), self.numbers, self.tuple, later.wait(),
+            z,
+            found,
+            made,
+            made.a,
+            float("inf"),
+            float("nan"),
+            1e-30,
+            3.0,
+            1e16,
+            123456789.123,
+            -1.5,
+            1j,
+            self.device,
+            self.words,
+            self.flags,
+            self.complex,
+            (self.nested, self.table),
+            x[1:2, ..., None],
+            x.to(self.device, torch.float16),
+            self.mixed,
+            torch.zeros([2, 3]),
+            self.numbers,
+            self.tuple,
+            later.wait(),
         )
 
 
@@ -130,7 +165,9 @@ def pointwise(a, b, c):
     return torch.tanh(d) * torch.sigmoid(a) + d
 
 
-def control(x: torch.Tensor, n: int, names: List[str], table: Dict[int, Tuple[int, str]]) -> Tuple[torch.Tensor, Optional[int]]:
+def control(
+    x: torch.Tensor, n: int, names: List[str], table: Dict[int, Tuple[int, str]]
+) -> Tuple[torch.Tensor, Optional[int]]:
     found: Optional[int] = None
     for i, name in enumerate(names):
         if name == "stop":
@@ -138,7 +175,7 @@ def control(x: torch.Tensor, n: int, names: List[str], table: Dict[int, Tuple[in
             break
         elif n in table:
             number, word = table[n]
-            x = x[: number, ...].contiguous() if len(word) > 2 else x
+            x = x[:number, ...].contiguous() if len(word) > 2 else x
         else:
             continue
         while bool(x.sum() > 0):
@@ -155,7 +192,11 @@ def graphs() -> Iterator[tuple[str, Any]]:
     frozen = torch.jit.freeze(model)
     yield "frozen", frozen.graph
     folded = frozen.graph.copy()
-    for run in (torch._C._jit_pass_constant_propagation, torch._C._jit_pass_constant_pooling, torch._C._jit_pass_lower_all_tuples):
+    for run in (
+        torch._C._jit_pass_constant_propagation,
+        torch._C._jit_pass_constant_pooling,
+        torch._C._jit_pass_lower_all_tuples,
+    ):
         run(folded)
         yield run.__name__, folded.copy()
     yield "control", torch.jit.script(control).graph
@@ -166,7 +207,10 @@ def graphs() -> Iterator[tuple[str, Any]]:
     shaped = traced.inlined_graph.copy()
     torch._C._jit_pass_erase_shape_information(shaped)
     yield "shapes-erased", shaped
-    yield "python-op", torch.jit.trace(lambda x: Doubled.apply(x, 2, "a b'(,") * x, (torch.ones(2),), check_trace=False).graph
+    yield (
+        "python-op",
+        torch.jit.trace(lambda x: Doubled.apply(x, 2, "a b'(,") * x, (torch.ones(2),), check_trace=False).graph,
+    )
     yield from optimised()
 
 
@@ -204,9 +248,21 @@ def corpus() -> dict[str, tuple[Any, str]]:
 
 
 NAMES = [
-    "scripted", "inlined", "frozen", "_jit_pass_constant_propagation", "_jit_pass_constant_pooling",
-    "_jit_pass_lower_all_tuples", "control", "traced", "traced-inlined", "shapes-erased", "python-op", "shape-analysis", "autodiff",
-    "legacy-fuser", "profiled",
+    "scripted",
+    "inlined",
+    "frozen",
+    "_jit_pass_constant_propagation",
+    "_jit_pass_constant_pooling",
+    "_jit_pass_lower_all_tuples",
+    "control",
+    "traced",
+    "traced-inlined",
+    "shapes-erased",
+    "python-op",
+    "shape-analysis",
+    "autodiff",
+    "legacy-fuser",
+    "profiled",
 ]
 
 
@@ -258,4 +314,7 @@ def test_lines_are_those_of_torch(name, corpus):
 
 def _with_short_numbers(text: str) -> list[str]:
     """The lines, with `0.10000000000000001`, which torch prints, as `0.1`."""
-    return [re.sub(r"value=(-?\d+\.\d[\de+-]*)\]", lambda found: f"value={float(found[1])}]", line) for line in text.splitlines()]
+    return [
+        re.sub(r"value=(-?\d+\.\d[\de+-]*)\]", lambda found: f"value={float(found[1])}]", line)
+        for line in text.splitlines()
+    ]

@@ -52,7 +52,7 @@ def a_group(*blocks: Block, inputs: tuple[Value, ...] = (X,), outputs: tuple[Val
     return node("prim::FusionGroup", inputs, outputs, blocks=blocks)
 
 
-P, Q, I = value("p"), value("q"), value("i", INT)
+P, Q, COUNT = value("p"), value("q"), value("i", INT)
 NUMBER_OUT = value("f", FLOAT)
 
 BROKEN = [
@@ -79,7 +79,12 @@ BROKEN = [
     ("defs-dominate-uses", graph(an_if(block((), (RELU,)), block((), (node("aten::neg", (Y,), (Z,)),))))),
     ("defs-dominate-uses", graph(an_if(block((), (), (Y,)), block((), (), (X,)), outputs=(Y,)))),
     ("group-isolated", graph(a_group(block((P,), (node("aten::add", (P, X), (Q,)),), (Q,))))),
-    ("group-isolated", graph(a_group(block((P,), (an_if(block((), (), (X,)), block((), (), (P,)), inputs=(P,), outputs=(Q,)),), (Q,))))),
+    (
+        "group-isolated",
+        graph(
+            a_group(block((P,), (an_if(block((), (), (X,)), block((), (), (P,)), inputs=(P,), outputs=(Q,)),), (Q,)))
+        ),
+    ),
     ("group-params", graph(a_group())),
     ("group-params", graph(a_group(block((), (), ())))),
     ("group-params", graph(a_group(block((P,), (), ())))),
@@ -87,18 +92,18 @@ BROKEN = [
     ("block-arity", graph(an_if(block((P,)), block()))),
     ("block-arity", graph(an_if(block(), block(), inputs=(C, X)))),
     ("block-arity", graph(an_if(block((), (), (X,)), block(), outputs=(Y,)))),
-    ("block-arity", graph(a_loop(block((I,), (), (C,)), (N,)))),
-    ("block-arity", graph(a_loop(block((I,), (), (C,)), (N, C, X)))),
-    ("block-arity", graph(a_loop(block((I, P), (), (C,)), (N, C, X), (Y,)))),
-    ("block-arity", graph(a_loop(block((I,), (), (C, X)), (N, C, X), (Y,)))),
+    ("block-arity", graph(a_loop(block((COUNT,), (), (C,)), (N,)))),
+    ("block-arity", graph(a_loop(block((COUNT,), (), (C,)), (N, C, X)))),
+    ("block-arity", graph(a_loop(block((COUNT, P), (), (C,)), (N, C, X), (Y,)))),
+    ("block-arity", graph(a_loop(block((COUNT,), (), (C, X)), (N, C, X), (Y,)))),
     ("block-arity", graph(a_loop(block((), (), ()), (N, C)))),
     ("return-types", graph(an_if(block((), (), (X,)), block((), (), (S,)), outputs=(Y,)))),
-    ("return-types", graph(a_loop(block((I,), (), (C,)), (S, C)))),
-    ("return-types", graph(a_loop(block((I,), (), (C,)), (N, X)))),
+    ("return-types", graph(a_loop(block((COUNT,), (), (C,)), (S, C)))),
+    ("return-types", graph(a_loop(block((COUNT,), (), (C,)), (N, X)))),
     ("return-types", graph(a_loop(block((P,), (), (C,)), (N, C)))),
-    ("return-types", graph(a_loop(block((I,), (), (N,)), (N, C)))),
-    ("return-types", graph(a_loop(block((I, P), (), (C, P)), (N, C, S), (Y,)))),
-    ("return-types", graph(a_loop(block((I, P), (), (C, S)), (N, C, X), (Y,)))),
+    ("return-types", graph(a_loop(block((COUNT,), (), (N,)), (N, C)))),
+    ("return-types", graph(a_loop(block((COUNT, P), (), (C, P)), (N, C, S), (Y,)))),
+    ("return-types", graph(a_loop(block((COUNT, P), (), (C, S)), (N, C, X), (Y,)))),
     ("return-types", graph(a_group(block((NUMBER_OUT,), (), (NUMBER_OUT,)), outputs=(Y,)))),
     ("bound-inputs", Graph(block((X,)), bound={Y: 1})),
 ]
@@ -126,7 +131,9 @@ def test_the_error_shows_both_places():
     late = node("aten::neg", (Y,), (Z,))
     with pytest.raises(VerifyError) as caught:
         verify(graph(late, RELU, returns=(Z,)))
-    assert str(caught.value) == """\
+    assert (
+        str(caught.value)
+        == """\
 %y is used before it is defined, or outside of the block that defines it   [defs-dominate-uses]
 
       graph(%x : Tensor, %c : bool, %n : int, %s : str):
@@ -135,6 +142,7 @@ def test_the_error_shows_both_places():
         return (%z)
 
   hint: move its producer up, or return it from its block"""
+    )
 
 
 def test_what_is_allowed():

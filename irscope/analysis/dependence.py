@@ -1,13 +1,15 @@
 """In which order the nodes of one block must stay: data, memory, effects on the world, and draws of random numbers.
 
-A node stands for itself and everything in its blocks. A node *directly depends* on an earlier one if it uses what that one makes, or if
-both get at one memory and one of them writes it, or if both have effects on the world (print, raise, calls), or both draw random
-numbers. Any order of the nodes in which all direct dependences are kept is the same program.
+A node stands for itself and everything in its blocks. A node *directly depends* on an earlier one if it uses what
+that one makes, or if both get at one memory and one of them writes it, or if both have effects on the world (print,
+raise, calls), or both draw random numbers. Any order of the nodes in which all direct dependences are kept is the
+same program.
 
-Listing every pair would be quadratic, so dependences that follow from others are left out: of memory, a read is tied to the
-last write before it, a write to the last write and the reads since; effects and random draws form chains. What is "one
-memory" is a location of the points-to graph where each access has few, and a whole region where some access has many (that adds
-order that nobody needs, never omits any). Reads of a shape are tied only to writes that change shapes.
+Listing every pair would be quadratic, so dependences that follow from others are left out: of memory, a read is tied
+to the last write before it, a write to the last write and the reads since; effects and random draws form chains. What
+is "one memory" is a location of the points-to graph where each access has few, and a whole region where some access
+has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
+shapes.
 """
 
 from __future__ import annotations

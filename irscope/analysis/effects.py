@@ -1,13 +1,13 @@
 """What one op does to memory: which operands its results share, what it reads and writes, and what else it does.
 
 The knowledge is the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
-`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias.walk`. This file knows ops,
-not programs: which two operands are the same memory is the points-to graph's question.
+`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias.walk`. This
+file knows ops, not programs: which two operands are the same memory is the points-to graph's question.
 
-Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it, `_foreach_add_`
-writes the tensors and not the object. Of a tensor, the data and the shape (extents, strides, which storage) are told
-apart: taking a view reads the shape alone, so that it may cross a write of data, and `transpose_` or an `out=` argument, which may be
-resized, write both.
+Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,
+`_foreach_add_` writes the tensors and not the object. Of a tensor, the data and the shape (extents, strides, which
+storage) are told apart: taking a view reads the shape alone, so that it may cross a write of data, and `transpose_`
+or an `out=` argument, which may be resized, write both.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class Signatures:
         return candidates[0] if len(candidates) == 1 else self._chosen(node)
 
     def candidates(self, op: str, operands: int, first: type | None = None) -> tuple[MemorySignature, ...]:
-        """The different signatures of the overloads that take this many operands, the first of this class of type if given.
+        """The different signatures of the overloads that take this many operands, the first of this class of type if
+        given.
 
         None for an unknown op.
         """
@@ -244,7 +245,8 @@ def _writes(index: int, argument: Argument) -> list[Source]:
 
 
 def _is_stored(argument: Argument, schema: OpSchema) -> bool:
-    """`(a -> *)` says that something holds the operand from now on; where a result's annotation names a, that is what holds it."""
+    """`(a -> *)` says that something holds the operand from now on; where a result's annotation names a, that is what
+    holds it."""
     alias = argument.alias
     if alias is None or "*" not in alias.after:
         return False

@@ -1,7 +1,8 @@
-"""What each node of a program reads and writes, in terms of the points-to graph, with the nodes in its blocks counted in.
+"""What each node of a program reads and writes, in terms of the points-to graph, with the nodes in its blocks counted
+in.
 
-Only memory that somebody writes is listed: reads of the rest conflict with nothing. Besides memory there are two orders that
-a program must keep: of effects on the world (print, raise, calls) and of draws of random numbers.
+Only memory that somebody writes is listed: reads of the rest conflict with nothing. Besides memory there are two
+orders that a program must keep: of effects on the world (print, raise, calls) and of draws of random numbers.
 """
 
 from __future__ import annotations

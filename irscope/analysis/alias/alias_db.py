@@ -34,8 +34,8 @@ Values = Value | str | Sequence[Value | str]
 class AliasDb:
     """Aliases and writes of one graph.
 
-    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory. Wherever a value or
-    node is asked for, its printed name will do; an unknown one raises UnknownName.
+    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory. Wherever a
+    value or node is asked for, its printed name will do; an unknown one raises UnknownName.
 
     >>> from irscope.ir.parser import parse
     >>> g = parse('''graph(%x : Tensor, %i : int):
@@ -140,7 +140,8 @@ class AliasDb:
         return direct
 
     def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
-        """Whether two values are certainly the same memory whenever both are bound: one is the other, or a view of it."""
+        """Whether two values are certainly the same memory whenever both are bound: one is the other, or a view of
+        it."""
         return self._explainer.why_must(self._value(a), self._value(b))
 
     def explain(self, a: Value | str, b: Value | str) -> Verdict:
@@ -199,7 +200,8 @@ class AliasDb:
     # Writes
 
     def has_writers(self, subject: Value | Node | str) -> Verdict:
-        """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a node."""
+        """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a
+        node."""
         if isinstance(subject, Node) or (isinstance(subject, str) and "::" in subject):
             node = self._node(subject)
             verdicts = (self._has_writers(value) for value in dict.fromkeys((*node.inputs, *node.outputs)))
@@ -261,7 +263,8 @@ class AliasDb:
         return self.writes_to(found, [value for value in found.inputs if self._is_memory(value)])
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
-        """Whether nobody could tell if `a` and `b` shared memory, or no longer did: nothing writes them, and not both escape."""
+        """Whether nobody could tell if `a` and `b` shared memory, or no longer did: nothing writes them, and not both
+        escape."""
         for value in (*self._values(a), *self._values(b)):
             written = self._has_writers(value)
             if written:
@@ -281,11 +284,13 @@ class AliasDb:
         return alone.obstacle(later)
 
     def can_move_before(self, node: Node | str, point: Node | str) -> Verdict:
-        """Whether `node` can be brought to stand directly before `point`; the witness lists the nodes that move along."""
+        """Whether `node` can be brought to stand directly before `point`; the witness lists the nodes that move
+        along."""
         return moves.can_move(self, self._node(node), self._node(point), before=True)
 
     def can_move_after(self, node: Node | str, point: Node | str) -> Verdict:
-        """Whether `node` can be brought to stand directly after `point`; the witness lists the nodes that move along."""
+        """Whether `node` can be brought to stand directly after `point`; the witness lists the nodes that move
+        along."""
         return moves.can_move(self, self._node(node), self._node(point), before=False)
 
     def index_of(self, node: Node) -> int:

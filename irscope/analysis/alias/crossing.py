@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "Obstacle", "WorkingSet"]
 
 Kind = Literal["data", "memory", "effect", "random"]
-"""Data: one uses what the other makes. Memory: both get at it, and one writes. Effect: both do something to the world. Random: both draw."""
+"""Data: one uses what the other makes. Memory: both get at it, and one writes. Effect: both do something to the
+world. Random: both draw."""
 
 
 @dataclass(frozen=True, slots=True)

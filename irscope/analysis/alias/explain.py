@@ -1,8 +1,9 @@
 """The reasons of an alias db in words: who is a view of whom, which path of the points-to graph two values meet on.
 
-A path has two kinds of steps. Where a value shares its source's element (a view, a cast, what comes out of a list) the step is
-read off the node that makes the value. Where an element may be several things (an if, a loop, a container's contents), the step
-is an edge of the points-to graph, with the node that made it. Names in a reason are the printed ones.
+A path has two kinds of steps. Where a value shares its source's element (a view, a cast, what comes out of a list)
+the step is read off the node that makes the value. Where an element may be several things (an if, a loop, a
+container's contents), the step is an edge of the points-to graph, with the node that made it. Names in a reason are
+the printed ones.
 """
 
 from __future__ import annotations

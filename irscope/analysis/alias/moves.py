@@ -1,8 +1,9 @@
 """Whether a node can be brought next to another one without anybody noticing, and what has to move along.
 
-As in TorchScript, only nodes between the two move, and they keep their order. Walking from the node towards the point,
-whatever depends on the node (or on what already moves), and so cannot be left behind, joins a working set. In the end the set has
-to cross the point. If the node is on the wanted side already it stays, and only its company has to cross.
+As in TorchScript, only nodes between the two move, and they keep their order. Walking from the node towards the
+point, whatever depends on the node (or on what already moves), and so cannot be left behind, joins a working set. In
+the end the set has to cross the point. If the node is on the wanted side already it stays, and only its company has
+to cross.
 """
 
 from __future__ import annotations

@@ -1,49 +1,55 @@
 """What may be the same memory: a points-to graph, built in one walk over a program and then sealed.
 
-**What is claimed.** If in some execution of the graph two names are bound, at one moment or at two, to the same memory (one
-tensor storage, one list object, ...), then the elements of the two names reach a common element. A "no" is therefore a
-proof; a "may" is not a proof of the opposite. The answer holds for the whole execution: order in time is not used.
+**What is claimed.** If in some execution of the graph two names are bound, at one moment or at two, to the same
+memory (one tensor storage, one list object, ...), then the elements of the two names reach a common element. A "no"
+is therefore a proof; a "may" is not a proof of the opposite. The answer holds for the whole execution: order in time
+is not used.
 
-**Elements and edges.** An *element* stands for a set of memories: what one value may be over all executions and iterations.
-An edge from e to f says "whatever f may be, e may be". An element with no edges is a *location*: memory that came into being at one
-place of the program. A result that nothing else can share gets no element until somebody asks (`PointsToBuilder.element`):
-most values of most programs never have one, and are their own location. Each place where one name can come to be
-bound to what another is bound to must add an edge, or let both names share one element. These places are:
+**Elements and edges.** An *element* stands for a set of memories: what one value may be over all executions and
+iterations. An edge from e to f says "whatever f may be, e may be". An element with no edges is a *location*: memory
+that came into being at one place of the program. A result that nothing else can share gets no element until somebody
+asks (`PointsToBuilder.element`): most values of most programs never have one, and are their own location. Each place
+where one name can come to be bound to what another is bound to must add an edge, or let both names share one element.
+These places are:
 
-1. *Ops whose result shares an operand*, by schema (`irscope.analysis.effects`). What the caller owes is that schemas tell
-   the truth; the overlay corrects those that are known not to, and execution checks them.
+1. *Ops whose result shares an operand*, by schema (`irscope.analysis.effects`). What the caller owes is that schemas
+   tell the truth; the overlay corrects those that are known not to, and execution checks them.
 2. *If*: each result has edges to the results of both blocks.
-3. *Loop*: a carried value is, on entry of the body, either the initial value or the body's result of the round before; after the
-   loop it is one or the other as well (no round at all: the initial value). One element with these two edges serves the block
-   parameter and the node's output. This makes cycles.
-4. *Containers*. A list or dict has a *cell*, an element that stands for everything it holds. What is stored gets an edge from the
-   cell; what is taken out shares the cell's element. Two names of one container must agree on its cell, also for stores that come later
-   through either name: so an edge between two containers makes each one's cell an edge of the other's. Tuples cannot change,
-   so they have a field element each and plain edges. What sits in boxes in boxes follows by the same two rules.
-5. *Types that do not say* (`Any`, unions, objects): one cell that is its own cell, a bag for all that is inside at any depth. An edge
-   from such a value to a container therefore makes the container's cell part of the bag.
-6. *Attributes of objects*: one element for each class and attribute, whichever object it is of. Objects of one class are thus not told
-   apart, and need not be.
-7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the inputs of its content's
-   structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
-8. *Code that nobody sees* (calls, unknown ops). We assume that it reaches only what such code was once given, and memory of its
-   own: an operand *escapes*, with everything inside it, and the results may be anything that escaped (even later: that is the
-   element "escaped", to which each escape adds an edge), any input, or unknown. Escaped containers may hold all of that.
-   What was never given away and never came from outside cannot be touched.
+3. *Loop*: a carried value is, on entry of the body, either the initial value or the body's result of the round
+   before; after the loop it is one or the other as well (no round at all: the initial value). One element with these
+   two edges serves the block parameter and the node's output. This makes cycles.
+4. *Containers*. A list or dict has a *cell*, an element that stands for everything it holds. What is stored gets an
+   edge from the cell; what is taken out shares the cell's element. Two names of one container must agree on its cell,
+   also for stores that come later through either name: so an edge between two containers makes each one's cell an
+   edge of the other's. Tuples cannot change, so they have a field element each and plain edges. What sits in boxes in
+   boxes follows by the same two rules.
+5. *Types that do not say* (`Any`, unions, objects): one cell that is its own cell, a bag for all that is inside at
+   any depth. An edge from such a value to a container therefore makes the container's cell part of the bag.
+6. *Attributes of objects*: one element for each class and attribute, whichever object it is of. Objects of one class
+   are thus not told apart, and need not be.
+7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
+   inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
+8. *Code that nobody sees* (calls, unknown ops). We assume that it reaches only what such code was once given, and
+   memory of its own: an operand *escapes*, with everything inside it, and the results may be anything that escaped
+   (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown. Escaped
+   containers may hold all of that. What was never given away and never came from outside cannot be touched.
 9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined.
 
-**Assumed.** A constant tensor belongs to its node alone. Two names of incompatible structure (a list, a tensor) are not
-the same memory unless a mixed type came between, which rule 5 sees. Schemas are true (1), and so is the reach of unseen code (8).
+**Assumed.** A constant tensor belongs to its node alone. Two names of incompatible structure (a list, a tensor) are
+not the same memory unless a mixed type came between, which rule 5 sees. Schemas are true (1), and so is the reach of
+unseen code (8).
 
-**Writes** are kept beside the graph: pairs of a node and an element. A value has a writer if its element and a written one
-share a location. `seal` spreads this as one boolean: down from written elements to locations, then up again.
+**Writes** are kept beside the graph: pairs of a node and an element. A value has a writer if its element and a
+written one share a location. `seal` spreads this as one boolean: down from written elements to locations, then up
+again.
 
 **Given up.** Offsets inside a storage, list positions, dict keys, which branch was taken, and order in time.
 
-**Cost.** The walk appends to flat lists; sealing collapses cycles (Tarjan, with an explicit stack), joins connected elements by
-union-find (most questions end there), and spreads the writes: each linear in elements and edges. No set of locations is
-stored per value: that is what makes TorchScript's version quadratic when ifs merge a running value. The two phases are two types, as
-the authors of PyTorch's PR #36345 wished: nothing can be asked of a `PointsToBuilder` and nothing be added to a `PointsTo`.
+**Cost.** The walk appends to flat lists; sealing collapses cycles (Tarjan, with an explicit stack), joins connected
+elements by union-find (most questions end there), and spreads the writes: each linear in elements and edges. No set
+of locations is stored per value: that is what makes TorchScript's version quadratic when ifs merge a running value.
+The two phases are two types, as the authors of PyTorch's PR #36345 wished: nothing can be asked of a
+`PointsToBuilder` and nothing be added to a `PointsTo`.
 """
 
 from __future__ import annotations
@@ -323,7 +329,8 @@ class PointsToBuilder:
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 
     def hold(self, container: int, things: Sequence[int], reason: Node | None) -> None:
-        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's fields)."""
+        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's
+        fields)."""
         atoms = self._atoms(things)
         for place in (self.cells.get(container), *self.fields.get(container, ())):
             for target in self._atoms([place]) if place is not None else ():
@@ -458,7 +465,8 @@ class PointsToBuilder:
                 self.flow(self._opaque, element)
 
     def _apply_rebinding(self) -> None:
-        """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it."""
+        """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see
+        it."""
         if not self._rebound:
             return
         found: list[tuple[int, int, Node]] = []

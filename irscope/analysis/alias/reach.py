@@ -1,4 +1,5 @@
-"""Which classes of a sealed points-to graph meet: the searches that every question comes down to, with a bounded memory."""
+"""Which classes of a sealed points-to graph meet: the searches that every question comes down to, with a bounded
+memory."""
 
 from __future__ import annotations
 

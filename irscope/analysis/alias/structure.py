@@ -1,8 +1,9 @@
 """Which values have memory that can be shared, and how it is built: the part of a type that aliasing needs.
 
-A tensor's extents and element type say nothing about sharing (a view changes both), so every tensor has one structure. A
-list of lists of tensors is a box of a box of a tensor. Where a type does not say what a value is (`Any`, a union, an object
-of a class), the structure is `mixed` or `object`: the value may be anything, and what it holds is one bag.
+A tensor's extents and element type say nothing about sharing (a view changes both), so every tensor has one
+structure. A list of lists of tensors is a box of a box of a tensor. Where a type does not say what a value is (`Any`,
+a union, an object of a class), the structure is `mixed` or `object`: the value may be anything, and what it holds is
+one bag.
 """
 
 from __future__ import annotations

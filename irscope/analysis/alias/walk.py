@@ -1,7 +1,7 @@
 """What each node adds to a points-to graph: one walk over a program, in textual order, with an explicit stack.
 
-Ordinary ops follow their signature (`irscope.analysis.effects`); constructors, control flow and a few `prim` ops have a rule here.
-An op that no rule and no schema covers gives all it has to unseen code.
+Ordinary ops follow their signature (`irscope.analysis.effects`); constructors, control flow and a few `prim` ops have
+a rule here. An op that no rule and no schema covers gives all it has to unseen code.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class _Walk:
     def run(self) -> PointsTo:
         """Visit every node once; a structured node before its blocks, between them, and after them.
 
-        The three plans of `_Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the work.
+        The three plans of `_Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
+        work.
         """
         plans: dict[tuple[str, int], _Plan | dict[type, _Plan]] = {}
         known = plans.get
@@ -130,7 +131,8 @@ class _Walk:
         return self.builder.seal()
 
     def plan(self, node: Node, first: type | None = None) -> _Plan | dict[type, _Plan]:
-        """What to do with this node and all others of its op and number of operands (and class of the first one's type)."""
+        """What to do with this node and all others of its op and number of operands (and class of the first one's
+        type)."""
         op, count = node.op, len(node.inputs)
         if op in _FRESH:
             return _NOTHING

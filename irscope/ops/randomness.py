@@ -19,7 +19,7 @@ _ALWAYS: Final = frozenset(
     aten::normal aten::normal_ aten::normal_functional aten::poisson aten::rand aten::rand_like aten::randint
     aten::randint_like aten::randn aten::randn_like aten::random aten::random_ aten::randperm aten::uniform
     aten::uniform_
-    """.split()  # noqa: SIM905 - a list of as many strings would fill the page
+    """.split()
 )
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {

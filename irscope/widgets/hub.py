@@ -19,6 +19,7 @@ _HEADLESS = "export default {}"
 
 STUB = """
 export default { async render(props) {
+  if (!props.host) throw new Error("irscope needs anywidget 0.11 or newer: pip install --upgrade anywidget, and reload");
   const runtime = await props.host.getModel(props.model.get("runtime"));
   const bundles = (globalThis.irscopeBundles ??= {});
   const load = () => import(URL.createObjectURL(new Blob([runtime.get("code")], { type: "text/javascript" })));

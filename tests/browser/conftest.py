@@ -95,6 +95,12 @@ class Lab:
             arg=name, timeout=60_000,
         )  # fmt: skip
 
+    def reload(self) -> None:
+        """Load the page again; Lab opens the notebook that was in front, with the kernel that it had."""
+        self.page.reload(wait_until="domcontentloaded")
+        self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=60_000)
+        self.page.evaluate("() => window.jupyterapp.started")
+
     def run_all(self) -> None:
         """Run the cells of the notebook in front."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")

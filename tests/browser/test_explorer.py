@@ -36,7 +36,7 @@ def explorer(lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def _nothing_selected(explorer: Lab) -> Iterator[None]:
-    explorer.python("e.selection = []")
+    explorer.python("if 'e' in globals(): e.selection = []")
     yield
     assert explorer.errors == []
     assert explorer.outside == []
@@ -200,14 +200,43 @@ def test_two_views_of_one_explorer_share_code_and_selection(explorer: Lab) -> No
     assert explorer.python("print(f.runtime is e.runtime, f.hub is e.hub)") == "True False"
 
 
+def test_a_second_output_of_the_same_explorer_is_linked_and_a_reloaded_page_finds_it_again(explorer: Lab) -> None:
+    page = explorer.page
+    explorer.python("e.selection = '%c1'")
+    page.evaluate(
+        """() => { const lab = window.jupyterapp; const panel = lab.shell.currentWidget;
+        panel.content.model.sharedModel.addCell({cell_type: 'code', source: 'e'});
+        panel.content.activeCellIndex = 1; }"""
+    )
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
+    second = page.locator(LIVE).nth(1)
+    second.locator(".irs-box.selected").first.wait_for()
+    second.locator(".irs-line", has_text="%c0 =").locator("[data-record]").first.click()
+    page.locator(LIVE).nth(0).locator(".irs-subject h3", has_text="%c0").wait_for()
+    assert page.evaluate("() => Object.keys(globalThis.irscopeBundles).length") == 1
+    explorer.save()
+    explorer.reload()
+    page.locator(f"{LIVE} .irs-box.selected").first.wait_for(timeout=30_000)
+    assert page.locator(f"{LIVE} .irs-subject h3").first.inner_text() == "%c0"
+
+
 def test_a_saved_notebook_shows_the_picture_without_its_kernel(explorer: Lab) -> None:
     explorer.save()
     page = explorer.page
     explorer.close()
     explorer.reopen("explorer.ipynb")
-    picture = page.locator(f"{ACTIVE} .irs-static img")
+    picture = page.locator(f"{ACTIVE} .irs-static img").first
     picture.wait_for()
     assert picture.evaluate("image => image.complete && image.naturalWidth") == 99
-    explorer.run_all()
-    page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=30_000)
-    explorer.python("e.selection = []")
+
+
+def test_a_notebook_that_is_not_trusted_shows_the_picture_too(explorer: Lab) -> None:
+    saved = (explorer.root / "explorer.ipynb").read_text(encoding="utf-8")
+    explorer.close()
+    (explorer.root / "stranger.ipynb").write_text(saved.replace("network(50)", "network(51)"), encoding="utf-8")
+    explorer.reopen("stranger.ipynb")
+    trusted = "() => window.jupyterapp.shell.currentWidget.content.widgets[0].model.trusted"
+    assert explorer.page.evaluate(trusted) is False
+    picture = explorer.page.locator(f"{ACTIVE} .irs-static img").first
+    picture.wait_for()
+    assert picture.evaluate("image => image.complete && image.naturalWidth") == 99

@@ -40,7 +40,7 @@ export function inspectorPane(context: Context, reveal: Reveal): HTMLElement {
     subject(context, head, bare(context.records, record), reveal);
     const tabs = tabList(tab, (next) => (tab = next));
     body.replaceChildren(tabs.element);
-    const slow = setTimeout(() => still() && tabs.fill(() => [note(context.answers.isLive ? "asking Python…" : "")]), QUIET_MS);
+    const slow = setTimeout(() => still() && tabs.fill(() => [note(context.answers.isLive ? "asking Python… it answers when no cell is running" : "")]), QUIET_MS);
     context.answers.detail(record).then(
       (detail) => {
         clearTimeout(slow);
@@ -85,11 +85,12 @@ function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Re
   const { records } = context;
   const hidden = records.hierarchy.find(detail.id) >= 0;
   const facts = [detail.scope, detail.location, detail.time].filter((fact) => fact);
+  const short = (fact: string) => fact.replace(/^.*[\\/](?=[^\\/]+[\\/][^\\/]+$)/u, "…/");
   head.replaceChildren(
     h("div", { class: "irs-subject-title" }, h("h3", {}, detail.title),
       hidden ? h("button", { type: "button", title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null),
     detail.text ? codeLine(context, detail.text) : "",
-    facts.length ? h("div", { class: "irs-facts" }, ...facts.map((fact) => h("span", {}, fact))) : "",
+    facts.length ? h("div", { class: "irs-facts" }, ...facts.map((fact) => h("span", { title: fact }, short(fact)))) : "",
   );
 }
 

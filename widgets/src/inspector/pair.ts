@@ -10,7 +10,7 @@ export function pairAnswers(context: Context, head: HTMLElement, body: HTMLEleme
   const { answers, records, selection } = context;
   const [first, second] = selection.ids;
   head.replaceChildren(h("h3", {}, `${records.longTitle(first)}  and  ${records.longTitle(second)}`));
-  body.replaceChildren(h("div", { class: "irs-panel" }, note(answers.isLive ? "asking Python…" : "")));
+  body.replaceChildren(h("div", { class: "irs-panel" }, note(answers.isLive ? "asking Python… it answers when no cell is running" : "")));
   answers.pair(first, second).then(
     (pair) => {
       if (!still()) return;

@@ -1,6 +1,7 @@
 // Where a typed word occurs: names, ops and labels, best matches first.
 
 import type { Records } from "./records";
+import { withoutTypes } from "./tokens";
 
 export interface Match {
   record: number;
@@ -31,7 +32,7 @@ export function search(records: Records, query: string, limit = 40): Matches {
   for (const record of all) found.add(record);
   const shown = [...found].slice(0, limit).map((record) => {
     const line = records.line(record);
-    return { record, title: records.longTitle(record), line: line < 0 ? "" : records.view.text.lines[line].trim() };
+    return { record, title: records.longTitle(record), line: line < 0 ? "" : withoutTypes(records.view.text.lines[line]).trim() };
   });
   return { shown, all: [...all] };
 }

@@ -16,7 +16,7 @@ from irscope.ops.arrays import Array, array_type, at, channels_last_copy, sugges
 from irscope.ops.convolution import spread
 from irscope.ops.define import define
 from irscope.ops.op import Op
-from irscope.ops.strides import channels_last_strides
+from irscope.ops.strides import channels_last_strides, is_contiguous
 from irscope.ops.type_rules import (
     Abstract,
     as_dims,
@@ -33,10 +33,17 @@ __all__ = ["OPS", "in_format", "like_input"]
 def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
     assert self.shape is not None
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
+    if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then sees channels last
+        return refined(self.dtype, shape)
     last, known = suggests_channels_last(self), static_shape(refined(None, shape))
     if last is False or len(self.shape) == len(sizes) + 1:
         return fresh(self.dtype, shape)
     return refined(self.dtype, shape, channels_last_strides(known) if last and known else None)
+
+
+def _is_laid_out_in_rows(self: TensorType) -> bool:
+    shape = static_shape(self)
+    return shape is not None and self.strides is not None and is_contiguous(shape, self.strides)
 
 
 def _check_rank(self: TensorType, space: int, op: str) -> None:
@@ -102,7 +109,7 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
         _check_rank(self, space, "adaptive pooling")
         sizes = sizes * space if len(sizes) == 1 else sizes
         result = in_format(self, sizes)
-        single = all(size == 1 for size in sizes) and suggests_channels_last(self) is not False
+        single = all(size == 1 for size in sizes) and not _is_laid_out_in_rows(self)
         return result.with_(strides=None) if single else result
 
     return rule

@@ -112,7 +112,7 @@ class TestNumbers:
           %c : int = aten::floordiv(%a, %b)
           return (%c)""")
         assert shapes.known("c") is NOT_CONSTANT
-        assert "zero" in dict((value.name, why) for value, why in shapes.unknown)["c"]
+        assert "zero" in {value.name: why for value, why in shapes.unknown}["c"]
 
 
 BRANCH = """graph(%x : Float(2, 3), %c : bool):
@@ -213,7 +213,11 @@ class TestLists:
         assert shapes.known("n") is NOT_CONSTANT
 
     def test_a_write_through_another_name(self) -> None:
-        write = "%p : (int[], int) = prim::TupleConstruct(%l, %one)\n  %q : int[], %r : int = prim::TupleUnpack(%p)\n  %w : int[] = aten::append(%q, %one)"
+        write = (
+            "%p : (int[], int) = prim::TupleConstruct(%l, %one)\n"
+            "  %q : int[], %r : int = prim::TupleUnpack(%p)\n"
+            "  %w : int[] = aten::append(%q, %one)"
+        )
         assert shapes_of(LIST.format(write=write)).known("n") == 3
 
     def test_a_write_through_an_unknown_name_forgets_all_lists_of_the_type(self) -> None:
@@ -228,7 +232,10 @@ class TestLists:
         assert shapes_of(LIST.format(write="%w : int = my::op(%l)")).known("n") is NOT_CONSTANT
 
     def test_a_list_built_in_a_loop(self) -> None:
-        build = "%t : bool = prim::Constant[value=1]()\n  prim::Loop(%two, %t)\n    block0(%i : int):\n      %w : int[] = aten::append(%l, %i)\n      -> (%t)"
+        build = (
+            "%t : bool = prim::Constant[value=1]()\n  prim::Loop(%two, %t)\n    block0(%i : int):\n"
+            "      %w : int[] = aten::append(%l, %i)\n      -> (%t)"
+        )
         assert shapes_of(LIST.format(write=build)).known("n") == 4
 
 
@@ -258,11 +265,11 @@ class TestErrors:
     def test_without_strict_it_is_a_reason(self) -> None:
         text = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::matmul(%x, %y)\n  return (%z)"
         shapes = shapes_of(text, "Float(2, 3)", "Float(4, 5)")
-        assert "inner dimensions differ" in dict((value.name, why) for value, why in shapes.unknown)["z"]
+        assert "inner dimensions differ" in {value.name: why for value, why in shapes.unknown}["z"]
 
     def test_an_op_nobody_knows_is_unknown_for_that_reason(self) -> None:
         shapes = shapes_of("graph(%x : Float(2)):\n  %z : Tensor = my::op(%x)\n  return (%z)")
-        assert dict((value.name, why) for value, why in shapes.unknown) == {"z": "nothing is known of my::op"}
+        assert {value.name: why for value, why in shapes.unknown} == {"z": "nothing is known of my::op"}
 
 
 def test_torch_tells_what_no_rule_does() -> None:

@@ -20,11 +20,15 @@ from irscope.ops.type_rules import Unknown
 ITSELF = "the argument itself"
 
 
+def files() -> list[Any]:
+    """The modules of ops."""
+    return [importlib.import_module(f"irscope.ops.{name}") for name in _OP_FILES]
+
+
 @lru_cache(maxsize=1)
 def table() -> dict[str, tuple[Op, OpSchema]]:
     """Every overload of every op file, by its full name."""
-    files = [importlib.import_module(f"irscope.ops.{name}") for name in _OP_FILES]
-    return {schema.full_name: (op, schema) for file in files for op in file.OPS for schema in op.schemas}
+    return {schema.full_name: (op, schema) for file in files() for op in file.OPS for schema in op.schemas}
 
 
 def check(

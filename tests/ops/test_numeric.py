@@ -319,7 +319,20 @@ class TestRecurrence:
     def test_two_layers_without_biases(self) -> None:
         params = [noise(16, 3), noise(16, 4), noise(16, 4, seed=1), noise(16, 4, seed=2)]
         state = noise(2, 2, 4)
-        check("aten::lstm.input", noise(5, 2, 3), [state, state], params, False, 2, 0.0, False, False, False, strides=False, **CLOSE)
+        check(
+            "aten::lstm.input",
+            noise(5, 2, 3),
+            [state, state],
+            params,
+            False,
+            2,
+            0.0,
+            False,
+            False,
+            False,
+            strides=False,
+            **CLOSE,
+        )
 
     def test_cells(self) -> None:
         check("aten::lstm_cell", noise(2, 3), [noise(2, 4), noise(2, 4)], *weights(4, 3, 4, 1), strides=False, **CLOSE)
@@ -330,3 +343,48 @@ def test_differences() -> None:
     check("aten::diff", noise(2, 6), strides=False, **CLOSE)
     check("aten::diff", noise(2, 6), 1, 0, strides=False, **CLOSE)
     check("aten::diff", noise(6, 2).t(), 3, strides=False, **CLOSE)
+
+
+IMAGES = {
+    "permuted": lambda: noise(2, 5, 6, 4).permute(0, 3, 1, 2),
+    "permuted alone": lambda: noise(1, 5, 6, 4).permute(0, 3, 1, 2),
+    "turned": lambda: noise(2, 4, 6, 5).transpose(2, 3),
+    "one channel": lambda: last(noise(2, 1, 6, 5)),
+    "one pixel": lambda: noise(2, 4, 1, 1),
+    "one pixel last": lambda: last(noise(2, 4, 1, 1)),
+    "every other channel": lambda: noise(2, 8, 5, 6)[:, ::2],
+    "some channels last": lambda: last(noise(2, 8, 5, 6))[:, :4],
+    "every other row last": lambda: last(noise(2, 4, 10, 6))[:, :, ::2],
+    "repeated": lambda: noise(1, 4, 5, 6).expand(2, 4, 5, 6),
+}
+
+
+@pytest.mark.parametrize("layout", IMAGES)
+def test_the_format_of_images_of_any_layout(layout: str) -> None:
+    image = IMAGES[layout]
+    channels = image().shape[1]
+    rest = noise(channels), noise(channels), noise(channels), noise(channels).abs()
+    check("aten::conv2d", image(), noise(6, channels, 3, 3), None, [1, 1], [1, 1], **CLOSE)
+    check("aten::conv2d", image(), noise(6, channels, 1, 1), noise(6), **CLOSE)
+    check("aten::conv2d", image(), last(noise(6, channels, 1, 1)), noise(6), **CLOSE)
+    check("aten::conv2d", image(), noise(channels, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], channels, **CLOSE)
+    check("aten::conv_transpose2d.input", image(), noise(channels, 6, 3, 3), None, [2, 2], [1, 1], **CLOSE)
+    check("aten::max_pool2d", image(), [3, 3], [2, 2], [1, 1])
+    check("aten::avg_pool2d", image(), [3, 3], [2, 2], [1, 1], **CLOSE)
+    check("aten::adaptive_avg_pool2d", image(), [3, 2], **CLOSE)
+    check("aten::upsample_nearest2d", image(), [7, 8])
+    check("aten::upsample_bilinear2d", image(), [7, 8], False, **CLOSE)
+    check("aten::batch_norm", image(), *rest, False, 0.1, 1e-5, False, **CLOSE)
+    check("aten::softmax.int", image(), 1, **CLOSE)
+    check("aten::mean.dim", image(), [2, 3], True, **CLOSE)
+    check("aten::cat", [image(), image()], 1)
+    check("aten::zeros_like", image())
+
+
+@pytest.mark.parametrize("layout", [lambda: noise(2, 9, 4).transpose(1, 2), lambda: noise(1, 9, 4).transpose(1, 2)])
+def test_signals_whose_channels_lie_side_by_side(layout: Any) -> None:
+    check("aten::conv1d", layout(), noise(6, 4, 3), None, [2], [1], **CLOSE)
+    check("aten::max_pool1d", layout(), [3], [2], [1], strides=False)
+    check("aten::avg_pool1d", layout(), [3], [2], [1], strides=False, **CLOSE)
+    check("aten::adaptive_avg_pool1d", layout(), [3], strides=False, **CLOSE)
+    check("aten::adaptive_avg_pool1d", layout(), [1], strides=False, **CLOSE)

@@ -102,7 +102,7 @@ def early(x: Tensor, limit: int) -> tuple[Tensor, int]:
 
 
 def containers(x: Tensor) -> tuple[dict[str, Tensor], list[Tensor], int]:
-    rows = [row for row in x.unbind(0)]
+    rows = list(x.unbind(0))
     rows.append(rows[0] + 1)
     rows.insert(1, rows.pop())
     rows[0] = rows[-1] * 2
@@ -146,7 +146,7 @@ def loops(x: Tensor) -> list[Tensor]:
     for i in range(x.size(0)):
         for j in range(i):
             if bool(x[i, j] > 0):
-                out.append(x[i] - x[j])
+                out.append(x[i] - x[j])  # noqa: PERF401 (TorchScript)
     return out
 
 

@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -223,13 +223,28 @@ class _LaunchCall:
         assert self.workers is not None
         launch = self.launch
         pointers = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
-        pool, jobs = self.workers(), []
-        for part in self.ranges[1:]:
-            moved = self.pack(*(pointer + offset for pointer, offset in zip(pointers, part.offsets, strict=True)))
-            jobs.append(pool.submit(self.function, moved, part.dims_address))
-        self.function(self.pack(*pointers), self.first)
-        for job in jobs:
-            job.result()
+        pool = self.workers()
+        jobs: list[Future[None]] = []
+        try:
+            for part in self.ranges[1:]:
+                moved = self.pack(*(pointer + offset for pointer, offset in zip(pointers, part.offsets, strict=True)))
+                jobs.append(pool.submit(self.function, moved, part.dims_address))
+            self.function(self.pack(*pointers), self.first)
+        finally:
+            _finish(jobs)
+
+
+def _finish(jobs: Sequence[Future[None]]) -> None:
+    """Wait for all, even when interrupted: the caller frees the memory that they write."""
+    interrupted: KeyboardInterrupt | None = None
+    for job in jobs:
+        while not job.done():
+            try:
+                wait([job])
+            except KeyboardInterrupt as error:
+                interrupted = error
+    if interrupted is not None:
+        raise interrupted
 
 
 @dataclass(frozen=True, eq=False)

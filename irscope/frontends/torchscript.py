@@ -38,13 +38,32 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     if isinstance(source, torch.jit.ScriptFunction):
         graph, schema = inline_function(source.inlined_graph, name or source.name), source.schema
     else:
-        if not source._c._has_method("forward"):
-            methods = ", ".join(source._c._method_names()) or "none"
-            what = f"the scripted module {source.original_name!r} has no method forward"
-            raise LoadError(what, hint=f"its methods: {methods}")
-        graph = inline_module(source._c, "forward", name or source.original_name)
-        schema = source._c._get_method("forward").schema
+        method = _entry(source, args)
+        graph = inline_module(source._c, method, name or source.original_name)
+        schema = source._c._get_method(method).schema
     return _with_defaults(graph, schema, args) if args else graph
+
+
+def _entry(source: Any, args: Sequence[Any]) -> str:
+    """The method to load: `forward`, or the overload of it that takes the example arguments (nn.LSTM has two)."""
+    methods: list[str] = source._c._method_names()
+    if "forward" in methods:
+        return "forward"
+    overloads = sorted(method for method in methods if method.startswith("forward__"))
+    if not overloads:
+        what = f"the scripted module {source.original_name!r} has no method forward"
+        raise LoadError(what, hint=f"its methods: {', '.join(methods) or 'none'}")
+    fitting = [method for method in overloads if _takes(source._c._get_method(method).schema, args)]
+    return (fitting or overloads)[0]
+
+
+def _takes(schema: Any, args: Sequence[Any]) -> bool:
+    """Whether an overload takes these arguments, as far as their being tensors tells."""
+    declared = schema.arguments[1:]
+    needed = sum(1 for argument in declared if not argument.has_default_value())
+    tensor = require_torch("to load TorchScript").Tensor
+    same = all(isinstance(arg, tensor) == (str(a.type) == "Tensor") for arg, a in zip(args, declared, strict=False))
+    return needed <= len(args) <= len(declared) and same
 
 
 def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:

@@ -148,7 +148,7 @@ class TorchLibrary:
             return native
         op, schema = op_of(node), schema_of(node)
         reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
-        is_python = op is not None and (op.category == "container" or not reads_tensors)
+        is_python = op is not None and (op.category != "scalar" or not reads_tensors)
         if op is not None and op.reference is not None and is_python and op.category in _PYTHON_CATEGORIES:
             return op.reference
         function = self._registered(node, schema)
@@ -245,6 +245,9 @@ def _native(node: Node) -> Function | None:
             return lambda *items: dict(zip(items[::2], items[1::2], strict=True))
         case "prim::ListUnpack" | "prim::TupleUnpack" | "prim::ConstantChunk":
             return partial(_unpack, len(node.outputs)) if node.op != "prim::ConstantChunk" else partial(_chunk, node)
+        case "aten::__is__" | "aten::__isnot__" if any(isinstance(value.type, TensorType) for value in node.inputs):
+            wanted = node.op == "aten::__is__"
+            return lambda a, b: (a is b) == wanted
         case "prim::Uninitialized" | "prim::TimePoint":
             return lambda: None
         case "prim::Print":

@@ -332,6 +332,13 @@ def test_a_module_without_forward_names_its_methods():
     assert "step" in caught.value.hint
 
 
+def test_the_overload_that_takes_the_arguments_is_loaded():
+    scripted = torch.jit.script(nn.LSTM(3, 2))
+    by_default, by_argument = load(scripted), load(scripted, torch.rand(4, 1, 3))
+    assert same_structure(by_default, by_argument)
+    assert [value.name for value in by_argument.free_inputs] == ["input.1"]
+
+
 def test_yolov3_loads_fast():
     from yolov3 import yolov3
 

@@ -99,6 +99,21 @@ def test_constants(line: str, expected: object):
         assert type(made) is type(expected)
 
 
+def test_identity_of_tensors():
+    torch = pytest.importorskip("torch")
+    node = last("  %y : bool = aten::__isnot__(%x, %z)", "%x : Tensor, %z : Tensor")
+    for library, x in ((TorchLibrary(), torch.ones(2)), (NumpyLibrary(), np.ones(2))):
+        assert library.function(node)(x, x) is False
+        assert library.function(node)(x, x + 0) is True
+
+
+def test_a_cast_that_only_the_compiler_checks_gives_its_operand():
+    torch = pytest.importorskip("torch")
+    node = last("  %y : Tensor = prim::unchecked_cast(%x)", "%x : Tensor")
+    for library, x in ((TorchLibrary(), torch.nn.Parameter(torch.ones(2))), (NumpyLibrary(), np.ones(2))):
+        assert library.function(node)(x) is x
+
+
 def test_device_constants_are_torchs():
     torch = pytest.importorskip("torch")
     node = last('  %y : Device = prim::Constant[value="cpu"]()')

@@ -287,3 +287,15 @@ def test_deep_nesting_needs_no_python_stack() -> None:
     graph = parse(f"graph(%x : Float(2), %c : bool):\n{opened}{closed}return (%v0)")
     assert str(infer(graph).type("v0")) == "Float(2)"
     assert run_reference(graph, np.ones(2, np.float32), True)[0].tolist() == [1, 1]
+
+
+def test_loops_inside_loops_are_not_refined_once_for_every_way_through_them() -> None:
+    depth = 300  # three rounds a loop, each level inside the other, would be 3 ** 300
+    opened = "".join(
+        f"%v{i} : Tensor = prim::Loop(%n, %t, %{f'a{i - 1}' if i else 'x'})\nblock0(%i{i} : int, %a{i} : Tensor):\n"
+        for i in range(depth)
+    )
+    closed = "".join(f"-> (%t, %{f'v{i + 1}' if i < depth - 1 else 'r'})\n" for i in reversed(range(depth)))
+    step = f"%r : Tensor = aten::unsqueeze(%a{depth - 1}, %i0)\n"
+    head = "graph(%x : Float(2, 3), %n : int):\n%t : bool = prim::Constant[value=1]()\n"
+    assert str(infer(parse(f"{head}{opened}{step}{closed}return (%v0)")).type("v0")) in ("Tensor", "FloatTensor")

@@ -1,0 +1,24 @@
+"""The case files themselves: written as `--bless` writes them, each with a claim, and one "does not" for each "does"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RUNNERS, read_sections, write_sections
+
+CASES = Path(__file__).parent.parent / "cases"
+
+
+@pytest.mark.parametrize("folder", sorted(RUNNERS))
+def test_case_files_are_as_bless_writes_them(folder: str) -> None:
+    paths = sorted((CASES / folder).glob("*.ir"))
+    negative = [path for path in paths if path.stem.startswith("not-")]
+    assert len(negative) >= len(paths) - len(negative) > 0
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        sections = read_sections(text)
+        assert sections["claim"].endswith("."), path
+        assert "input" in sections, path
+        assert write_sections(sections) == text, path

@@ -208,11 +208,14 @@ class _Ties:
     def _memories_of(self, block: Block) -> dict[int, tuple[tuple[str, int], ...]]:
         """For each class that the block gets at, its locations, or its region where some class has too many."""
         db = self._db
-        places = {a.place for node in block.nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)} - {EVERYTHING}
+        places = {
+            a.place for node in block.nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)
+        } - {EVERYTHING}
         locations = {place: db.reach.few_leaves(place, _FEW) for place in places}
         coarse = {db.region(place) for place, found in locations.items() if found is None}
         return {
-            place: tuple(("location", leaf) for leaf in found) if found is not None and db.region(place) not in coarse
+            place: tuple(("location", leaf) for leaf in found)
+            if found is not None and db.region(place) not in coarse
             else (("region", db.region(place)),)
             for place, found in locations.items()
         }

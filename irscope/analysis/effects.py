@@ -19,14 +19,37 @@ from typing import Final, Literal
 from irscope.ir.core import Node
 from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import (
-    BOOL, COMPLEX, FLOAT, INT, NUMBER, STR, ListType, OptionalType, PrimitiveType, TensorType, Type, parts,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NUMBER,
+    STR,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    TensorType,
+    Type,
+    parts,
 )
 from irscope.ops.effects import has_side_effects
 from irscope.ops.registry import effect_of, overloads, schema_of
 
 __all__ = [
-    "CONTENTS", "OBJECT", "OPAQUE", "PURE", "MemorySignature", "Part", "ReadKind", "Signatures", "Source", "compile_signature", "fits",
-    "is_stopping", "is_type_variable",
+    "CONTENTS",
+    "OBJECT",
+    "OPAQUE",
+    "PURE",
+    "MemorySignature",
+    "Part",
+    "ReadKind",
+    "Signatures",
+    "Source",
+    "compile_signature",
+    "fits",
+    "is_stopping",
+    "is_type_variable",
+    "reads_by_name",
 ]
 
 Part = Literal[0, 1]
@@ -71,50 +94,110 @@ PASSED_ON: Final = MemorySignature(is_pure=True, reads="none")
 OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True, has_side_effect=True)
 
 _TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
-_IMMUTABLE: Final[frozenset[Type]] = frozenset({INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")})
+_IMMUTABLE: Final[frozenset[Type]] = frozenset(
+    {INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")}
+)
 
-_TENSOR_VIEWS: Final = frozenset(f"aten::{name}" for name in """
+_TENSOR_VIEWS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
     alias as_strided chunk detach diagonal expand expand_as hsplit vsplit dsplit movedim moveaxis narrow numpy_T permute select
     slice split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unfold unsqueeze view view_as
-    view_as_real view_as_complex real imag unflatten mT mH adjoint""".split()) | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
+    view_as_real view_as_complex real imag unflatten mT mH adjoint""".split()
+) | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
 """Views that never copy: they read the shape of a tensor and not its data."""
 
-_SHAPE_READERS: Final = frozenset(f"aten::{name}" for name in """
+_SHAPE_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
     size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
-    is_contiguous ndimension element_size""".split()) | frozenset(f"prim::{name}" for name in """
+    is_contiguous ndimension element_size""".split()
+) | frozenset(
+    f"prim::{name}"
+    for name in """
     device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
-    nbytes isinstance""".split())
+    nbytes isinstance""".split()
+)
 
-_OBJECT_READERS: Final = frozenset(f"aten::{name}" for name in """
+_OBJECT_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
     __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
-    list dict reverse slice select add_ mul_ add mul""".split()) | {"prim::ListUnpack"}
+    list dict reverse slice select add_ mul_ add mul""".split()
+) | {"prim::ListUnpack"}
 """Of these, the overloads on lists and dicts look at which things a container holds, not at the things."""
 
-_READ_NOTHING: Final = frozenset({
-    "prim::If", "prim::Loop", "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::TupleUnpack", "prim::TupleIndex",
-    "prim::TupleSlice", "prim::Constant", "prim::Uninitialized", "aten::__is__", "aten::__isnot__", "prim::unchecked_unwrap_optional",
-    "aten::_unwrap_optional", "prim::CreateObject",
-})
+_READ_NOTHING: Final = frozenset(
+    {
+        "prim::If",
+        "prim::Loop",
+        "prim::ListConstruct",
+        "prim::TupleConstruct",
+        "prim::DictConstruct",
+        "prim::TupleUnpack",
+        "prim::TupleIndex",
+        "prim::TupleSlice",
+        "prim::Constant",
+        "prim::Uninitialized",
+        "aten::__is__",
+        "aten::__isnot__",
+        "prim::unchecked_unwrap_optional",
+        "aten::_unwrap_optional",
+        "prim::CreateObject",
+    }
+)
 
-_SHAPE_WRITERS: Final = frozenset(f"aten::{name}" for name in """
+_SHAPE_WRITERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
     t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ resize_as_sparse_ set_ as_strided_ rename_ detach_
-    sparse_resize_ sparse_resize_and_clear_ _coalesced_ copy_sparse_to_sparse_ data set_data""".split())
+    sparse_resize_ sparse_resize_and_clear_ _coalesced_ copy_sparse_to_sparse_ data set_data""".split()
+)
 
-_HARMLESS_SIDE_EFFECTS: Final = frozenset({
-    "prim::Print", "prim::RaiseException", "aten::warn", "aten::save", "prim::AddStatValue", "prim::TimePoint", "aten::manual_seed",
-    "aten::seed", "aten::set_grad_enabled", "aten::retain_grad", "aten::_assert_async", "aten::_assert_scalar",
-    "aten::_assert_tensor_metadata", "aten::_functional_assert_async", "aten::_functional_assert_scalar",
-    "aten::_functional_sym_constrain_range", "aten::_functional_sym_constrain_range_for_size", "aten::_linalg_check_errors",
-    "aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::set_data",
-})
+_HARMLESS_SIDE_EFFECTS: Final = frozenset(
+    {
+        "prim::Print",
+        "prim::RaiseException",
+        "aten::warn",
+        "aten::save",
+        "prim::AddStatValue",
+        "prim::TimePoint",
+        "aten::manual_seed",
+        "aten::seed",
+        "aten::set_grad_enabled",
+        "aten::retain_grad",
+        "aten::_assert_async",
+        "aten::_assert_scalar",
+        "aten::_assert_tensor_metadata",
+        "aten::_functional_assert_async",
+        "aten::_functional_assert_scalar",
+        "aten::_functional_sym_constrain_range",
+        "aten::_functional_sym_constrain_range_for_size",
+        "aten::_linalg_check_errors",
+        "aten::sym_constrain_range",
+        "aten::sym_constrain_range_for_size",
+        "aten::set_data",
+    }
+)
 """Ops with an effect on the world that do to memory what their schema says and no more."""
 
-_STOPPING: Final = frozenset({"prim::RaiseException"}) | frozenset(name for name in _HARMLESS_SIDE_EFFECTS if "assert" in name or "_check_" in name)
+_STOPPING: Final = frozenset({"prim::RaiseException"}) | frozenset(
+    name for name in _HARMLESS_SIDE_EFFECTS if "assert" in name or "_check_" in name
+)
 
 
 def is_stopping(op: str) -> bool:
     """Whether the op may end the program, after which only what the caller can reach still matters."""
     return op in _STOPPING
+
+
+def reads_by_name(op: str) -> ReadKind | None:
+    """How an op with a rule of its own reads its operands, whatever its schema; None for ordinary ops."""
+    if op in _READ_NOTHING:
+        return "none"
+    if op.startswith("prim::") and op in _TENSOR_VIEWS | _SHAPE_READERS:
+        return "shape"
+    return "object" if op == "prim::ListUnpack" else None
 
 
 def is_type_variable(type: Type) -> bool:
@@ -184,7 +267,11 @@ def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
     wanted = schema.arguments[0].type
     while isinstance(wanted, OptionalType):
         wanted = wanted.element
-    return not isinstance(wanted, TensorType) if first is ListType else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
+    return (
+        not isinstance(wanted, TensorType)
+        if first is ListType
+        else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
+    )
 
 
 def compile_signature(schema: OpSchema) -> MemorySignature:
@@ -197,7 +284,7 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     >>> signature.results, signature.writes
     ((((0, 0),),), ((0, 0),))
     """
-    if is_fully_opaque(schema.name):
+    if is_fully_opaque(schema.name) or schema.is_varret:  # results that are not declared may be anything
         return OPAQUE
     letters = _letters(schema)
     results = tuple(_sources(result.alias, letters) for result in schema.returns)
@@ -206,9 +293,14 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     stores = tuple(i for i, argument in enumerate(schema.arguments) if _is_stored(argument, schema))
     container = _is_container(schema)
     side_effect = has_side_effects(schema.name)
-    if not (any(results) or any(held) or writes or stores or container or side_effect) and _read_kind(schema, container) == "deep":
+    if (
+        not (any(results) or any(held) or writes or stores or container or side_effect)
+        and _read_kind(schema, container) == "deep"
+    ):
         return PURE
-    resizes = bool(writes) and (schema.name in _SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes))
+    resizes = bool(writes) and (
+        schema.name in _SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
+    )
     pure = not (any(results) or any(held) or writes or stores or container)
     return MemorySignature(
         results, held, writes, stores, _read_kind(schema, container), pure, container, False, resizes, side_effect
@@ -250,7 +342,12 @@ def _is_stored(argument: Argument, schema: OpSchema) -> bool:
     alias = argument.alias
     if alias is None or "*" not in alias.after:
         return False
-    shared = {letter for r in schema.returns if r.alias is not None for letter in (r.alias.before | (r.alias.element.before if r.alias.element else frozenset()))}
+    shared = {
+        letter
+        for r in schema.returns
+        if r.alias is not None
+        for letter in (r.alias.before | (r.alias.element.before if r.alias.element else frozenset()))
+    }
     return not alias.before & shared
 
 
@@ -290,14 +387,20 @@ def _is_plain(type: Type) -> bool:
     """Optional tensors and optional numbers hold nothing."""
     while isinstance(type, OptionalType):
         type = type.element
-    return isinstance(type, TensorType) or type in _IMMUTABLE or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
+    return (
+        isinstance(type, TensorType)
+        or type in _IMMUTABLE
+        or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
+    )
 
 
 def _read_kind(schema: OpSchema, container: bool) -> ReadKind:
     name = schema.name
     if name in _READ_NOTHING:
         return "none"
-    if container and name in _OBJECT_READERS or name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType):
+    if (container and name in _OBJECT_READERS) or (
+        name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)
+    ):
         return "object"
     if name in _SHAPE_READERS or (name in _TENSOR_VIEWS and not container):
         return "shape"

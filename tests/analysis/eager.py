@@ -115,7 +115,9 @@ class _Run:
         return found
 
 
-def run(graph: Graph, arguments: Sequence[Any], *, order: Mapping[Block, Sequence[Node]] | None = None, trace: bool = False) -> Trace:
+def run(
+    graph: Graph, arguments: Sequence[Any], *, order: Mapping[Block, Sequence[Node]] | None = None, trace: bool = False
+) -> Trace:
     """Run a graph on torch tensors; `order` gives some blocks another order of their nodes."""
     found = Trace()
     with torch.no_grad():
@@ -134,7 +136,7 @@ def run_op(node: Node, inputs: list[Any]) -> list[Any]:
         return rule(node, inputs)
     if node.op in _CONTAINER_RULES and inputs and isinstance(inputs[0], list | dict):
         result = _CONTAINER_RULES[node.op](*inputs)
-    elif not any(isinstance(item, torch.Tensor) or isinstance(item, list) for item in inputs):
+    elif not any(isinstance(item, (torch.Tensor, list)) for item in inputs):
         result = _NUMBER_RULES[node.op](*inputs)
     else:
         result = call_torch(node, inputs)
@@ -150,7 +152,9 @@ def call_torch(node: Node, inputs: list[Any]) -> Any:
     packet = getattr(torch.ops.aten, node.op.removeprefix("aten::"))
     names = [argument.name if argument.keyword_only else "" for argument in schema.arguments]
     named = {name: item for name, item in zip(names, inputs, strict=False) if name}
-    return getattr(packet, schema.overload or "default")(*[item for name, item in zip(names, inputs, strict=False) if not name], **named)
+    return getattr(packet, schema.overload or "default")(
+        *[item for name, item in zip(names, inputs, strict=False) if not name], **named
+    )
 
 
 def _append(xs: list[Any], x: Any) -> list[Any]:
@@ -175,12 +179,23 @@ _RULES: dict[str, Any] = {
 }
 
 _CONTAINER_RULES: dict[str, Any] = {
-    "aten::__getitem__": lambda xs, key: xs[key], "aten::append": _append, "aten::_set_item": _set_item, "aten::len": len,
-    "aten::add": lambda xs, ys: [*xs, *ys], "aten::select": lambda xs, key: xs[key], "aten::pop": lambda xs, key: xs.pop(key),
-    "aten::extend": lambda xs, ys: xs.extend(ys), "aten::slice": lambda xs, start, end, step: xs[start:end:step],
+    "aten::__getitem__": lambda xs, key: xs[key],
+    "aten::append": _append,
+    "aten::_set_item": _set_item,
+    "aten::len": len,
+    "aten::add": lambda xs, ys: [*xs, *ys],
+    "aten::select": lambda xs, key: xs[key],
+    "aten::pop": lambda xs, key: xs.pop(key),
+    "aten::extend": lambda xs, ys: xs.extend(ys),
+    "aten::slice": lambda xs, start, end, step: xs[start:end:step],
 }
 
 _NUMBER_RULES: dict[str, Any] = {
-    "aten::lt": lambda a, b: a < b, "aten::gt": lambda a, b: a > b, "aten::eq": lambda a, b: a == b, "aten::add": lambda a, b: a + b,
-    "aten::__not__": lambda a: not a, "aten::sub": lambda a, b: a - b, "aten::mul": lambda a, b: a * b,
+    "aten::lt": lambda a, b: a < b,
+    "aten::gt": lambda a, b: a > b,
+    "aten::eq": lambda a, b: a == b,
+    "aten::add": lambda a, b: a + b,
+    "aten::__not__": lambda a: not a,
+    "aten::sub": lambda a, b: a - b,
+    "aten::mul": lambda a, b: a * b,
 }

@@ -172,8 +172,20 @@ def inputs(count: int) -> Lines:
 
 
 FAMILIES: dict[str, Callable[[int], Lines]] = {
-    f.__name__: f for f in (
-        chain, view_and_write, one_base, view_chain, lists, tuples, list_and_cat, wide_cat, loops, nested_loops, fresh_ifs, merging_ifs,
+    f.__name__: f
+    for f in (
+        chain,
+        view_and_write,
+        one_base,
+        view_chain,
+        lists,
+        tuples,
+        list_and_cat,
+        wide_cat,
+        loops,
+        nested_loops,
+        fresh_ifs,
+        merging_ifs,
         inputs,
     )
 }
@@ -231,10 +243,15 @@ def main() -> None:
             if size == given.sizes[-1] and theirs is not None:
                 ratios.append(ratio)
             shown = "-" if theirs is None else f"{theirs:.2f}"
-            print(f"{family:<16}{size:>9}{ours:>10.2f}{shown:>10}{ratio:>8.2f}{writers:>12.1f}{slope:>10.2f}", flush=True)
+            print(
+                f"{family:<16}{size:>9}{ours:>10.2f}{shown:>10}{ratio:>8.2f}{writers:>12.1f}{slope:>10.2f}", flush=True
+            )
             del db, values, graph
     if ratios:
-        print(f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}", file=sys.stderr)
+        print(
+            f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any, Final
 from irscope.analysis.alias.points_to import PointsTo
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.walk import GROUPS
-from irscope.analysis.effects import MemorySignature, Signatures, is_stopping
+from irscope.analysis.effects import ReadKind, Signatures, is_stopping, reads_by_name
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.types import GENERATOR, ClassType
@@ -104,14 +104,20 @@ class Accesses:
         """What the node does by itself, without its blocks."""
         if node.op == "prim::Constant":
             return NodeAccesses((), (), None, None, ())
-        writes = tuple(Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ()))
+        writes = tuple(
+            Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ())
+        )
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
         if node.op in _WAITS:
             reads.append(Access(node, None, EVERYTHING, False))
             writes += (Access(node, None, EVERYTHING, True),)
         side_effect = has_side_effects(node.op) or (node.op not in _NO_READS and self._is_opaque(node))
         return NodeAccesses(
-            _distinct(reads), _distinct(writes), node if side_effect else None, node if self._is_random(node) else None, node.inputs
+            _distinct(reads),
+            _distinct(writes),
+            node if side_effect else None,
+            node if self._is_random(node) else None,
+            node.inputs,
         )
 
     def _is_opaque(self, node: Node) -> bool:
@@ -134,20 +140,28 @@ class Accesses:
             return []
         if node.op == "prim::GetAttr":
             holder = node.inputs[0].type
-            slot = points_to.slots.get((holder.name, node.attrs.get("name", ""))) if isinstance(holder, ClassType) else None
-            return [Access(node, node.inputs[0], points_to.class_of[slot], False)] if slot is not None else self._deep_reads(node)
-        signature = self._signatures.of(node)
-        if signature.is_opaque and points_to.opaque is not None:
+            slot = (
+                points_to.slots.get((holder.name, node.attrs.get("name", "")))
+                if isinstance(holder, ClassType)
+                else None
+            )
+            return (
+                [Access(node, node.inputs[0], points_to.class_of[slot], False)]
+                if slot is not None
+                else self._deep_reads(node)
+            )
+        if points_to.opaque is not None and self._is_opaque(node):
             return [Access(node, None, points_to.class_of[points_to.opaque], False)]
-        reads = [] if signature.reads == "none" else self._reads_of_kind(node, signature)
+        kind = reads_by_name(node.op) or self._signatures.of(node).reads
+        reads = [] if kind == "none" else self._reads_of_kind(node, kind)
         if is_stopping(node.op):
             reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
         return reads
 
-    def _reads_of_kind(self, node: Node, signature: MemorySignature) -> list[Access]:
-        if signature.reads == "deep":
+    def _reads_of_kind(self, node: Node, kind: ReadKind) -> list[Access]:
+        if kind == "deep":
             return self._deep_reads(node)
-        only_shape = signature.reads == "shape"
+        only_shape = kind == "shape"
         marks = self._points_to.is_reshaped if only_shape else self._points_to.is_written
         found: list[Access] = []
         for value in node.inputs:
@@ -157,12 +171,18 @@ class Accesses:
         return found
 
     def _deep_reads(self, node: Node) -> list[Access]:
-        element_of, class_of, is_written = self._points_to.element_of, self._points_to.class_of, self._points_to.is_written
+        element_of, class_of, is_written = (
+            self._points_to.element_of,
+            self._points_to.class_of,
+            self._points_to.is_written,
+        )
         found: list[Access] = []
         for value in node.inputs:
             element = element_of.get(value)
             if element is not None:
-                found.extend(Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place])
+                found.extend(
+                    Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place]
+                )
         return found
 
     def _inside(self, place: int) -> tuple[int, ...]:

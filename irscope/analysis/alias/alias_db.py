@@ -65,7 +65,10 @@ class AliasDb:
         if isinstance(value, str):
             return self.graph.value(value)
         if value not in self._points_to.element_of and value not in self.graph.block_of:
-            raise UnknownName(f"{value!r} is not a value of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from")
+            raise UnknownName(
+                f"{value!r} is not a value of graph {self.graph.name!r}",
+                hint="make an AliasDb of the graph it came from",
+            )
         return value
 
     def _values(self, values: Values) -> list[Value]:
@@ -77,7 +80,9 @@ class AliasDb:
         if isinstance(node, str):
             return self.graph.node(node)
         if node not in self.graph.block_of:
-            raise UnknownName(f"{node!r} is not a node of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from")
+            raise UnknownName(
+                f"{node!r} is not a node of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from"
+            )
         return node
 
     def _place(self, value: Value) -> int | None:
@@ -152,7 +157,11 @@ class AliasDb:
         """What a value may be, one step on: values and places; itself if it is memory of its own."""
         found = self._value(value)
         element = self._points_to.element_of.get(found)
-        return self._explainer.next_labels(element) or (self._points_to.labels[element],) if element is not None else (found,)
+        return (
+            self._explainer.next_labels(element) or (self._points_to.labels[element],)
+            if element is not None
+            else (found,)
+        )
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
         """The memories that a value may be, each named by the value or place that it came into being with."""
@@ -170,7 +179,9 @@ class AliasDb:
             return (found,)
         meeting = self._reach.all_meeting(place)
         element_of, class_of = self._points_to.element_of, self._points_to.class_of
-        return tuple(other for other, element in element_of.items() if class_of[element] in meeting and self._is_memory(other))
+        return tuple(
+            other for other, element in element_of.items() if class_of[element] in meeting and self._is_memory(other)
+        )
 
     def may_alias_wildcard(self, value: Value | str) -> Verdict:
         """Whether a value may be memory from outside: an input, or what code that is not in the graph may know."""
@@ -187,14 +198,20 @@ class AliasDb:
         """Whether code outside the graph can get at a value: through inputs, outputs, or calls."""
         found = self._value(value)
         for output in self.graph.outputs:
-            shared = self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
+            shared = (
+                self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
+            )
             if shared:
-                return yes(f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness)
+                return yes(
+                    f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness
+                )
         place = self._place(found)
         for outside in sorted(self._points_to.outside) if place is not None else ():
             assert place is not None
             if self._reach.meet_inside(place, outside):
-                return yes(f"it can be reached from {self._explainer.describe_place(self._explainer.label_of(outside))}", found)
+                return yes(
+                    f"it can be reached from {self._explainer.describe_place(self._explainer.label_of(outside))}", found
+                )
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
     # Writes
@@ -233,7 +250,9 @@ class AliasDb:
             return ()
         meeting = self._reach.all_meeting(place)
         class_of = self._points_to.class_of
-        return tuple(dict.fromkeys(write.node for write in self._points_to.writes if class_of[write.element] in meeting))
+        return tuple(
+            dict.fromkeys(write.node for write in self._points_to.writes if class_of[write.element] in meeting)
+        )
 
     def accesses(self, node: Node | str) -> NodeAccesses:
         """What a node, its blocks included, reads and writes of memory that somebody writes; its other effects."""
@@ -254,7 +273,11 @@ class AliasDb:
             place = self._place(value)
             for write in self.accesses(found).writes:
                 if place is not None and (write.place == EVERYTHING or self._reach.meet(place, write.place)):
-                    return yes(f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be", write.node, value)
+                    return yes(
+                        f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be",
+                        write.node,
+                        value,
+                    )
         return no(f"{found.op} writes none of that memory", found)
 
     def is_mutable(self, node: Node | str) -> Verdict:
@@ -272,7 +295,9 @@ class AliasDb:
         left = next((v for v in (self.escapes(value) for value in self._values(a)) if v), None)
         right = next((v for v in (self.escapes(value) for value in self._values(b)) if v), None)
         if left and right:
-            return no(f"both can be reached from outside: {left.because}; {right.because}", *left.witness, *right.witness)
+            return no(
+                f"both can be reached from outside: {left.because}; {right.because}", *left.witness, *right.witness
+            )
         return yes("nothing writes them, and the caller cannot see both")
 
     # Order
@@ -333,17 +358,17 @@ class AliasDb:
         wanted = self.graph.values() if values is None else map(self._value, values)
         rows = [
             {
-                "value": f"%{names[value]}", "type": str(value.type),
+                "value": f"%{names[value]}",
+                "type": str(value.type),
                 "alias set": ", ".join(f"%{names[other]}" for other in self.alias_set(value)),
                 "locations": ", ".join(map(self._explainer.describe_label, self.locations(value))),
                 "writers": ", ".join(self._explainer.node_words(node) for node in self.writers(value)),
             }
-            for value in wanted if self._is_memory(value)
+            for value in wanted
+            if self._is_memory(value)
         ]
         return pd.DataFrame(rows, columns=["value", "type", "alias set", "locations", "writers"])
 
     def __repr__(self) -> str:
         sealed = self._points_to
         return f"<AliasDb of {self.graph.name!r}: {len(sealed.labels)} elements, {len(sealed.writes)} writes>"
-
-

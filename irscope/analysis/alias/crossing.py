@@ -85,7 +85,9 @@ class WorkingSet:
     def _memory(self, node: Node, accesses: NodeAccesses) -> Obstacle | None:
         for table, found in ((self._reads, accesses.writes), (self._writes, accesses.reads)):
             for access in found:
-                for region in (self._db.region(access.place), EVERYTHING) if access.place != EVERYTHING else tuple(table):
+                for region in (
+                    (self._db.region(access.place), EVERYTHING) if access.place != EVERYTHING else tuple(table)
+                ):
                     for member, other in table.get(region, {}).values():
                         read, write = (other, access) if table is self._reads else (access, other)
                         if _collide(self._db.reach, read, write):
@@ -93,7 +95,11 @@ class WorkingSet:
         return None
 
     def _between(
-        self, kind: Kind, member: Node, node: Node, value: Value | None = None,
+        self,
+        kind: Kind,
+        member: Node,
+        node: Node,
+        value: Value | None = None,
         accesses: tuple[Access, Access] | None = None,
     ) -> Obstacle:
         if self._towards_end:

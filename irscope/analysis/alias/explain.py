@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from irscope._base.verdict import Verdict, no, yes
@@ -58,12 +59,18 @@ class Explainer:
 
     def why_contain(self, a: Value, b: Value) -> Verdict:
         """What one holds, or both hold, that the other reaches."""
-        for holder, held, element in ((a, b, self._inner_meeting(a, b)), (b, a, self._inner_meeting(b, a))):
-            if element is not None:
-                path = self._path(held, self._elements_below(element))
-                told = self._told(path)
-                inside = self.describe_label(self._points_to.labels[element])
-                return yes(f"%{self._name(holder)} may hold {inside}{f', and {told}' if told else ''}", holder, *_witness(path, held))
+        for holder, held in ((a, b), (b, a)):
+            inside = self._inner_meeting(holder, held)
+            if inside is not None:
+                other = self._element(held)
+                assert other is not None
+                chain = self._search(inside, self._elements_below(other))
+                steps = [*self._edge_steps(chain), *self._path(held, {chain[-1]})]
+                told = (
+                    self._told(steps)
+                    or f"%{self._name(holder)} holds {self.describe_label(self._points_to.labels[inside])}"
+                )
+                return yes(told, *_witness(steps, holder, held))
         return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same things", a, b)
 
     def why_apart(self, a: Value, b: Value) -> Verdict:
@@ -87,7 +94,11 @@ class Explainer:
         node = write.node
         through = next((v for v in node.inputs if self._is_at(v, write.element)), None)
         if through is None:
-            return yes(f"{self.node_words(node)} may write anything that it was given or that was given away before", node, value)
+            return yes(
+                f"{self.node_words(node)} may write anything that it was given or that was given away before",
+                node,
+                value,
+            )
         writes = f"{node.op} writes %{self._name(through)}"
         if through is value:
             return yes(writes, node, value)
@@ -127,7 +138,10 @@ class Explainer:
 
     def _does_write(self, access: Access) -> bool:
         element_class = self._points_to.class_of
-        return any(write.node is access.node and element_class[write.element] == access.place for write in self._writes_of.get(access.node, ()))
+        return any(
+            write.node is access.node and element_class[write.element] == access.place
+            for write in self._writes_of.get(access.node, ())
+        )
 
     @cached_property
     def _writes_of(self) -> Mapping[Node, Sequence[Write]]:
@@ -168,10 +182,15 @@ class Explainer:
         of = f"%{self._name(label.of)}" if label.of is not None else ""
         kind = label.name.replace("Tensor", "tensor")
         words = {
-            "contents": f"what {of or 'a container from outside'} holds", "field": f"field {label.name} of {of}",
-            "input": f"an input ({kind})", "escaped": "what was given to code that is not in the graph",
-            "unknown": f"memory of unknown origin ({kind})", "attribute": f"the attribute {label.name}",
-            "slot": f"the place of the attribute {label.name}", "objects": "what an object holds", "opaque": "all that was given away",
+            "contents": f"what {of or 'a container from outside'} holds",
+            "field": f"field {label.name} of {of}",
+            "input": f"an input ({kind})",
+            "escaped": "what was given to code that is not in the graph",
+            "unknown": f"memory of unknown origin ({kind})",
+            "attribute": f"the attribute {label.name}",
+            "slot": f"the place of the attribute {label.name}",
+            "objects": "what an object holds",
+            "opaque": "all that was given away",
         }
         return words[label.kind]
 
@@ -246,12 +265,15 @@ class Explainer:
         element = self._element(value)
         if element is None:
             return []
-        steps = self._shared(value)
-        chain = self._search(element, goals)
-        for here, there in zip(chain, chain[1:], strict=False):
-            labels = self._points_to.labels
+        return [*self._shared(value), *self._edge_steps(self._search(element, goals))]
+
+    def _edge_steps(self, chain: Sequence[int]) -> list[Step]:
+        """The steps along a chain of elements."""
+        labels, steps = self._points_to.labels, []
+        for here, there in pairwise(chain):
             reason = self._points_to.reasons.of(here, there) or self._maker(labels[here])
-            steps.append(Step(labels[here], labels[there], self._edge_words(labels[here], labels[there], reason), reason, False))
+            words = self._edge_words(labels[here], labels[there], reason)
+            steps.append(Step(labels[here], labels[there], words, reason, False))
         return steps
 
     def _elements_below(self, element: int) -> set[int]:
@@ -309,6 +331,8 @@ class Explainer:
         steps: list[Step] = []
         here: Label = value
         while isinstance(here, Value) and element is not None and self._points_to.labels[element] != here:
+            if here in self._inputs:
+                break
             step = self._derivation(here)
             if step is None or (isinstance(step.target, Value) and self._element(step.target) != element):
                 label = self._points_to.labels[element]
@@ -319,6 +343,10 @@ class Explainer:
             steps.append(step)
             here = step.target
         return steps
+
+    @cached_property
+    def _inputs(self) -> frozenset[Value]:
+        return frozenset(self._graph.inputs)
 
     def _certain(self, value: Value) -> list[Step]:
         """The steps from a value back through views and casts alone."""
@@ -353,10 +381,14 @@ class Explainer:
             operand = node.inputs[sources[0][0]]
             if signature.writes:
                 return Step(value, operand, f"{name} is %{self._name(operand)} after {node.op}", node, True)
-            return Step(value, operand, f"{name} is a view of %{self._name(operand)} ({node.op})", node, _always_shares(node.op))
+            return Step(
+                value, operand, f"{name} is a view of %{self._name(operand)} ({node.op})", node, _always_shares(node.op)
+            )
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
-            return Step(value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, True)
+            return Step(
+                value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, True
+            )
         return None
 
     def _structured(self, value: Value, node: Node, index: int) -> Step | None:
@@ -379,7 +411,11 @@ class Explainer:
         name = f"%{self._name(value)}"
         if owner.op == "prim::Loop":
             start = owner.inputs[index + 1] if index else None
-            return Step(value, start, f"{name} is %{self._name(start)} in every round of the loop", owner, False) if start is not None else None
+            return (
+                Step(value, start, f"{name} is %{self._name(start)} in every round of the loop", owner, False)
+                if start is not None
+                else None
+            )
         if len(block.params) == len(owner.inputs):
             operand = owner.inputs[index]
             return Step(value, operand, f"{name} stands for %{self._name(operand)} in {owner.op}", owner, True)
@@ -405,16 +441,26 @@ class Explainer:
 
     def _joined(self, a: Value, b: Value, left: list[Step], right: list[Step], meeting: Label) -> str:
         told = [words for words in (self._told(left), self._told(right)) if words]
-        if isinstance(meeting, Place) and meeting.kind == "input" and not told:
-            return f"%{self._name(a)} and %{self._name(b)} are both inputs, and two inputs may be the same object"
         if isinstance(meeting, Place):
-            told.append(f"both may be {self.describe_place(meeting)}")
+            roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
+            if meeting.kind == "input" and all(root in self._inputs for root in roots):
+                names = " and ".join(self.describe_label(root) for root in roots)
+                told.append(f"{names} are both inputs, and two inputs may be the same object")
+            elif not (told and told[-1].endswith(self.describe_place(meeting))):
+                told.append(f"both may be {self.describe_place(meeting)}")
         return ", and ".join(told) or "they are one memory"
 
 
 def _always_shares(op: str) -> bool:
     """Whether an op's result is a view always, and not only when no copy is needed."""
-    return op not in {"aten::reshape", "aten::reshape_as", "aten::contiguous", "aten::to", "aten::flatten", "aten::dropout"}
+    return op not in {
+        "aten::reshape",
+        "aten::reshape_as",
+        "aten::contiguous",
+        "aten::to",
+        "aten::flatten",
+        "aten::dropout",
+    }
 
 
 def _witness(steps: Sequence[Step], *ends: Value) -> tuple[Any, ...]:

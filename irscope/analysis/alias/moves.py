@@ -49,7 +49,9 @@ def can_move(db: AliasDb, node: Node, point: Node, *, before: bool) -> Verdict:
     obstacle = crossing.obstacle(point)
     if obstacle is not None:
         blocked = obstacle.later if obstacle.earlier is point else obstacle.earlier
-        return no(f"{db.obstacle_words(obstacle)}{_dragged(db, node, blocked)}", point, blocked, *(obstacle.accesses or ()))
+        return no(
+            f"{db.obstacle_words(obstacle)}{_dragged(db, node, blocked)}", point, blocked, *(obstacle.accesses or ())
+        )
     return yes(_granted(db, node, followers, already), node, *followers)
 
 
@@ -61,6 +63,8 @@ def _dragged(db: AliasDb, node: Node, blocked: Node) -> str:
 def _granted(db: AliasDb, node: Node, followers: Sequence[Node], already: bool) -> str:
     if not followers:
         return "no node in between depends on it, nor it on them"
-    words = ", ".join(map(db.node_words, followers[:3])) + (f" and {len(followers) - 3} more" if len(followers) > 3 else "")
+    words = ", ".join(map(db.node_words, followers[:3])) + (
+        f" and {len(followers) - 3} more" if len(followers) > 3 else ""
+    )
     verb = "move out of the way" if already else "move along"
     return f"{words} {verb}" if len(followers) > 1 else f"{words} {verb.replace('move', 'moves', 1)}"

@@ -236,7 +236,11 @@ class PointsToBuilder:
         """Whether a value of this structure has parts that the element lacks (a list taken out of an `Any`)."""
         if structure.kind == "tuple":
             return len(self.fields.get(element, ())) != len(structure.fields)
-        return structure.kind in ("box", "mixed", "object") and (structure.content is not None or structure.kind != "box") and element not in self.cells
+        return (
+            structure.kind in ("box", "mixed", "object")
+            and (structure.content is not None or structure.kind != "box")
+            and element not in self.cells
+        )
 
     def bag_of_objects(self) -> int:
         """The one cell that all objects of classes share."""
@@ -390,7 +394,9 @@ class PointsToBuilder:
             self._escaped.add(here)
             if built.kind == "tuple":
                 inside = self.fields.get(here, ())
-                todo.extend((f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None)
+                todo.extend(
+                    (f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None
+                )
             self.flow(self.outside("escaped", built), here, node)
             if built.kind in ("mixed", "object"):
                 self._bags_given_away.extend((here, self.cells[here]))
@@ -439,8 +445,20 @@ class PointsToBuilder:
         reshaped = spread_writes(count, targets, {class_of[write.element] for write in self.writes if write.to_shape})
         outside = frozenset(class_of[element] for element, _ in self._from_outside.values())
         return PointsTo(
-            self.element_of, self.labels, class_of, edges, targets, self.cells, self.fields,
-            Reasons(self._reason_of_source, self._reason_of_edge), self.writes, written, reshaped, outside, self.slots, self._opaque,
+            self.element_of,
+            self.labels,
+            class_of,
+            edges,
+            targets,
+            self.cells,
+            self.fields,
+            Reasons(self._reason_of_source, self._reason_of_edge),
+            self.writes,
+            written,
+            reshaped,
+            outside,
+            self.slots,
+            self._opaque,
         )
 
     def _join_mixed(self) -> None:

@@ -118,7 +118,9 @@ class Reach:
         return partition(len(self._points_to.labels), joined)
 
 
-def _search(start: int, graphs: Sequence[Mapping[int, Sequence[int]]], memory: dict[int, frozenset[int]]) -> frozenset[int]:
+def _search(
+    start: int, graphs: Sequence[Mapping[int, Sequence[int]]], memory: dict[int, frozenset[int]]
+) -> frozenset[int]:
     known = memory.get(start)
     if known is not None:
         return known

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from irscope.ir.types import (
-    AwaitType, ClassType, DictType, FutureType, ListType, OptionalType, PrimitiveType, RRefType, TensorType, TupleType, Type, UnionType,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
 )
 
 __all__ = ["MIXED", "TENSOR", "Structure", "Structures"]
@@ -39,10 +50,28 @@ TENSOR: Final = Structure("tensor", "Tensor")
 MIXED: Final = Structure("mixed", "Any")
 _OBJECT: Final = Structure("object", "object")
 
-_IMMUTABLE: Final = frozenset({
-    "int", "float", "bool", "str", "complex", "Scalar", "number", "NoneType", "None", "Device", "Layout", "ScalarType", "MemoryFormat",
-    "QScheme", "Dimname", "SymInt", "SymFloat", "SymBool",
-})
+_IMMUTABLE: Final = frozenset(
+    {
+        "int",
+        "float",
+        "bool",
+        "str",
+        "complex",
+        "Scalar",
+        "number",
+        "NoneType",
+        "None",
+        "Device",
+        "Layout",
+        "ScalarType",
+        "MemoryFormat",
+        "QScheme",
+        "Dimname",
+        "SymInt",
+        "SymFloat",
+        "SymBool",
+    }
+)
 _HANDLES: Final = frozenset({"Generator", "Stream", "Capsule"})
 
 
@@ -112,7 +141,9 @@ class Structures:
     def _tuple(self, fields: tuple[Structure | None, ...]) -> Structure | None:
         if not any(fields):
             return None
-        return self._unique(Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields))
+        return self._unique(
+            Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields)
+        )
 
     def _union(self, members: tuple[Type, ...]) -> Structure | None:
         found = tuple(dict.fromkeys(part for part in map(self.of, members) if part is not None))

@@ -44,7 +44,11 @@ class LazyVerdict(Verdict):
         return self._full().witness
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Verdict) and (self.holds, self.because, self.witness) == (other.holds, other.because, other.witness)
+        return isinstance(other, Verdict) and (self.holds, self.because, self.witness) == (
+            other.holds,
+            other.because,
+            other.witness,
+        )
 
     def __hash__(self) -> int:
         return hash((self.holds, self.because))

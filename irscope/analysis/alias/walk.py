@@ -7,7 +7,7 @@ a rule here. An op that no rule and no schema covers gives all it has to unseen 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from irscope.analysis.alias.points_to import PointsTo, PointsToBuilder, Write
 from irscope.analysis.alias.structure import TENSOR
@@ -19,26 +19,38 @@ from irscope.ops.registry import overloads, schema_of
 
 __all__ = ["GROUPS", "build", "written_statistics"]
 
-GROUPS: Final = frozenset(f"prim::{name}" for name in """
+GROUPS: Final = frozenset(
+    f"prim::{name}"
+    for name in """
     FusionGroup CudaFusionGroup oneDNNFusionGroup FunctionalGraph DifferentiableGraph FallbackGraph TensorExprGroup
-    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph FusedConcat""".split())
+    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph FusedConcat""".split()
+)
 """Nodes whose block is the program that they run, its parameters the node's inputs one to one."""
 
 _STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
-    "aten::batch_norm": (3, 4, 5), "aten::instance_norm": (3, 4, 5), "aten::native_batch_norm": (3, 4, 5),
-    "aten::cudnn_batch_norm": (3, 4, 5), "aten::miopen_batch_norm": (3, 4, 5), "aten::_batch_norm_impl_index": (3, 4, 5),
+    "aten::batch_norm": (3, 4, 5),
+    "aten::instance_norm": (3, 4, 5),
+    "aten::native_batch_norm": (3, 4, 5),
+    "aten::cudnn_batch_norm": (3, 4, 5),
+    "aten::miopen_batch_norm": (3, 4, 5),
+    "aten::_batch_norm_impl_index": (3, 4, 5),
 }
 """Positions of the running mean, the running variance, and the flag without which they are left alone."""
 
-_PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
+_PASS_ON: Final = frozenset(
+    f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split()
+)
 _PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())
 _REBINDING: Final = frozenset({"aten::set_", "aten::set_data"})
 """Ops that exchange a tensor's storage."""
 
-_FRESH: Final = frozenset(f"prim::{name}" for name in """
+_FRESH: Final = frozenset(
+    f"prim::{name}"
+    for name in """
     Constant Uninitialized CreateObject AutogradZero MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
     ReductionSizes EmptyListLiteral tolist isinstance EnumName EnumValue NumToTensor device dtype
-    TensorExprDynamicGuard AutogradAnyNonZero AutogradAllNonZero AutogradAllZero StringIndex VarConcat VarStack Print""".split())
+    TensorExprDynamicGuard AutogradAnyNonZero AutogradAllNonZero AutogradAllZero StringIndex VarConcat VarStack Print""".split()
+)
 
 
 def _nothing(walk: _Walk, node: Node) -> None:
@@ -81,7 +93,7 @@ class _Walk:
         The three plans of `_Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
         work.
         """
-        plans: dict[tuple[str, int], _Plan | dict[type, _Plan]] = {}
+        plans: dict[tuple[str, int], Any] = {}  # of _Plan | dict[type, _Plan]: the checker cannot follow `__class__ is`
         known = plans.get
         element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
         stack: list[Iterator[Node]] = [iter(self.graph.body.nodes)]
@@ -90,7 +102,7 @@ class _Walk:
             for node in stack[-1]:
                 inputs = node.inputs
                 key = (node.op, len(inputs))
-                plan = known(key)
+                plan: Any = known(key)
                 if plan is None:
                     plan = plans[key] = self.plan(node)
                 if plan.__class__ is dict:  # the first operand's type decides
@@ -181,8 +193,9 @@ class _Walk:
         if node.op == "prim::If" or node.op == "prim::GradOf":
             for index, value in enumerate(node.outputs):
                 found = [builder.element(block.returns[index]) for block in node.blocks]
-                if value.type.__class__ is TensorType and len(found) == 2 and None not in found:
-                    builder.merge_tensors(value, *found)
+                one, other = found if len(found) == 2 else (None, None)
+                if value.type.__class__ is TensorType and one is not None and other is not None:
+                    builder.merge_tensors(value, one, other)
                 else:
                     builder.bind_any(value, found, node)
         elif node.op == "prim::Loop":
@@ -330,7 +343,9 @@ class _Walk:
         if structure is None:
             return
         if isinstance(holder.type, ClassType) and "name" in node.attrs:
-            self.builder.bind_any(value, [self.builder.attribute(holder.type.name, node.attrs["name"], structure)], node)
+            self.builder.bind_any(
+                value, [self.builder.attribute(holder.type.name, node.attrs["name"], structure)], node
+            )
         else:
             self.bind_inside(value, [self.builder.element(holder)], node)
 
@@ -410,7 +425,11 @@ class _Walk:
         assert schema is not None
         written = {index for index, _ in signature.writes}
         boxes = [i for i, v in enumerate(node.inputs) if self.holds(v)]
-        loose = [i for i, a in enumerate(schema.arguments[: len(node.inputs)]) if i in signature.stores or is_type_variable(a.type)]
+        loose = [
+            i
+            for i, a in enumerate(schema.arguments[: len(node.inputs)])
+            if i in signature.stores or is_type_variable(a.type)
+        ]
         things = [e for i in boxes if i not in loose for e in self.cell_of([builder.element(node.inputs[i])])]
         things += [e for i in loose for e in [builder.element(node.inputs[i])] if e is not None]
         for index, part in signature.writes:
@@ -425,7 +444,14 @@ class _Walk:
             for index in signature.stores:
                 self.escape(node.inputs[index], node)
         for position, value in enumerate(node.outputs):
-            self.container_result(node, signature, position, value, things, schema.returns[position].type if position < len(schema.returns) else ANY)
+            self.container_result(
+                node,
+                signature,
+                position,
+                value,
+                things,
+                schema.returns[position].type if position < len(schema.returns) else ANY,
+            )
 
     def container_result(
         self, node: Node, signature: MemorySignature, position: int, value: Value, things: list[int], declared: object
@@ -439,7 +465,11 @@ class _Walk:
         if shared:
             builder.bind_any(value, shared, node)
         elif isinstance(declared, ListType | DictType | TupleType):
-            same = [self.builder.element(v) for i, v in enumerate(node.inputs) if (i, OBJECT) in signature.writes and v.type == value.type]
+            same = [
+                self.builder.element(v)
+                for i, v in enumerate(node.inputs)
+                if (i, OBJECT) in signature.writes and v.type == value.type
+            ]
             if same:  # `add_` on lists gives its list back, though its schema does not say so
                 builder.bind_any(value, same, node)
             container = builder.element(value)
@@ -494,7 +524,9 @@ class _Walk:
         return [element] if part == OBJECT else self.cell_of([element])
 
     def parts(self, node: Node, sources: tuple[Source, ...]) -> list[int]:
-        return [e for index, part in sources if index < len(node.inputs) for e in self.part_of(node.inputs[index], part)]
+        return [
+            e for index, part in sources if index < len(node.inputs) for e in self.part_of(node.inputs[index], part)
+        ]
 
 
 def _is_inlined(node: Node) -> bool:
@@ -505,7 +537,7 @@ def _is_inlined(node: Node) -> bool:
 
 def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
     """The operand that all results share and whether it is written, if that is all there is to an op."""
-    shared = {sources for sources in signature.results}
+    shared = set(signature.results)
     if signature.is_container or signature.is_opaque or signature.stores or any(signature.held) or len(shared) != 1:
         return None
     (sources,) = shared
@@ -525,17 +557,29 @@ _Plan = _Rule | tuple[int, bool, bool]
 """A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
 
 _LIST_RULES: Final[Mapping[tuple[str, int], _Rule]] = {
-    ("aten::__getitem__", 2): _Walk.get_item, ("aten::select", 2): _Walk.get_item,
+    ("aten::__getitem__", 2): _Walk.get_item,
+    ("aten::select", 2): _Walk.get_item,
 }
 
 _RULES: Final[Mapping[str, Callable[[_Walk, Node], None]]] = {
-    "prim::ListConstruct": _Walk.list_construct, "prim::DictConstruct": _Walk.list_construct,
-    "prim::TupleConstruct": _Walk.tuple_construct, "prim::TupleUnpack": _Walk.tuple_unpack, "prim::TupleIndex": _Walk.tuple_index,
-    "prim::TupleSlice": _Walk.tuple_slice, "prim::ListUnpack": _Walk.list_unpack, "prim::GetAttr": _Walk.get_attr,
-    "prim::SetAttr": _Walk.set_attr, "prim::BailOut": _Walk.pass_on_second, "prim::AutogradAdd": _Walk.pass_on_any,
-    "prim::BroadcastingChunk": _Walk.broadcasting_chunk, "aten::wait": _Walk.wait, "prim::awaitable_wait": _Walk.wait,
-    "prim::rpc_async": _Walk.remote_call, "prim::rpc_sync": _Walk.remote_call, "prim::rpc_remote": _Walk.remote_call,
+    "prim::ListConstruct": _Walk.list_construct,
+    "prim::DictConstruct": _Walk.list_construct,
+    "prim::TupleConstruct": _Walk.tuple_construct,
+    "prim::TupleUnpack": _Walk.tuple_unpack,
+    "prim::TupleIndex": _Walk.tuple_index,
+    "prim::TupleSlice": _Walk.tuple_slice,
+    "prim::ListUnpack": _Walk.list_unpack,
+    "prim::GetAttr": _Walk.get_attr,
+    "prim::SetAttr": _Walk.set_attr,
+    "prim::BailOut": _Walk.pass_on_second,
+    "prim::AutogradAdd": _Walk.pass_on_any,
+    "prim::BroadcastingChunk": _Walk.broadcasting_chunk,
+    "aten::wait": _Walk.wait,
+    "prim::awaitable_wait": _Walk.wait,
+    "prim::rpc_async": _Walk.remote_call,
+    "prim::rpc_sync": _Walk.remote_call,
+    "prim::rpc_remote": _Walk.remote_call,
     "prim::ModuleContainerIndex": _Walk.list_unpack,
-    **dict.fromkeys(_PASS_ON, _Walk.pass_on), **dict.fromkeys(_PAIRWISE, _Walk.pass_on_pairwise),
+    **dict.fromkeys(_PASS_ON, _Walk.pass_on),
+    **dict.fromkeys(_PAIRWISE, _Walk.pass_on_pairwise),
 }
-

@@ -1,0 +1,104 @@
+"""Which order a block must keep, by which reason, and which order is free. Random orders are run in `test_alias_execution`."""
+
+from __future__ import annotations
+
+import time
+
+from irscope.analysis.dependence import Dependences, dependences
+from irscope.ir.parser import parse
+
+
+def ties_of(body: str, inputs: str = "%x : Tensor, %y : Tensor, %c : bool, %n : int") -> Dependences:
+    lines = "\n".join(f"  {line}" for line in body.strip("\n").splitlines())
+    graph = parse(f"graph({inputs}):\n{lines}\n  return ()")
+    return dependences(graph)
+
+
+def kinds(ties: Dependences, later: str) -> dict[str, str]:
+    found = ties.predecessors[ties.graph.node(later)]
+    return {ties.graph.names[tie.node.outputs[0]] if tie.node.outputs else tie.node.op: tie.kind for tie in found}
+
+
+def test_data_and_memory_tie() -> None:
+    ties = ties_of("""
+%a : Tensor = aten::neg(%x)
+%b : Tensor = aten::neg(%a)
+%w : Tensor = aten::relu_(%a)
+%d : Tensor = aten::neg(%a)
+%e : Tensor = aten::neg(%y)""")
+    assert kinds(ties, "b") == {"a": "data"}
+    assert kinds(ties, "w") == {"a": "data", "b": "memory"}
+    assert kinds(ties, "d") == {"a": "data", "w": "memory"}
+    assert kinds(ties, "e") == {}
+    assert ties.reason("w", "d").because == "aten::relu_ (%w) writes %a and aten::neg (%d) reads %a afterwards"
+
+
+def test_what_follows_from_other_ties_is_left_out() -> None:
+    ties = ties_of("""
+%a : Tensor = aten::neg(%x)
+%b : Tensor = aten::neg(%a)
+%w : Tensor = aten::relu_(%a)
+%v : Tensor = aten::neg_(%a)""")
+    assert kinds(ties, "v") == {"a": "data", "w": "memory"}
+    chained = ties.reason("b", "v")
+    assert chained and chained.witness == tuple(map(ties.graph.node, ("b", "w", "v")))
+
+
+def test_reads_of_one_memory_are_free() -> None:
+    ties = ties_of("%a : Tensor = aten::relu_(%x)\n%b : Tensor = aten::neg(%x)\n%d : Tensor = aten::neg(%y)")
+    assert kinds(ties, "b") == {"a": "memory"} and kinds(ties, "d") == {"a": "memory"}
+    assert not ties.reason("b", "d")
+
+
+def test_writes_inside_blocks_count() -> None:
+    ties = ties_of("""
+%a : Tensor = aten::neg(%x)
+%b : Tensor = aten::neg(%x)
+%r : Tensor = aten::neg(%a)
+prim::If(%c)
+  block0():
+    %w : Tensor = aten::relu_(%a)
+    -> ()
+  block1():
+    -> ()
+%s : Tensor = aten::neg(%a)
+%u : Tensor = aten::neg(%b)""")
+    assert kinds(ties, "s") == {"a": "data", "prim::If": "memory"}
+    assert kinds(ties, "u") == {"b": "data"}
+    tie = ties.predecessors[ties.graph.node("prim::If#0")]
+    assert {t.kind for t in tie} == {"data", "memory"}
+
+
+def test_effects_and_random_draws_form_chains() -> None:
+    ties = ties_of(
+        """
+prim::Print(%x)
+%a : Tensor = aten::rand_like(%x, %k, %k, %k, %k, %k)
+prim::Print(%y)
+%b : Tensor = aten::rand_like(%x, %k, %k, %k, %k, %k)
+%d : Tensor = aten::neg(%x)""",
+        inputs="%x : Tensor, %y : Tensor, %k : NoneType",
+    )
+    assert kinds(ties, "prim::Print#1") == {"prim::Print": "effect"}
+    assert kinds(ties, "b") == {"a": "random"}
+    assert kinds(ties, "d") == {}
+
+
+def test_many_ifs_over_one_value_stay_near_linear() -> None:
+    def seconds(count: int) -> float:
+        lines = []
+        last = "x"
+        for i in range(count):
+            lines.append(
+                f"  %r{i} : Tensor = prim::If(%c)\n    block0():\n      %f{i} : Tensor = aten::neg(%x)\n      -> (%f{i})\n"
+                f"    block1():\n      -> (%{last})\n  %w{i} : Tensor = aten::relu_(%r{i})"
+            )
+            last = f"r{i}"
+        graph = parse("graph(%x : Tensor, %c : bool):\n" + "\n".join(lines) + "\n  return ()")
+        start = time.process_time()
+        ties = dependences(graph)
+        assert sum(map(len, ties.predecessors.values())) <= 6 * count
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(4000) < 30 * max(seconds(400), 0.005)

@@ -190,6 +190,8 @@ def test_both_themes_are_legible(explorer: Lab, tmp_path: Path) -> None:
         colours = explorer.page.locator(LIVE).evaluate(styles)
         brightness[theme] = [sum(map(float, colour[colour.index("(") + 1 : -1].split(",")[:3])) for colour in colours]
         explorer.page.screenshot(path=tmp_path / f"{theme}.png")
+        explorer.python("e.selection = '%g30'")  # scrolls while the theme still settles
+    assert wait_marked(explorer, ".irs-line.selected").is_visible()
     assert brightness["JupyterLab Dark"][0] < 200 < brightness["JupyterLab Dark"][1] + 200
     assert brightness["JupyterLab Light"][0] > 600 > brightness["JupyterLab Light"][1]
 

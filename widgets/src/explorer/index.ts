@@ -45,10 +45,18 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 22), dock(context));
   root.addEventListener("keydown", (event) => keys(event, context, head.focusSearch), { signal: gone.signal });
   element.append(root);
+  onThemeChange(() => graph.recolour(), gone.signal);
   return () => {
     gone.abort();
     root.remove();
   };
+}
+
+function onThemeChange(changed: () => void, signal: AbortSignal): void {
+  const themes = new MutationObserver(changed);
+  themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "class"] });
+  signal.addEventListener("abort", () => themes.disconnect());
+  globalThis.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
 }
 
 /** Keys stay inside: the notebook would take them for commands on its cells. */

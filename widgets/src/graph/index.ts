@@ -80,6 +80,12 @@ export class GraphPane {
     this.look(reveal(this.viewport, this.frame, this.rectangle(box)));
   }
 
+  /** Paints again what holds colours of the theme: a canvas takes no part in styles. */
+  recolour(): void {
+    this.map.stale();
+    this.redraw();
+  }
+
   look(viewport: Viewport): void {
     this.viewport = viewport;
     this.redraw();

@@ -3,14 +3,15 @@
 import { h, oncePerFrame } from "./dom";
 
 const SPARE = 6;
+const MOST_PUT_OFF = 30;
 
 export class Scroller {
   readonly element: HTMLElement;
   private readonly body: HTMLElement;
   private readonly mounted = new Map<number, HTMLElement>();
   private count = 0;
-  /** The last height that was not zero: while a theme loads, or a tab is hidden, there is none to be had. */
-  private height = 400;
+  /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
+  private putOff = 0;
 
   constructor(
     private readonly rowHeight: number,
@@ -58,9 +59,14 @@ export class Scroller {
   }
 
   private draw(): void {
-    this.height = this.element.clientHeight || this.height;
+    const height = this.element.clientHeight;
+    if (height === 0) {
+      if (this.putOff++ < MOST_PUT_OFF) requestAnimationFrame(() => this.draw());
+      return;
+    }
+    this.putOff = 0;
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
-    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + this.height) / this.rowHeight) + SPARE);
+    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + height) / this.rowHeight) + SPARE);
     for (const [index, row] of this.mounted) {
       if (index < first || index >= last) {
         row.remove();

@@ -1,0 +1,60 @@
+"""The tour, as a reader runs it: every cell, then a click in the graph, then the selection read back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, ROOT, Lab
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'irscope[tour]'")
+
+LIVE = f"{ACTIVE} .irs"
+TOUR_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def tour(lab: Lab) -> Iterator[Lab]:
+    """The tour notebook, run to its end."""
+    (lab.root / "notebooks").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "notebooks" / "00_tour.ipynb", lab.root / "notebooks")
+    if not (lab.root / "examples").exists():
+        shutil.copytree(ROOT / "examples", lab.root / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    lab.reopen("notebooks/00_tour.ipynb")
+    lab.run_all()
+    lab.page.wait_for_function(
+        """() => window.jupyterapp.shell.currentWidget.content.widgets
+        .filter(cell => cell.model.type === 'code').every(cell => cell.model.executionCount)""",
+        timeout=TOUR_SECONDS * 1000,
+    )
+    yield lab
+    lab.close()
+
+
+def test_no_cell_of_the_tour_fails(tour: Lab) -> None:
+    failed = tour.page.locator(f"{ACTIVE} .jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
+    assert failed.all_inner_texts() == []
+
+
+def test_a_click_on_a_node_of_yolov3_arrives_in_python(tour: Lab, tmp_path: Path) -> None:
+    page = tour.page
+    box = page.locator(f"{LIVE} .irs-face").first
+    box.scroll_into_view_if_needed()
+    box.click(position={"x": 4, "y": 20})
+    page.locator(f"{LIVE} .irs-box.selected").first.wait_for()
+    chosen = page.locator(f"{LIVE} .irs-box.selected").first.get_attribute("data-id")
+    assert tour.python(f"print({chosen} in e.selection)") == "True"
+    tour.python("e.selection = [g.node('aten::copy_#0')]")
+    page.locator(f"{LIVE} .irs-line.selected", has_text="aten::copy_").wait_for()
+    page.locator(f"{LIVE} .irs-points-to").wait_for()
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        tour.theme(theme)
+        page.screenshot(path=tmp_path / f"{theme}.png")
+
+
+def test_nothing_went_wrong_and_nothing_left_the_machine(tour: Lab) -> None:
+    assert tour.errors == []
+    assert tour.outside == []

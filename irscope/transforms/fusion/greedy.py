@@ -73,7 +73,6 @@ class BlockPlan:
         }
         """For each value that fusible nodes make, how many readings of it lie outside its group."""
         self._maker = {v: i for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs}
-        self._pins: dict[Value, list[int]] = {}
         self._groups = {i: self._alone(i) for i in range(len(block.nodes)) if self.fusible[i]}
 
     def _alone(self, index: int) -> _Group:
@@ -82,8 +81,6 @@ class BlockPlan:
         for value in node.inputs:
             if self.rules.known(value) is NOT_CONSTANT:
                 inputs[value] = inputs.get(value, 0) + 1
-        for value in self.rules.pinned_operands(node):
-            self._pins.setdefault(value, []).append(index)
         outputs = sum(self.outside[value] > 0 for value in node.outputs)
         return _Group(self.rules.space(node), self.rules.device(node), inputs, list(node.outputs), outputs)
 
@@ -139,15 +136,6 @@ class BlockPlan:
             )
             what = f"the iteration spaces differ, {spaces}, and {what} is needed outside too"
             return Refusal("iteration-space", what, (kept or shared[0], *nodes))
-        if self._pins:
-            group = self.partition.find(consumer)
-            for value in shared:
-                if any(self.partition.find(reader) == group for reader in self._pins.get(value, ())):
-                    return Refusal(
-                        "operand-axis",
-                        f"{self.rules.name(value)} lies along another axis than the last of its reader",
-                        (value, *nodes),
-                    )
         return self._count_refusal(ours, theirs, shared, nodes)
 
     def _leaves(self, ours: _Group, theirs: _Group, shared: list[Value]) -> bool:

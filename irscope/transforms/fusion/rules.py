@@ -66,7 +66,6 @@ class Rules:
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, str] = {}
         self._types: dict[Value, TensorType | None] = {}
-        self._pinned: dict[Node, tuple[Value, ...]] = {}
 
     def refusal(self, node: Node) -> Refusal | None:
         """Why a node cannot be in any pointwise group; None when it can."""
@@ -112,10 +111,6 @@ class Rules:
             payload = self._shapes.known(value)
         return NOT_CONSTANT if isinstance(payload, TensorData | Opaque | Graph) else payload
 
-    def pinned_operands(self, node: Node) -> tuple[Value, ...]:
-        """Operands that lie along an axis of their own (a batch norm's weight), and so must come from outside."""
-        return self._pinned.get(node, ())
-
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
             return Refusal(
@@ -148,9 +143,6 @@ class Rules:
         refusal = self._judge_types(node) or self._judge_arguments(node, op, schema)
         if refusal is None and effect == "view":
             refusal = self._judge_aliasing(node, schema)
-        if op.operand_axes:
-            bound = bind(node, schema)
-            self._pinned[node] = tuple(bound[name] for name in op.operand_axes if isinstance(bound.get(name), Value))
         return refusal
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:

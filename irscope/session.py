@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import ArgumentError, LoadError
+from irscope.ir.arguments import spread
 from irscope.ir.core import Graph, Module
 from irscope.ir.payload import argument_type
 
@@ -54,6 +55,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
     from irscope.analysis.shapes import infer, refine
 
     free = graph.free_inputs
+    arguments = spread(arguments, len(free))
     if len(free) != len(arguments):
         names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
         raise ArgumentError(

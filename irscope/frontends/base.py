@@ -55,7 +55,7 @@ def load(source: object, *args: object, name: str | None = None) -> Graph | Modu
     for frontend in _frontends():
         if frontend.reads(source, args):
             return frontend.load(source, args, name=name)
-    raise _unread(source)
+    raise _unread(source, args)
 
 
 def is_path(source: object) -> bool:
@@ -87,13 +87,17 @@ def _suffixes() -> tuple[str, ...]:
     return tuple(suffix for frontend in _frontends() for suffix in frontend.suffixes)
 
 
-def _unread(source: object) -> LoadError:
+def _unread(source: object, args: Sequence[object]) -> LoadError:
     known = "\n".join(f"{frontend.name} ({', '.join(frontend.suffixes)})" for frontend in _frontends())
     if isinstance(source, Path):
         unnamed = "a file without a suffix could be anything"
         what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
         hint = "rename the file, or pass its text or the loaded object"
         return LoadError(f"{what}: {str(source)!r}", where=known, hint=hint)
+    if callable(source) and args:
+        kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
+        what = f"no frontend reads {_kind(source)} called with {kinds}"
+        return LoadError(what, where=known, hint="for a torch function, pass torch tensors")
     if callable(source):
         return LoadError(
             f"a function needs example arguments, which say what it is written for; {_kind(source)} has none",

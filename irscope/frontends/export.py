@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.exported_graph import import_exported
 from irscope.frontends.torch_values import require_torch
+from irscope.ir.arguments import spread
 from irscope.ir.core import Graph
 
 __all__ = ["load", "name", "reads", "suffixes"]
@@ -45,7 +49,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
         name, source = name or source.stem, _open(source)
     if isinstance(source, torch.export.ExportedProgram):
         graph = import_exported(source, name or "exported")
-        if args and len(args) != len(graph.free_inputs):
+        if args and len(spread(args, len(graph.free_inputs))) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))
@@ -58,10 +62,32 @@ def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
     _check(source.forward if is_module else source, args, title)
     model = source if is_module else _as_module(source)
     try:
-        return torch.export.export(model, tuple(args), strict=False)
+        with _quiet():
+            return torch.export.export(model, tuple(args), strict=False)
     except Exception as error:
         what = f"torch.export cannot capture {title}"
         raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log lines of torch meanwhile; what goes to the error stream is passed on unless the capture fails.
+
+    What went wrong stands in the error that is raised.
+    """
+    known = logging.getLogger("torch").manager.loggerDict.items()
+    loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
+    before = [log.disabled for log in loggers]
+    said = io.StringIO()
+    try:
+        for log in loggers:
+            log.disabled = True
+        with redirect_stderr(said):
+            yield
+        sys.stderr.write(said.getvalue())
+    finally:
+        for log, disabled in zip(loggers, before, strict=True):
+            log.disabled = disabled
 
 
 def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:

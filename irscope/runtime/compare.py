@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irscope.errors import MissingExtra
+from irscope.ir.arguments import spread
 from irscope.ir.core import Graph
 from irscope.runtime.base import device as device_named
 from irscope.runtime.executable import Executable, compile_graph
@@ -124,6 +125,7 @@ def compare(
     ['op by op', 'fused', 'fused + dedup']
     """
     graph = (fuse(program) if isinstance(program, Graph) else program).graph
+    args = spread(args, len(graph.free_inputs))
     state = _State([*args, *graph.bound.values()])
     state.watch(lambda: compile_graph(graph, use_kernels=False)(*args))
     truth = _float64(graph, args, state)

@@ -16,6 +16,7 @@ import numpy as np
 
 from irscope.codegen.source import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable
+from irscope.ir.arguments import spread
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import argument_type
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TensorType, Type
@@ -94,6 +95,8 @@ class _NoStore(ObjectStore):
 class Executable:
     """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
 
+    A nested argument may stand for its parts.
+
     Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
     """
 
@@ -138,6 +141,7 @@ class Executable:
 
     def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None = None) -> Any:
         """Run, with `visit` called for each node before it runs (not for nodes inside groups)."""
+        args = spread(args, len(self._free))
         self._check(args)
         if self.device == "reference":
             return self._interpret(args)

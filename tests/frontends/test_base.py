@@ -93,6 +93,11 @@ def test_a_function_without_arguments_asks_for_them():
         load(double)
 
 
+def test_a_function_with_arguments_of_no_framework_is_told():
+    with pytest.raises(LoadError, match=r"'len' called with builtins\.list"):
+        load(len, [1, 2])
+
+
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
 def test_without_torch_the_extra_is_named(tmp_path: Path, suffix: str):
     path = tmp_path / f"net{suffix}"

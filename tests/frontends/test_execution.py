@@ -141,6 +141,17 @@ def test_functional_updates_of_buffers():
     assert [run(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0], [4.0, 4.0]]
 
 
+def test_nested_arguments_are_spread_over_the_inputs():
+    class Nested(nn.Module):
+        def forward(self, pair, named):
+            return pair[0] * named["scale"] + pair[1]
+
+    args = ((torch.ones(2), torch.full((2,), 3.0)), {"scale": torch.full((2,), 2.0)})
+    run = compile_graph(irs.fuse(irs.load(Nested(), *args)))
+    assert run(*args).tolist() == [5.0, 5.0]
+    assert run(args[0][0], args[0][1], args[1]["scale"]).tolist() == [5.0, 5.0]
+
+
 def test_an_argument_that_was_baked_in_is_guarded():
     class Flagged(nn.Module):
         def forward(self, x, double: bool):

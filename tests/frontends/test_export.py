@@ -216,7 +216,7 @@ def test_the_wrong_number_of_arguments_for_a_program():
         load(program, torch.rand(2, 3), 1)
 
 
-def test_what_cannot_be_captured_says_why():
+def test_what_cannot_be_captured_says_why(capfd: pytest.CaptureFixture[str]):
     def choose(x):
         return x + 1 if x.sum() > 0 else x - 1
 
@@ -224,9 +224,11 @@ def test_what_cannot_be_captured_says_why():
         load(choose, torch.rand(3))
     assert "torch.cond" in caught.value.hint
     assert 0 < len(caught.value.where.splitlines()) <= 8
+    assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_that_fails_says_its_own_error():
+def test_a_model_that_fails_says_its_own_error(capfd: pytest.CaptureFixture[str]):
     with pytest.raises(CaptureError) as caught:
         load(nn.Linear(3, 4), torch.rand(2, 5))
+    assert capfd.readouterr() == ("", ""), "torch's own log stays quiet"
     assert "[2, 5] X [3, 4]" in caught.value.where

@@ -23,7 +23,7 @@ try:
 except ImportError as error:  # pragma: no cover - the hub has raised it already
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to show linked views in a notebook") from None
 
-__all__ = ["Explorer"]
+__all__ = ["Explorer", "Pane"]
 
 Inspect = Callable[[list[int]], Detail | PairDetail]
 """Answers one id with its details, and two ids with the answers about the pair."""
@@ -86,6 +86,10 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         several = isinstance(given, Iterable) and not isinstance(given, str)
         return [self._resolve(record) for record in (given if several else [given])]
 
+    def pane(self, name: str) -> Pane:
+        """One pane for a cell of its own, linked with the rest: `"text"`, `"graph"`, `"inspector"` or `"tables"`."""
+        return Pane(explorer=self, runtime=self.runtime, pane=name)
+
     def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:
         """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
         if message.get("kind") != "inspect":
@@ -112,6 +116,18 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         if live is not None:
             data, metadata = live
             display(data, metadata=metadata, raw=True)
+
+
+class Pane(anywidget.AnyWidget):  # type: ignore[misc]
+    """One pane of an explorer: it has the explorer's view, selection and answers."""
+
+    _esm = STUB
+    explorer = anywidget.WidgetTrait().tag(sync=True)
+    runtime = anywidget.WidgetTrait().tag(sync=True)
+    pane = traitlets.Enum(("text", "graph", "inspector", "tables")).tag(sync=True)
+
+    def __repr__(self) -> str:
+        return f"{self.explorer!r}.pane({self.pane!r})"
 
 
 def _headline(view: ExplorerView) -> str:

@@ -222,6 +222,22 @@ def test_a_second_output_of_the_same_explorer_is_linked_and_a_reloaded_page_find
     assert page.locator(f"{LIVE} .irs-subject h3").first.inner_text() == "%c0"
 
 
+def test_a_pane_in_another_cell_is_linked(explorer: Lab) -> None:
+    page = explorer.page
+    page.evaluate(
+        """() => { const lab = window.jupyterapp; const panel = lab.shell.currentWidget;
+        panel.content.model.sharedModel.addCell({cell_type: 'code', source: "e.pane('graph')"});
+        panel.content.activeCellIndex = panel.content.widgets.length - 1; }"""
+    )
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
+    pane = page.locator(f"{LIVE}.irs-only")
+    pane.locator(".irs-box").first.wait_for()
+    assert pane.locator(".irs-line").count() == 0
+    pane.locator(".irs-kind-op", has_text="conv2d").nth(1).click()
+    page.locator(LIVE).first.locator(".irs-sentence", has_text="may alias").wait_for()
+    prints(explorer, "e.selection == [net.made_by[net.names['c1']]]", "True")
+
+
 def test_a_saved_notebook_shows_the_picture_without_its_kernel(explorer: Lab) -> None:
     explorer.save()
     page = explorer.page

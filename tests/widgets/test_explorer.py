@@ -16,6 +16,8 @@ from tests.browser.fixtures import network
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
+from traitlets import TraitError
+
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
 
@@ -122,6 +124,14 @@ def test_other_messages_are_not_answered() -> None:
     e = explorer()
     e._handle_custom_msg({"kind": "anywidget-command"}, [])
     assert e.sent == []
+
+
+def test_a_pane_shares_its_explorer_and_an_unknown_one_is_refused() -> None:
+    e = explorer()
+    pane = e.pane("graph")
+    assert (pane.explorer, pane.runtime) == (e, e.runtime)
+    with pytest.raises(TraitError, match="text"):
+        e.pane("texts")
 
 
 def test_code_is_carried_once_for_all_explorers() -> None:

@@ -1,6 +1,7 @@
 // The explorer as a widget of a notebook: the selection goes through the hub model, questions go to Python as messages.
+// A pane in a cell of its own has the explorer's model behind it, and so the same view, selection and answers.
 
-import { mount } from "./explorer/index";
+import { mount, type PaneName } from "./explorer/index";
 import type { Ask } from "./lib/answers";
 import type { Detail, ExplorerView, PairDetail } from "./lib/schema";
 
@@ -9,6 +10,8 @@ interface Model {
   get(name: "selection"): number[];
   get(name: "view"): DataView | string;
   get(name: "hub"): string;
+  get(name: "explorer"): string | undefined;
+  get(name: "pane"): PaneName;
   set(name: "selection", value: number[]): void;
   save_changes(): void;
   send(content: unknown): void;
@@ -24,11 +27,13 @@ interface Rendered {
 }
 
 type Reply =
-  | { kind: "detail"; token: number; detail: Detail }
-  | { kind: "pair"; token: number; pair: PairDetail }
-  | { kind: "error"; token: number; message: string };
+  | { kind: "detail"; token: string; detail: Detail }
+  | { kind: "pair"; token: string; pair: PairDetail }
+  | { kind: "error"; token: string; message: string };
 
-export async function render({ model, el, signal, host }: Rendered): Promise<() => void> {
+export async function render({ model: shown, el, signal, host }: Rendered): Promise<() => void> {
+  const explorer = shown.get("explorer");
+  const model = explorer ? await host.getModel(explorer) : shown;
   const hub = await host.getModel(model.get("hub"));
   const gone = new AbortController();
   signal?.addEventListener("abort", () => gone.abort());
@@ -36,9 +41,9 @@ export async function render({ model, el, signal, host }: Rendered): Promise<() 
     on.on(event, listener);
     gone.signal.addEventListener("abort", () => on.off(event, listener));
   };
-  el.classList.add("irs-live");
-  const view = model.get("view");
-  const text = typeof view === "string" ? view : new TextDecoder().decode(view);
+  if (!explorer) el.classList.add("irs-live");
+  const data = model.get("view");
+  const text = typeof data === "string" ? data : new TextDecoder().decode(data);
   const shared = {
     get: () => hub.get("selection"),
     set: (ids: number[]) => {
@@ -47,26 +52,30 @@ export async function render({ model, el, signal, host }: Rendered): Promise<() 
     },
     onChange: (listener: () => void) => listen(hub, "change:selection", listener),
   };
-  const unmount = mount(el, JSON.parse(text) as ExplorerView, { shared, ask: asker(model, listen), signal: gone.signal });
+  const view = JSON.parse(text) as ExplorerView;
+  const panes = explorer ? { only: shown.get("pane") } : {};
+  const unmount = mount(el, view, { shared, ask: asker(model, listen), signal: gone.signal, ...panes });
   return () => {
     unmount();
     gone.abort();
   };
 }
 
-/** Questions get numbers, since answers may come late or never. */
+/** Questions get names, since answers may come late or never, and go to every view of the model. */
 function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): Ask {
-  const waiting = new Map<number, { resolve: (answer: Detail | PairDetail) => void; reject: (error: Error) => void }>();
-  let last = 0;
+  const waiting = new Map<string, { resolve: (answer: Detail | PairDetail) => void; reject: (error: Error) => void }>();
+  const asker = Math.random().toString(36).slice(2);
+  let asked = 0;
   listen(model, "msg:custom", (reply: Reply) => {
-    const asked = waiting.get(reply.token);
-    if (!asked) return;
+    const question = waiting.get(reply.token);
+    if (!question) return;
     waiting.delete(reply.token);
-    if (reply.kind === "error") asked.reject(new Error(reply.message));
-    else asked.resolve(reply.kind === "detail" ? reply.detail : reply.pair);
+    if (reply.kind === "error") question.reject(new Error(reply.message));
+    else question.resolve(reply.kind === "detail" ? reply.detail : reply.pair);
   });
   return (ids) => new Promise((resolve, reject) => {
-    waiting.set(++last, { resolve, reject });
-    model.send({ kind: "inspect", ids, token: last });
+    const token = `${asker}-${++asked}`;
+    waiting.set(token, { resolve, reject });
+    model.send({ kind: "inspect", ids, token });
   });
 }

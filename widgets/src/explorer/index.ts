@@ -15,10 +15,14 @@ import { splitter } from "./splitters";
 
 const READS: VIEW_VERSION = 1;
 
+export type PaneName = "text" | "graph" | "inspector" | "tables";
+
 /** Where the explorer lives: what else shares its selection, and whom it may ask. A page without Python leaves both out. */
 export interface Host {
   shared?: Shared;
   ask?: Ask;
+  /** The one pane to show. */
+  only?: PaneName;
   /** Whether the explorer fills the page. */
   page?: boolean;
   signal?: AbortSignal;
@@ -34,22 +38,42 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   host.signal?.addEventListener("abort", () => gone.abort());
   const records = new Records(view);
   const context: Context = { view, records, selection: new Selection(host.shared), answers: new Answers(records, host.ask), signal: gone.signal };
-  const root = h("div", { class: host.page ? "irs irs-page" : "irs", role: "region", "aria-label": `irscope explorer: ${view.title}` });
+  const kind = host.only ? "irs irs-only" : host.page ? "irs irs-page" : "irs";
+  const root = h("div", { class: kind, role: "region", "aria-label": `irscope explorer: ${view.title}` });
+  const focusSearch = host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
+  root.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
+  element.append(root);
+  return () => {
+    gone.abort();
+    root.remove();
+  };
+}
+
+/** Gives what the search key does. */
+function fillWithAll(root: HTMLElement, context: Context): () => void {
   const head = headLine(context);
-  const graph = new GraphPane(context);
+  const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
   main.append(
     textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
     splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
   );
   root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 22), dock(context));
-  root.addEventListener("keydown", (event) => keys(event, context, head.focusSearch), { signal: gone.signal });
-  element.append(root);
-  onThemeChange(() => graph.recolour(), gone.signal);
-  return () => {
-    gone.abort();
-    root.remove();
+  return head.focusSearch;
+}
+
+function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
+  const makers: Record<PaneName, () => HTMLElement> = {
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context),
   };
+  root.append(makers[name]());
+  return () => undefined;
+}
+
+function graphPane(context: Context): GraphPane {
+  const graph = new GraphPane(context);
+  onThemeChange(() => graph.recolour(), context.signal);
+  return graph;
 }
 
 function onThemeChange(changed: () => void, signal: AbortSignal): void {

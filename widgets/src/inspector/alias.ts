@@ -11,7 +11,7 @@ const MOST = 60;
 export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): Node[] {
   const others = alias.alias_set.filter((record) => record !== detail.id);
   const made: Node[] = [sentence(context, alias.summary)];
-  if (alias.points_to.labels.length) made.push(labelled("points to", pointsTo(context, detail.id, alias.points_to)));
+  if (alias.points_to.labels.length) made.push(labelled("points to", h("div", { class: "irs-points-holder" }, pointsTo(context, detail.id, alias.points_to))));
   made.push(labelled(`may share memory with ${others.length || "nothing else"}`, limited(context, others)));
   made.push(labelled(alias.writers.length ? `written by ${alias.writers.length}` : "never written in place", limited(context, alias.writers)));
   return made;

@@ -19,7 +19,7 @@ export interface Reveal {
   (record: number): void;
 }
 
-export function inspectorPane(context: Context, reveal: Reveal): HTMLElement {
+export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const { selection } = context;
   const head = h("div", { class: "irs-subject", "aria-live": "polite" });
   const body = h("div", { class: "irs-inspector-body" });
@@ -81,14 +81,14 @@ function many(context: Context, head: HTMLElement, body: HTMLElement): void {
   body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, ids.slice(0, MOST_LISTED)), more));
 }
 
-function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Reveal): void {
+function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Reveal | undefined): void {
   const { records } = context;
-  const hidden = records.hierarchy.find(detail.id) >= 0;
+  const show = reveal && records.hierarchy.find(detail.id) >= 0
+    ? h("button", { type: "button", title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null;
   const facts = [detail.scope, detail.location, detail.time].filter((fact) => fact);
   const short = (fact: string) => fact.replace(/^.*[\\/](?=[^\\/]+[\\/][^\\/]+$)/u, "…/");
   head.replaceChildren(
-    h("div", { class: "irs-subject-title" }, h("h3", {}, detail.title),
-      hidden ? h("button", { type: "button", title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null),
+    h("div", { class: "irs-subject-title" }, h("h3", {}, detail.title), show),
     detail.text ? codeLine(context, detail.text) : "",
     facts.length ? h("div", { class: "irs-facts" }, ...facts.map((fact) => h("span", { title: fact }, short(fact)))) : "",
   );

@@ -8,7 +8,7 @@ import { directPath, shortened } from "../graph/shapes";
 
 const HEIGHT = 24;
 const CHAR = 6.7;
-const MOST_LABEL = 22;
+const MOST_LABEL = 18;
 const EDGE = 6;
 
 export function pointsTo(context: Context, subject: number, view: PointsToView): SVGSVGElement {

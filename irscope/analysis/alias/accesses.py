@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope.analysis.alias.points_to import PointsTo
 from irscope.analysis.alias.reach import Reach
+from irscope.analysis.alias.sealed import PointsTo
 from irscope.analysis.alias.walk import GROUPS
 from irscope.analysis.effects import ReadKind, Signatures, is_stopping, reads_by_name
 from irscope.ir.core import Graph, Node, Value

@@ -15,8 +15,8 @@ from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
 from irscope.analysis.alias.explain import Explainer
-from irscope.analysis.alias.points_to import Label, PointsTo
 from irscope.analysis.alias.reach import Reach
+from irscope.analysis.alias.sealed import Label, PointsTo
 from irscope.analysis.alias.structure import Structures
 from irscope.analysis.alias.verdicts import LazyVerdict
 from irscope.analysis.alias.walk import build

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from irscope.analysis.alias.points_to import PointsTo
 from irscope.analysis.alias.seal import partition
+from irscope.analysis.alias.sealed import PointsTo
 
 __all__ = ["Reach"]
 

@@ -1,0 +1,90 @@
+"""The records of a points-to graph: what an element stands for, who writes it, and the sealed graph itself; data only.
+
+What the graph means, and why its answers hold, is argued in `irscope.analysis.alias.points_to`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from irscope.ir.core import Node, Value
+
+__all__ = ["Label", "Origin", "Place", "PointsTo", "Reasons", "Write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an element that is not a value's stands for."""
+
+    kind: Literal["contents", "field", "input", "escaped", "unknown", "attribute", "slot", "objects", "opaque"]
+    of: Value | None = None
+    """The container whose contents or field this is."""
+    name: str = ""
+
+    def __str__(self) -> str:
+        of = f" of {self.of!r}" if self.of is not None else f" {self.name}" if self.name else ""
+        return f"{self.kind}{of}"
+
+
+Label = Value | Place
+Origin = Literal["input", "escaped", "unknown"]
+
+
+class Write(NamedTuple):
+    """One node writes one element."""
+
+    node: Node
+    element: int
+    to_shape: bool
+    """Whether extents, strides or the storage itself may change, and not just data."""
+
+
+Edges = Mapping[int, Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PointsTo:
+    """A sealed points-to graph over *classes* of elements (each a cycle of the graph, or one element).
+
+    Classes are numbered so that edges go from higher to lower.
+    """
+
+    element_of: Mapping[Value, int]
+    """Values that something may share; the others are their own memory."""
+    labels: Sequence[Label]
+    class_of: Sequence[int]
+    """Element to class."""
+    edges: Edges
+    """Element to the elements it may be; a location has none."""
+    targets: Edges
+    """The same between classes."""
+    cells: Mapping[int, int]
+    """Container element to the element of what it holds."""
+    fields: Mapping[int, tuple[int | None, ...]]
+    """Tuple element to the elements of its fields."""
+    reasons: Reasons
+    writes: Sequence[Write]
+    is_written: bytearray
+    """For each class, whether some node writes memory of it."""
+    is_reshaped: bytearray
+    """The same for writes that may change shapes."""
+    outside: frozenset[int]
+    """Classes of memory that the graph's caller or unseen code can reach."""
+    slots: Mapping[tuple[str, str], int]
+    """Class name and attribute name to the element of that attribute's slot."""
+    opaque: int | None
+    """The element of everything that unseen code was given."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reasons:
+    """Which node made an edge: mostly the one that made all edges of its source."""
+
+    of_source: Mapping[int, Node]
+    of_edge: Mapping[tuple[int, int], Node]
+
+    def of(self, source: int, target: int) -> Node | None:
+        """The node, or None for edges that no node makes, such as those between inputs."""
+        return self.of_edge.get((source, target)) or self.of_source.get(source)

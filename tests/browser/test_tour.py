@@ -13,7 +13,7 @@ from tests.browser.conftest import ACTIVE, ROOT, Lab
 pytest.importorskip("torch", reason="torch is not installed: pip install 'irscope[tour]'")
 
 LIVE = f"{ACTIVE} .irs"
-TOUR_SECONDS = 120
+TOUR_SECONDS = 240
 
 
 @pytest.fixture(scope="module")

@@ -110,9 +110,13 @@ test("a selection tells its listeners and its shared model once, and not for the
 test("evidence is lit until the selection changes", () => {
   const selection = new Selection();
   selection.set([1, 2]);
+  const moves: boolean[] = [];
+  selection.subscribe((moved) => moves.push(moved));
   selection.light([8, 9]);
+  selection.light([9, 8]);
   expect([...selection.lit]).toEqual([8, 9]);
   selection.set([3]);
+  expect(moves).toEqual([false, true]);
   expect(selection.lit.size).toBe(0);
 });
 
@@ -161,7 +165,9 @@ test("fit shows everything; the first look is readable; reveal moves only when i
   const seen = windowOf(fit(tall, frame), frame);
   expect(seen.y).toBeLessThanOrEqual(0);
   expect(seen.y + seen.height).toBeGreaterThanOrEqual(9000);
-  expect(firstLook(tall, frame).scale).toBeGreaterThanOrEqual(0.55);
+  expect(firstLook(tall, frame, 0).scale).toBeGreaterThanOrEqual(0.55);
+  const wide = windowOf(firstLook({ width: 9000, height: 9000 }, frame, 4000), frame);
+  expect(wide.x + wide.width / 2).toBeCloseTo(4000);
   const view = { x: 0, y: 0, scale: 1 };
   expect(reveal(view, frame, { x: 10, y: 10, width: 50, height: 20 })).toBe(view);
   expect(reveal(view, frame, { x: 10, y: 2000, width: 50, height: 20 }).y).toBeCloseTo(1860);

@@ -50,7 +50,7 @@ export class GraphPane {
     this.picture.setMarks(this.marks);
     this.setMeaning("kind");
     listen(this, context.signal);
-    context.selection.subscribe(() => this.follow());
+    context.selection.subscribe((moved) => (moved ? this.follow() : this.mark()));
     this.watchSize();
   }
 
@@ -67,7 +67,7 @@ export class GraphPane {
     this.open.clear();
     if (open) hierarchy.boxes.forEach((_, i) => hierarchy.isCluster(i) && this.open.add(i));
     this.relayout(-1);
-    this.look(firstLook(this.layout, this.frame));
+    this.look(this.start());
   }
 
   /** Opens what is closed around a record and brings it into the window. */
@@ -97,6 +97,12 @@ export class GraphPane {
 
   fit(): void {
     this.look(fit(this.layout, this.frame));
+  }
+
+  /** The first look: at the program's first box when not all is shown. */
+  private start(): Viewport {
+    const first = this.layout.boxes[0];
+    return firstLook(this.layout, this.frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
   }
 
   private rectangle(box: number): { x: number; y: number; width: number; height: number } {
@@ -155,7 +161,7 @@ export class GraphPane {
     const sizes = new ResizeObserver(() => {
       const first = this.frame.width === 0;
       this.frame = { width: this.stage.clientWidth, height: this.stage.clientHeight };
-      if (first && this.frame.width) this.viewport = firstLook(this.layout, this.frame);
+      if (first && this.frame.width) this.viewport = this.start();
       this.redraw();
     });
     sizes.observe(this.stage);

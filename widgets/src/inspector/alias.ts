@@ -9,7 +9,8 @@ import { chips, labelled, note, sentence } from "./words";
 const MOST = 60;
 
 export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): Node[] {
-  const others = alias.alias_set.filter((record) => record !== detail.id);
+  const own = new Set([detail.id, ...context.records.valuesOf(detail.id)]);
+  const others = alias.alias_set.filter((record) => !own.has(record));
   const made: Node[] = [sentence(context, alias.summary)];
   if (alias.points_to.labels.length) made.push(labelled("points to", h("div", { class: "irs-points-holder" }, pointsTo(context, detail.id, alias.points_to))));
   made.push(labelled(`may share memory with ${others.length || "nothing else"}`, limited(context, others)));

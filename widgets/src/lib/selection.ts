@@ -1,12 +1,13 @@
 // The one selection, shared by every pane, by the other views of the same notebook and by Python; and what a click does to it.
 
-export type Listener = () => void;
+/** Told of a change; `moved` when other records are selected, not when only the evidence changed. */
+export type Listener = (moved: boolean) => void;
 
 /** What holds the selection outside the page: the hub model of a notebook, or nothing. */
 export interface Shared {
   get(): number[];
   set(ids: number[]): void;
-  onChange(listener: Listener): void;
+  onChange(listener: () => void): void;
 }
 
 export class Selection {
@@ -45,7 +46,7 @@ export class Selection {
     const next = new Set(records);
     if (next.size === this.evidence.size && [...next].every((record) => this.evidence.has(record))) return;
     this.evidence = next;
-    this.tell();
+    this.tell(false);
   }
 
   subscribe(listener: Listener): void {
@@ -59,8 +60,8 @@ export class Selection {
     this.tell();
   }
 
-  private tell(): void {
-    for (const listener of this.listeners) listener();
+  private tell(moved = true): void {
+    for (const listener of this.listeners) listener(moved);
   }
 }
 

@@ -34,12 +34,13 @@ export function fit(picture: Extent, frame: Extent): Viewport {
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
 }
 
-/** The whole picture where its text can be read that way; or else its upper part, where the program starts. */
-export function firstLook(picture: Extent, frame: Extent): Viewport {
+/** The whole picture where its text can be read that way; or else its upper part around x, where the program starts. */
+export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
   if (all.scale >= READABLE) return all;
   const scale = clamp((frame.width - 24) / picture.width, READABLE, 0.9);
-  return { scale, x: (picture.width - frame.width / scale) / 2, y: -8 / scale };
+  const width = frame.width / scale;
+  return { scale, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / scale };
 }
 
 /** The same view if it shows the rectangle, or one moved to show it in the middle. */

@@ -49,7 +49,7 @@ export function textPane(context: Context): HTMLElement {
     types.setAttribute("aria-pressed", String(lines.showTypes));
     scroller.redraw();
   } }, "types");
-  selection.subscribe(() => refresh(true));
+  selection.subscribe((moved) => refresh(moved));
   listen(scroller, () => lines, signal);
   show("IR");
   const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");

@@ -16,6 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from irscope.analysis.known_ops import (
+    OBJECT_READERS,
+    READ_NOTHING,
+    SHAPE_READERS,
+    SHAPE_WRITERS,
+    TENSOR_VIEWS,
+    ReadKind,
+    is_fully_opaque,
+)
 from irscope.ir.core import Node
 from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
 from irscope.ir.types import (
@@ -39,17 +48,15 @@ __all__ = [
     "CONTENTS",
     "OBJECT",
     "OPAQUE",
+    "PASSED_ON",
     "PURE",
     "MemorySignature",
     "Part",
-    "ReadKind",
     "Signatures",
     "Source",
     "compile_signature",
     "fits",
-    "is_stopping",
     "is_type_variable",
-    "reads_by_name",
 ]
 
 Part = Literal[0, 1]
@@ -60,10 +67,6 @@ CONTENTS: Final[Part] = 1
 
 Source = tuple[int, Part]
 """An operand's position, and the part of it."""
-
-ReadKind = Literal["deep", "shape", "object", "none"]
-"""deep: data and shape of every tensor operand and of all that containers hold. shape: tensors' shapes alone.
-object: which things a container holds, not those things. none: operands are passed on unread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,107 +100,6 @@ _TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
 _IMMUTABLE: Final[frozenset[Type]] = frozenset(
     {INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")}
 )
-
-_TENSOR_VIEWS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    alias as_strided chunk detach diagonal expand expand_as hsplit vsplit dsplit movedim moveaxis narrow numpy_T permute select
-    slice split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unfold unsqueeze view view_as
-    view_as_real view_as_complex real imag unflatten mT mH adjoint""".split()
-) | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
-"""Views that never copy: they read the shape of a tensor and not its data."""
-
-_SHAPE_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
-    is_contiguous ndimension element_size""".split()
-) | frozenset(
-    f"prim::{name}"
-    for name in """
-    device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
-    nbytes isinstance""".split()
-)
-
-_OBJECT_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
-    list dict reverse slice select add_ mul_ add mul""".split()
-) | {"prim::ListUnpack"}
-"""Of these, the overloads on lists and dicts look at which things a container holds, not at the things."""
-
-_READ_NOTHING: Final = frozenset(
-    {
-        "prim::If",
-        "prim::Loop",
-        "prim::ListConstruct",
-        "prim::TupleConstruct",
-        "prim::DictConstruct",
-        "prim::TupleUnpack",
-        "prim::TupleIndex",
-        "prim::TupleSlice",
-        "prim::Constant",
-        "prim::Uninitialized",
-        "aten::__is__",
-        "aten::__isnot__",
-        "prim::unchecked_unwrap_optional",
-        "aten::_unwrap_optional",
-        "prim::CreateObject",
-    }
-)
-
-_SHAPE_WRITERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ resize_as_sparse_ set_ as_strided_ rename_ detach_
-    sparse_resize_ sparse_resize_and_clear_ _coalesced_ copy_sparse_to_sparse_ data set_data""".split()
-)
-
-_HARMLESS_SIDE_EFFECTS: Final = frozenset(
-    {
-        "prim::Print",
-        "prim::RaiseException",
-        "aten::warn",
-        "aten::save",
-        "prim::AddStatValue",
-        "prim::TimePoint",
-        "aten::manual_seed",
-        "aten::seed",
-        "aten::set_grad_enabled",
-        "aten::retain_grad",
-        "aten::_assert_async",
-        "aten::_assert_scalar",
-        "aten::_assert_tensor_metadata",
-        "aten::_functional_assert_async",
-        "aten::_functional_assert_scalar",
-        "aten::_functional_sym_constrain_range",
-        "aten::_functional_sym_constrain_range_for_size",
-        "aten::_linalg_check_errors",
-        "aten::sym_constrain_range",
-        "aten::sym_constrain_range_for_size",
-        "aten::set_data",
-    }
-)
-"""Ops with an effect on the world that do to memory what their schema says and no more."""
-
-_STOPPING: Final = frozenset({"prim::RaiseException"}) | frozenset(
-    name for name in _HARMLESS_SIDE_EFFECTS if "assert" in name or "_check_" in name
-)
-
-
-def is_stopping(op: str) -> bool:
-    """Whether the op may end the program, after which only what the caller can reach still matters."""
-    return op in _STOPPING
-
-
-def reads_by_name(op: str) -> ReadKind | None:
-    """How an op with a rule of its own reads its operands, whatever its schema; None for ordinary ops."""
-    if op in _READ_NOTHING:
-        return "none"
-    if op.startswith("prim::") and op in _TENSOR_VIEWS | _SHAPE_READERS:
-        return "shape"
-    return "object" if op == "prim::ListUnpack" else None
 
 
 def is_type_variable(type: Type) -> bool:
@@ -241,16 +143,11 @@ class Signatures:
     def _chosen(self, node: Node) -> MemorySignature:
         schema = schema_of(node)
         if schema is None:
-            return OPAQUE if effect_of(node) != "pure" else PASSED_ON if node.op in _READ_NOTHING else PURE
+            return OPAQUE if effect_of(node) != "pure" else PASSED_ON if node.op in READ_NOTHING else PURE
         kept = self._of_schema.get(id(schema))
         if kept is None:
             kept = self._of_schema[id(schema)] = (schema, compile_signature(schema))
         return kept[1]
-
-
-def is_fully_opaque(op: str) -> bool:
-    """Whether the op runs code that nobody here can see: calls, other processes, other times."""
-    return has_side_effects(op) and op not in _HARMLESS_SIDE_EFFECTS
 
 
 def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
@@ -299,7 +196,7 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     ):
         return PURE
     resizes = bool(writes) and (
-        schema.name in _SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
+        schema.name in SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
     )
     pure = not (any(results) or any(held) or writes or stores or container)
     return MemorySignature(
@@ -396,12 +293,12 @@ def _is_plain(type: Type) -> bool:
 
 def _read_kind(schema: OpSchema, container: bool) -> ReadKind:
     name = schema.name
-    if name in _READ_NOTHING:
+    if name in READ_NOTHING:
         return "none"
-    if (container and name in _OBJECT_READERS) or (
+    if (container and name in OBJECT_READERS) or (
         name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)
     ):
         return "object"
-    if name in _SHAPE_READERS or (name in _TENSOR_VIEWS and not container):
+    if name in SHAPE_READERS or (name in TENSOR_VIEWS and not container):
         return "shape"
     return "deep"

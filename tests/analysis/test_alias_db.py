@@ -23,7 +23,8 @@ def test_a_view_of_a_view_is_a_view() -> None:
     db = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%d : Tensor = aten::unsqueeze(%b, %n)")
     verdict = db.may_alias("d", "a")
     assert verdict.because == "%d is a view of %b (aten::unsqueeze), and %b is a view of %a (aten::t)"
-    assert verdict.witness == tuple(map(db.graph.value, ("d", "a"))) + (
+    assert verdict.witness == (
+        *tuple(map(db.graph.value, ("d", "a"))),
         db.graph.node("d"),
         db.graph.value("b"),
         db.graph.node("b"),

@@ -5,7 +5,8 @@
     python tests/benchmarks/bench_alias.py --ours-only --sizes 1000000
 
 Torch's db keeps caches in the graph's values, so each of its builds gets a freshly parsed graph; ours are built on one
-parsed graph. Times are medians of processor time in milliseconds (other programs on the machine then matter less). `exponent` is the slope of our time between the last two sizes.
+parsed graph. Times are medians of processor time in milliseconds, so that other programs on the machine matter less.
+`writers` asks every value whether it has writers. `exponent` is the slope of our time between the last two sizes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from typing import Any, Final
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import PointsTo
 from irscope.analysis.alias.walk import GROUPS
-from irscope.analysis.effects import ReadKind, Signatures, is_stopping, reads_by_name
+from irscope.analysis.effects import Signatures
+from irscope.analysis.known_ops import ReadKind, changes_random_state, is_stopping, reads_by_name
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.types import GENERATOR, ClassType
@@ -204,7 +205,7 @@ class Accesses:
         if any(value.type == GENERATOR for value in node.inputs):
             return True
         if not draws_random_numbers(node.op):
-            return False
+            return changes_random_state(node.op) or (node.op not in _NO_READS and self._is_opaque(node))
         schema = schema_of(node)
         known: dict[str, Any] = {}
         for name, value in (bind(node, schema) if schema is not None else {}).items():

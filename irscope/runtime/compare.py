@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Row", "compare"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +130,16 @@ def compare(
     graph = (fuse(program) if isinstance(program, Graph) else program).graph
     args = spread(args, len(graph.free_inputs))
     state = _State([*args, *graph.bound.values()])
-    state.watch(lambda: compile_graph(graph, use_kernels=False)(*args))
-    truth = _float64(graph, args, state)
     entries: list[_Entry] = []
     for device in devices or ("cpu",):
         suffix = f", {device}" if devices is not None and len(devices) > 1 else ""
-        entries += [_entry(label + suffix, graph, args, device, state, how) for label, how in _WAYS]
+        for label, how in _WAYS:
+            made = compile_graph(graph, device, disk_cache=False, **how)
+            entries.append(_Entry(label + suffix, partial(made, *args), made))
     if eager is not None:
         entries.append(_Entry("eager", _without_gradients(eager, args), None, "the model itself"))
-    rows = _rows(entries, args, state, truth, repeats)
-    return Comparison(graph.name, rows, _caption(graph, args, devices or ("cpu",), repeats))
+    rows, turns = _rows(entries, args, state, lambda: _float64(graph, args), repeats)
+    return Comparison(graph.name, rows, _caption(graph, args, devices or ("cpu",), turns))
 
 
 _WAYS: tuple[tuple[str, dict[str, bool]], ...] = (
@@ -156,48 +159,50 @@ class _Entry:
     note: str = ""
 
 
-def _entry(
-    label: str, graph: Graph, args: Sequence[Any], device: str, state: _State, how: dict[str, bool]
-) -> _Entry:
-    made = compile_graph(graph, device, disk_cache=False, **how)
-    state.restore()
-    made(*args)  # compiles what was not known beforehand
-    without = f"{len(made.remarks)} groups without a kernel" if made.remarks else ""
-    return _Entry(label, lambda: made(*args), made, without)
+@dataclass(frozen=True, slots=True)
+class _FirstRun:
+    """What the first run of a competitor, which also compiles what was not known beforehand, tells."""
+
+    results: list[np.ndarray[Any, Any]]
+    launched: int | None
+
+
+def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
+    if entry.executable is None:
+        return _FirstRun(_arrays(entry.run()), None)
+    launches: list[object] = []
+    results = entry.executable.run(args, launched=launches.append)
+    return _FirstRun(_arrays(results), len(launches))
 
 
 def _rows(
-    entries: Sequence[_Entry], args: Sequence[Any], state: _State, truth: Sequence[Any], repeats: int
-) -> tuple[Row, ...]:
-    errors = {}
-    for entry in entries:
+    entries: Sequence[_Entry], args: Sequence[Any], state: _State, truth: Callable[[], list[Any]], repeats: int
+) -> tuple[tuple[Row, ...], int]:
+    """The rows, and how many turns were measured."""
+    firsts = [state.watch(lambda: _first_run(entries[0], args))]
+    for entry in entries[1:]:
+        firsts.append(_first_run(entry, args))
         state.restore()
-        errors[entry.label] = _errors(_arrays(entry.run()), truth)
+    exact = truth()
     competitors = {entry.label: entry.run for entry in entries}
-    times = measure(
-        competitors, turns=repeats, before=state.restore, finish=_waiter(entries), once=state.is_written
-    )
+    times = measure(competitors, turns=repeats, before=state.restore, finish=_waiter(entries), once=state.is_written)
     state.restore()
-    rows = []
-    for entry in entries:
-        launched = entry.executable.launches(*args) if entry.executable is not None else None
-        state.restore()
-        rows.append(_row(entry, times, errors[entry.label], launched, entries[0].label))
-    return tuple(rows)
+    rows = tuple(_row(entry, first, exact, times, entries[0].label) for entry, first in zip(entries, firsts, strict=True))
+    return rows, len(times[entries[0].label].seconds)
 
 
-def _row(
-    entry: _Entry, times: dict[str, Measurement], error: tuple[float, float] | None, launched: int | None, base: str
-) -> Row:
-    time = times[entry.label]
-    kernels = entry.executable.kernels if entry.executable is not None else ()
+def _row(entry: _Entry, first: _FirstRun, exact: list[Any], times: dict[str, Measurement], base: str) -> Row:
+    time, error = times[entry.label], _errors(first.results, exact)
+    made = entry.executable
+    kernels = made.kernels if made is not None else ()
+    without = f"{len(made.remarks)} groups without a kernel" if made is not None and made.remarks else ""
     ratio = times[base].median / time.median if time.median else 1.0
     faster = f"{ratio:.2g}× as fast as {base}" if entry.label != base else ""
     return Row(
         entry.label, time.median * 1e3, time.low * 1e3, time.high * 1e3,
-        sum(kernel.compile_seconds for kernel in kernels) * 1e3, len(kernels), launched,
+        sum(kernel.compile_seconds for kernel in kernels) * 1e3, len(kernels), first.launched,
         None if error is None else error[0], None if error is None else error[1],
-        "; ".join(filter(None, [faster, entry.note])),
+        "; ".join(filter(None, [faster, entry.note, without])),
     )  # fmt: skip
 
 
@@ -213,12 +218,13 @@ class _State:
         """Whether the program writes any of them."""
         return bool(self.saved)
 
-    def watch(self, run: Callable[[], object]) -> None:
-        """Run once, find out what was written, and restore it."""
+    def watch(self, run: Callable[[], T]) -> T:
+        """Run once, find out what was written, and restore it; gives what the run gives."""
         before = [(tensor, _copy(tensor)) for tensor in self.tensors]
-        run()
+        result = run()
         self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
         self.restore()
+        return result
 
     def restore(self) -> None:
         for tensor, copy in self.saved:
@@ -228,9 +234,8 @@ class _State:
                 tensor.detach().copy_(copy)
 
 
-def _float64(graph: Graph, args: Sequence[Any], state: _State) -> list[np.ndarray[Any, Any]]:
-    """The program's results computed in float64 throughout."""
-    state.restore()
+def _float64(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """The program's results computed in float64 throughout, on copies."""
     if library_for([*args, *graph.bound.values()]).name != "torch":
         return _arrays(run_reference(graph, *args, precision="float64"))
     library = TorchLibrary(double=True)
@@ -250,7 +255,8 @@ def _doubled(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = sys.modules["torch"].from_numpy(value)
     if is_torch_tensor(value):
-        return value.detach().double() if value.dtype.is_floating_point else value.detach().clone()
+        copy = value.detach().clone()
+        return copy.double() if value.dtype.is_floating_point else copy
     if isinstance(value, list | tuple):
         return type(value)(_doubled(item) for item in value)
     return {key: _doubled(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -139,27 +140,26 @@ class Executable:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
         return self.run(args)
 
-    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None = None) -> Any:
-        """Run, with `visit` called for each node before it runs (not for nodes inside groups)."""
+    def run(self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None) -> Any:
+        """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does."""
         args = spread(args, len(self._free))
         self._check(args)
         if self.device == "reference":
             return self._interpret(args)
         torch = self._bound_library == "torch" or library_for(args).name == "torch"
+        visit = None if launched is None else partial(self._visit, launched)
         results = self._program("torch" if torch else "numpy").run(args, visit)
         return results[0] if len(results) == 1 else results
 
     def launches(self, *args: Any) -> int:
         """How many kernels one run launches, ours and the library's; it runs the program to count them."""
-        count = 0
+        nodes: list[Node] = []
+        self.run(args, launched=nodes.append)
+        return len(nodes)
 
-        def visit(node: Node) -> None:
-            nonlocal count
-            group = self._groups.get(node)
-            count += 1 if group is not None or category_of(node) in _LAUNCHING else 0
-
-        self.run(args, visit)
-        return count
+    def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
+        if node in self._groups or category_of(node) in _LAUNCHING:
+            launched(node)
 
     def _program(self, library: str) -> _Program:
         with self._lock:

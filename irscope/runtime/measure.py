@@ -59,9 +59,9 @@ class Measurement:
 
 def measure(
     competitors: Mapping[str, Callable[[], object]], *, turns: int = 5, before: Callable[[], object] = _nothing,
-    finish: Callable[[], object] = _nothing, once: bool = False,
+    finish: Callable[[], object] = _nothing, once: bool = False, patience: float = 20.0,
 ) -> dict[str, Measurement]:  # fmt: skip
-    """Time each competitor `turns` times, all in turn.
+    """Time each competitor `turns` times, all in turn; no further turn starts when `patience` seconds are over.
 
     `before` runs untimed before each turn (to restore what a competitor changes), `finish` at its end (to wait for a
     device). `once` calls a competitor only once per turn, because a second call would see what the first one changed.
@@ -70,20 +70,23 @@ def measure(
     >>> found["short"].median < found["long"].median
     True
     """
+    start = time.perf_counter()
     calls = dict.fromkeys(competitors, 1)
     for label, run in competitors.items():
         before()
-        _timed(run, 1, finish)
-        if not once:
+        seconds = _timed(run, 1, finish)
+        if not once and seconds < 20 * _SHORTEST_TURN:
             calls[label] = _calls_per_turn(_timed(run, 1, finish))
-    seconds: dict[str, list[float]] = {label: [] for label in competitors}
+    taken: dict[str, list[float]] = {label: [] for label in competitors}
     order = list(competitors)
     for turn in range(turns):
-        start = turn % len(order)
-        for label in order[start:] + order[:start]:
+        if turn and time.perf_counter() - start > patience:
+            break
+        first = turn % len(order)
+        for label in order[first:] + order[:first]:
             before()
-            seconds[label].append(_timed(competitors[label], calls[label], finish) / calls[label])
-    return {label: Measurement(label, tuple(taken)) for label, taken in seconds.items()}
+            taken[label].append(_timed(competitors[label], calls[label], finish) / calls[label])
+    return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}
 
 
 def _calls_per_turn(seconds: float) -> int:

@@ -40,3 +40,8 @@ def test_quick_calls_are_repeated():
 def test_an_error_is_not_swallowed():
     with pytest.raises(ZeroDivisionError):
         measure({"a": lambda: 1 // 0})
+
+
+def test_no_further_turn_starts_when_patience_is_over():
+    found = measure({"a": lambda: None, "b": lambda: None}, turns=50, patience=0.0)
+    assert [len(measurement.seconds) for measurement in found.values()] == [1, 1]

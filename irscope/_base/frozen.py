@@ -65,7 +65,10 @@ class FrozenDict(Mapping[K, V]):
     def __contains__(self, key: object) -> bool:
         return key in self._items
 
-    def keys(self) -> KeysView[K]:  # these three come faster from the dict than from Mapping
+    def get(self, key: K, default: Any = None) -> Any:
+        return self._items.get(key, default)
+
+    def keys(self) -> KeysView[K]:  # these come faster from the dict than from Mapping
         return self._items.keys()
 
     def values(self) -> ValuesView[V]:

@@ -46,7 +46,8 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
     graph(%x : Tensor):
       return (%x)
     """
-    writer = _Writer(graph.names, locations)
+    own = "names" not in vars(graph) and _are_names([value.name for value in _values(graph)])
+    writer = _Writer(None if own else graph.names, locations)
     params = ",\n      ".join(writer.declarations(graph.inputs))
     lines = [f"graph({params}):"]
     writer.nested_lines(graph.body, lines)
@@ -62,8 +63,9 @@ class _Writer:
     """Writes lines of one graph; the texts of types and locations are kept by the identity of their records, which is
     found faster than their hash."""
 
-    def __init__(self, names: Mapping[Value, str], locations: bool) -> None:
+    def __init__(self, names: Mapping[Value, str] | None, locations: bool) -> None:
         self.names = names
+        """None: each value has its own name, which is found faster than in a mapping."""
         self.locations = locations
         self.texts: dict[int, str] = {}
         self.constants: dict[tuple[int, int, str], str] = {}
@@ -75,45 +77,62 @@ class _Writer:
         return text
 
     def declarations(self, values: tuple[Value, ...]) -> list[str]:
-        return [f"%{self.names[value]} : {self.type(value.type)}" for value in values]
+        names = self.names
+        return [
+            f"%{value.name if names is None else names[value]} : {self.type(value.type)}" for value in values
+        ]
 
     def operands(self, values: tuple[Value, ...]) -> str:
         names = self.names
-        return "%" + ", %".join([names[value] for value in values]) if values else ""
+        if not values:
+            return ""
+        return "%" + ", %".join([value.name if names is None else names[value] for value in values])
 
     def nested_lines(self, body: Block, lines: list[str]) -> None:
         """Writes the nodes of a block and of the blocks inside it."""
-        stack: list[_Place] = [(body, iter(body.nodes), "  ", iter(()))]
+        stack: list[_Place] = []
+        place: _Place = (body, iter(body.nodes), "  ", iter(()))
+        block, nodes, pad, siblings = place
         while True:
-            block, nodes, pad, siblings = stack[-1]
             owner = self.lines(nodes, pad, lines)
             if owner is not None:
+                stack.append((block, nodes, pad, siblings))
                 siblings, pad = enumerate(owner.blocks), f"{pad}    "[:MAX_INDENT]
-            elif len(stack) == 1:
-                return
-            else:
-                stack.pop()
+            elif stack:
                 lines.append(f"{pad}-> ({self.operands(block.returns)})")
-            for index, following in siblings:
-                params = ", ".join(self.declarations(following.params)) if following.params else ""
-                lines.append(f"{pad[:-2]}block{index}({params}):")
-                stack.append((following, iter(following.nodes), pad, siblings))
-                break  # the others follow when this one is written
+            else:
+                return
+            following = next(siblings, None)
+            if following is None:
+                block, nodes, pad, siblings = stack.pop()
+                continue
+            index, block = following
+            params = ", ".join(self.declarations(block.params)) if block.params else ""
+            lines.append(f"{pad[:-2]}block{index}({params}):")
+            nodes = iter(block.nodes)
 
     def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
         """Writes nodes up to and with the first one that has blocks, and gives that one."""
-        names, texts, remarks = self.names, self.texts, self.locations
+        names, remarks, append = self.names, self.locations, lines.append
+        type: Type | None = None
+        type_text = ""
         for node in nodes:
-            outputs, inputs = node.outputs, node.inputs
-            if node.attrs is EMPTY and inputs and len(outputs) == 1 and node.op[0] != "^":
-                value = outputs[0]
-                type = texts.get(id(value.type)) or self.type(value.type)
-                line = f"{pad}%{names[value]} : {type} = {node.op}(%{', %'.join([names[value] for value in inputs])})"
+            outputs, inputs, op = node.outputs, node.inputs, node.op
+            if node.attrs is EMPTY and inputs and len(outputs) == 1 and op > "_":  # not a Python op: ^ comes before _
+                (value,) = outputs
+                if value.type is not type:
+                    type = value.type
+                    type_text = self.type(type)
+                if names is None:
+                    line = f"{pad}%{value.name} : {type_text} = {op}(%{', %'.join([value.name for value in inputs])})"
+                else:
+                    operands = ", %".join([names[value] for value in inputs])
+                    line = f"{pad}%{names[value]} : {type_text} = {op}(%{operands})"
             else:
                 line = pad + self.line(node)
             if remarks and (node.location is not None or node.scope):
                 line += self.remark(node)
-            lines.append(line)
+            append(line)
             if node.blocks:
                 return node
         return None
@@ -124,7 +143,9 @@ class _Writer:
         attrs = "" if node.attrs is EMPTY and node.op[0] != "^" else self.attributes(node)
         operands = self.operands(node.inputs) if node.inputs else ""
         if len(outputs) == 1:
-            return f"%{self.names[outputs[0]]} : {self.type(outputs[0].type)} = {node.op}{attrs}({operands})"
+            (value,) = outputs
+            name = value.name if self.names is None else self.names[value]
+            return f"%{name} : {self.type(value.type)} = {node.op}{attrs}({operands})"
         results = ", ".join(self.declarations(outputs))
         return f"{results}{' = ' if results else ''}{node.op}{attrs}({operands})"
 
@@ -163,10 +184,15 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     """
     values = _values(graph)
     given = [value.name for value in values]
-    distinct = len(set(given)) == len(given) and "" not in given
-    if distinct and _LEGAL.fullmatch("\n".join(given)):
+    if _are_names(given):
         return dict(zip(values, given, strict=True))
     return _resolve(values, [_legal(name) for name in given])
+
+
+def _are_names(given: list[str]) -> bool:
+    """Whether these can all be printed as they are: legal, and no two the same."""
+    lines = "\n".join(given)
+    return len(set(given)) == len(given) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
 
 
 def _values(graph: Graph) -> list[Value]:
@@ -176,10 +202,11 @@ def _values(graph: Graph) -> list[Value]:
     while stack:
         for node in stack[-1]:
             values += node.outputs
-            if node.blocks:
-                stack.extend(iter(block.nodes) for block in reversed(node.blocks))
-                for block in node.blocks:
+            blocks = node.blocks
+            if blocks:
+                for block in blocks:
                     values += block.params
+                stack += [iter(block.nodes) for block in blocks[::-1]]
                 break
         else:
             stack.pop()

@@ -68,7 +68,7 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     factor = float(scale.group(1)) if scale else 1
     words = _LABEL.sub(" ", body[scale.end() :] if scale else body).split()
     is_complex = dtype.startswith("complex")  # of which torch prints the real parts alone
-    is_split = "Columns" in body  # the rows are not in order
+    is_split = "Columns" in body and any(size != 1 for size in shape[:-1])  # then the rows are not in order
     if is_complex or is_split or any("(" in word or "*" in word for word in words):
         return TensorData(dtype, shape, None, _DEVICES[prefix])
     elements = [_number(word) * factor if scale else _number(word) for word in words]

@@ -1,7 +1,7 @@
 """Whatever TorchScript prints parses, prints as the same lines, and is the same program when read again."""
 
 # No postponed and no modern annotations: TorchScript reads them when it compiles the functions below.
-# ruff: noqa: UP006, UP007, UP035, UP045, RET508
+# ruff: noqa: RET508
 
 import re
 import warnings

@@ -24,7 +24,7 @@ layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 unit: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "irscope needs Python 3.11 or newer; try make PYTHON=python3.12 ...")'

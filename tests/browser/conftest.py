@@ -36,11 +36,10 @@ ACTIVE = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All browser tests share one server, so one worker runs them."""
+    """Mark every test of this folder: `-m "not browser"` leaves them out."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="session")

@@ -18,10 +18,7 @@ from irscope.report.palette import PALETTE, WRITES
 
 WIDGETS = Path(__file__).resolve().parents[2] / "widgets"
 
-pytestmark = [
-    pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason="runs in a checkout"),
-    pytest.mark.xdist_group("front-end"),  # one worker installs the tools
-]
+pytestmark = pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason="runs in a checkout")
 
 
 def script(name: str) -> ModuleType:

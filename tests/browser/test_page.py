@@ -83,9 +83,9 @@ def test_twenty_thousand_boxes_open_close_and_select_without_a_long_wait(page: A
         """async () => {
         const frame = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
         const times = {};
-        for (const name of ['open all boxes', 'show the whole graph (f)', 'zoom in', 'close all boxes']) {
+        for (const name of ['open all', 'fit', '+', 'close all']) {
           const start = performance.now();
-          document.querySelector(`[aria-label="${name}"]`).click();
+          [...document.querySelectorAll('.irs-graph button')].find(b => b.textContent === name).click();
           await frame();
           times[name] = (performance.now() - start) / 1000;
         }

@@ -12,6 +12,6 @@ export function headLine(context: Context): { element: HTMLElement; focusSearch:
     return h("button", { type: "button", class: "irs-fact", title: hint || `select ${label}`, onclick: () => selection.set(selects) }, ...words);
   });
   const search = searchBox(context);
-  const element = h("header", { class: "irs-head" }, h("h2", {}, view.title), h("div", { class: "irs-counts" }, ...counts), search.element);
+  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), h("div", { class: "irs-counts" }, ...counts), search.element);
   return { element, focusSearch: search.focus };
 }

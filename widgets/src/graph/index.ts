@@ -170,7 +170,7 @@ export class GraphPane {
 
   private toolbar(): HTMLElement {
     const button = (label: string, title: string, action: () => void) =>
-      h("button", { type: "button", title, "aria-label": title, onclick: action }, label);
+      h("button", { type: "button", title, "aria-label": /\w/u.test(label) ? null : title, onclick: action }, label);
     const meaning = h("select", {
       "aria-label": "what colour means", title: "what colour means",
       onchange: (event: Event) => this.setMeaning((event.target as HTMLSelectElement).value as Meaning),

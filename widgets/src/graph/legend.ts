@@ -20,7 +20,7 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
     const swatch = h("i", { class: "irs-swatch" });
     swatch.style.setProperty("--c", colour);
     const title = `select all ${ids.length.toLocaleString("en")}`;
-    return h("button", { type: "button", title, "aria-label": `${word}: ${title}`, onclick: () => context.selection.set(ids) }, swatch, word);
+    return h("button", { type: "button", title, onclick: () => context.selection.set(ids) }, swatch, word);
   });
   return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...chips);
 }

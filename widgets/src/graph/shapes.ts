@@ -84,7 +84,8 @@ function words(box: Box, w: number, height: number, look: Look): SVGElement[] {
 }
 
 function spoken(box: Box, copies: number): string {
-  const parts = [box.kind === "op" ? "" : box.kind, box.label, box.detail, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
+  const seen = [box.label, box.detail].filter((part) => part).join(" ");
+  const parts = [seen, box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
   return parts.filter((part) => part).join(", ");
 }
 

@@ -43,11 +43,11 @@ export function remarkTable(context: Context): HTMLElement {
     word = (event.target as HTMLInputElement).value.trim().toLowerCase();
     arrange();
   } });
-  const heads = columns.map((column, c) => h("button", { type: "button", role: "columnheader", "aria-sort": "none", onclick: () => {
+  const heads = columns.map((column, c) => h("div", { role: "columnheader", "aria-sort": "none" }, h("button", { type: "button", onclick: () => {
     sorted = sorted?.column === c ? (sorted.up ? { column: c, up: false } : null) : { column: c, up: true };
     heads.forEach((head, k) => head.setAttribute("aria-sort", sorted?.column === k ? (sorted.up ? "ascending" : "descending") : "none"));
     arrange();
-  } }, column.label));
+  } }, column.label)));
   const head = h("div", { role: "row", class: "irs-row irs-head-row", "aria-rowindex": 1 }, ...heads);
   head.style.gridTemplateColumns = tracks;
   scroller.element.addEventListener("keydown", (event) => {

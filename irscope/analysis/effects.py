@@ -1,7 +1,7 @@
 """What one op does to memory: which operands its results share, what it reads and writes, and what else it does.
 
 The knowledge is the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
-`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias.walk`. This
+`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias`. This
 file knows ops, not programs: which two operands are the same memory is the points-to graph's question.
 
 Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,

@@ -45,11 +45,11 @@ again.
 
 **Given up.** Offsets inside a storage, list positions, dict keys, which branch was taken, and order in time.
 
-**Cost.** The walk appends to flat lists; sealing collapses cycles (Tarjan, with an explicit stack), joins connected
-elements by union-find (most questions end there), and spreads the writes: each linear in elements and edges. No set
-of locations is stored per value: that is what makes TorchScript's version quadratic when ifs merge a running value.
-The two phases are two types, as the authors of PyTorch's PR #36345 wished: nothing can be asked of a
-`PointsToBuilder` and nothing be added to a `PointsTo`.
+**Cost.** The walk appends to flat tables. Sealing collapses cycles if there are any (Tarjan, with an explicit stack) and
+spreads the writes; the first question joins connected classes into regions by union-find, where most questions end. Each
+is linear in elements and edges. No set of locations is stored per value: that is what makes TorchScript's version
+quadratic when ifs merge a running value. The two phases are two types, as the authors of PyTorch's PR #36345 wished:
+nothing can be asked of a `PointsToBuilder`, and nothing be added to a `PointsTo`.
 """
 
 from __future__ import annotations

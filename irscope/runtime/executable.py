@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
@@ -273,7 +273,7 @@ def _check_of(value: Value, name: str) -> _Check | None:
     """What an argument must be: for a tensor all that its type says. The dictionary has the extents of symbols."""
     type = value.type
     if isinstance(type, TensorType):
-        return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
+        return _tensor_check(type, name)
     wanted = _KINDS.get(type)
     if wanted is None:
         return None
@@ -281,6 +281,26 @@ def _check_of(value: Value, name: str) -> _Check | None:
     def check(argument: Any, symbols: dict[str, int]) -> None:
         if not isinstance(argument, wanted) or (type == INT and isinstance(argument, bool)):
             raise _wrong(name, type, argument)
+
+    return check
+
+
+def _tensor_check(type: TensorType, name: str) -> _Check:
+    """The check of one tensor, which remembers what it has accepted: looking closely takes microseconds."""
+    if not type.is_static:
+        return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
+    accepted: set[Hashable] = set()
+
+    def check(argument: Any, symbols: dict[str, int]) -> None:
+        step = getattr(argument, "stride", None)
+        seen = None
+        if step is not None:
+            seen = (argument.dtype, argument.shape, step())
+        elif isinstance(argument, np.ndarray):
+            seen = (argument.dtype, argument.shape, argument.strides)
+        if seen is None or seen not in accepted:
+            _check_tensor(type, name, argument, symbols)
+            accepted.add(seen)
 
     return check
 

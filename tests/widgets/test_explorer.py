@@ -166,3 +166,23 @@ def test_without_anywidget_the_error_says_what_to_install() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.startswith("MissingExtra the package 'anywidget' is needed")
     assert "pip install 'irscope[lab]'" in printed
+
+
+PROGRAM = """graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = aten::relu_(%y)
+  return (%z)"""
+
+
+def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> None:
+    import irscope as irs
+
+    g = irs.parse(PROGRAM)
+    e = irs.explore(g)
+    e.selection = [g.value("y"), "%z", "aten::relu_#0"]
+    assert e.hub.selection == [g.value("y").id, g.value("z").id, g.node("z").id]
+    alias = e._inspect([g.value("y").id, g.value("z").id])["alias"]
+    assert alias["holds"]
+    with pytest.raises(UnknownName, match="nothing"):
+        e.selection = "%nothing"
+    assert "<img" in e._static_html

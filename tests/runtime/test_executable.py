@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -385,3 +387,22 @@ def test_random_programs_run_as_in_torch(program: Program):
             for ours, theirs in zip(found, expected, strict=True):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
         assert not run.remarks
+
+
+@pytest.mark.parametrize("missing", ["torch", "llvmlite", "torch llvmlite"])
+def test_without_optional_packages(missing: str):
+    script = f"""
+import sys
+for name in {missing.split()!r}:
+    sys.modules[name] = None
+import numpy as np
+import irscope as irs
+x = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)
+fusion = irs.fuse(irs.load({CHAIN!r}, x, x))
+run = irs.compile(fusion)
+np.testing.assert_allclose(run(x, x), np.tanh(np.maximum(x, 0) * x), rtol=1e-5)
+print(len(irs.compare(fusion, x, x, repeats=1).rows), len(run.kernels))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["3", "1"]

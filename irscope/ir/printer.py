@@ -113,7 +113,7 @@ class _Writer:
 
     def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
         """Writes nodes up to and with the first one that has blocks, and gives that one."""
-        names, remarks, append = self.names, self.locations, lines.append
+        names, remarks, texts, append = self.names, self.locations, self.texts, lines.append
         type: Type | None = None
         type_text = ""
         for node in nodes:
@@ -130,8 +130,11 @@ class _Writer:
                     line = f"{pad}%{names[value]} : {type_text} = {op}(%{operands})"
             else:
                 line = pad + self.line(node)
-            if remarks and (node.location is not None or node.scope):
-                line += self.remark(node)
+            if remarks:
+                if node.scope:
+                    line += self.remark(node)
+                elif (location := node.location) is not None:
+                    line += texts.get(id(location)) or self.remark(node)
             append(line)
             if node.blocks:
                 return node

@@ -29,7 +29,7 @@ class Inspection:
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::neg(%x)\\n  %z : Tensor = aten::relu_(%y)\\n  return (%z)")
     >>> asked = Inspection(Exploration.of(irs.fuse(g)))
     >>> asked.pair(g.value("y").id, g.value("z").id)["alias"]["because"]
-    '%z is %y, written in place (aten::relu_)'
+    '%z is %y after aten::relu_'
     """
 
     def __init__(self, exploration: Exploration) -> None:

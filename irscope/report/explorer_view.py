@@ -10,7 +10,7 @@ from irscope.report.graph_view import graph_view
 from irscope.report.inspection import Inspection
 from irscope.report.text_view import text_view
 from irscope.report.timing_view import timing_view
-from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView
+from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail
 from irscope.report.words import amount, byte_count, duration, plural
 
 __all__ = ["explorer_view"]
@@ -21,6 +21,7 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
     graph = exploration.graph
     inspection = Inspection(exploration)
     picture = graph_view(graph, exploration.class_of)
+    answers, sources = _answered_ahead(exploration, inspection) if details else ({}, {})
     writes = [box["id"] for box in picture["boxes"] if box["writes"]]
     return ExplorerView(
         version=VIEW_VERSION,
@@ -32,18 +33,24 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
         remarks=remarks_table(exploration.fusion),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        details=_answered_ahead(exploration, inspection) if details else {},
+        kernels=sources,
+        details=answers,
     )
 
 
-def _answered_ahead(exploration: Exploration, inspection: Inspection) -> dict[int, Detail]:
-    """The details of every record. Only a group carries its kernel: the source would be repeated for all that is in it."""
+def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[dict[int, Detail], dict[str, str]]:
+    """The details of every record, and the kernel sources, each stored once. Only a group's own detail has a kernel."""
     groups = {node.id for node in exploration.fusion.groups}
     details = {id: inspection.detail(id) for id in exploration.records}
+    sources: dict[str, str] = {}
     for id, detail in details.items():
-        if id not in groups:
+        kernel = detail["kernel"]
+        if kernel is None or id not in groups:
             detail["kernel"] = None
-    return details
+        else:
+            sources[kernel["name"]] = kernel["source"]
+            detail["kernel"] = KernelDetail(**kernel | {"source": ""})
+    return details, sources
 
 
 def _headline(exploration: Exploration, inspection: Inspection, writes: list[int]) -> list[Count]:

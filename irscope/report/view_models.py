@@ -167,6 +167,7 @@ class KernelDetail(TypedDict):
     name: str
     language: str
     source: str
+    """Empty in a stored detail: the view's `kernels` has it by name, once for all groups that run it."""
     line_nodes: list[int]
     """The node that each source line came from, 0 for none."""
     shared_by: int
@@ -214,5 +215,7 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    kernels: NotRequired[dict[str, str]]
+    """Kernel sources by name, for precomputed details."""
     details: dict[int, Detail]
     """Precomputed details, for pages without a kernel; empty in a live widget, which asks for each."""

@@ -42,6 +42,8 @@ def test_text_lines_print_their_nodes(exploration: Exploration) -> None:
 
 
 def test_only_groups_carry_kernels_in_a_page(exploration: Exploration) -> None:
-    details = explorer_view(exploration, details=True)["details"]
-    with_kernel = {id for id, detail in details.items() if detail["kernel"] is not None}
-    assert with_kernel == {group.id for group in exploration.fusion.groups}
+    view = explorer_view(exploration, details=True)
+    kernels = {id: detail["kernel"] for id, detail in view["details"].items() if detail["kernel"] is not None}
+    assert set(kernels) == {group.id for group in exploration.fusion.groups}
+    assert {kernel["name"] for kernel in kernels.values()} == set(view["kernels"])
+    assert all(view["kernels"].values())

@@ -8,7 +8,8 @@ import { note } from "./words";
 
 export function kernelTab(context: Context, kernel: KernelDetail): Node[] {
   const shared = kernel.shared_by > 1 ? `, run by ${kernel.shared_by} groups` : "";
-  const lines = kernel.source.split("\n").map((line, k) => {
+  const source = kernel.source || (context.records.view.kernels?.[kernel.name] ?? "");
+  const lines = source.split("\n").map((line, k) => {
     const node = kernel.line_nodes[k] ?? 0;
     const pieces = tokens(line).map(({ kind, text }) => (kind === "plain" ? text : h("span", { class: `irs-t-${kind}` }, text)));
     const code = h("code", {}, ...pieces);
@@ -23,6 +24,6 @@ export function kernelTab(context: Context, kernel: KernelDetail): Node[] {
   });
   return [
     h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), ` · ${kernel.language}${shared}`),
-    kernel.source ? h("div", { class: "irs-source", onpointerleave: () => context.selection.light([]) }, ...lines) : note("no source text"),
+    source ? h("div", { class: "irs-source", onpointerleave: () => context.selection.light([]) }, ...lines) : note("no source text"),
   ];
 }

@@ -127,6 +127,7 @@ export interface AliasDetail {
 export interface KernelDetail {
   name: string;
   language: string;
+  /** Empty in a stored detail: the view's `kernels` has it by name, once for all groups that run it. */
   source: string;
   /** The node that each source line came from, 0 for none. */
   line_nodes: number[];
@@ -172,6 +173,8 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** Kernel sources by name, for precomputed details. */
+  kernels?: Record<string, string>;
   /** Precomputed details, for pages without a kernel; empty in a live widget, which asks for each. */
   details: Record<number, Detail>;
 }

@@ -85,6 +85,36 @@ LOOP = """
     -> (%c, %f)"""
 
 
+def test_none_is_no_memory_and_so_is_what_was_never_set() -> None:
+    db = db_of(
+        """
+%none : Tensor? = prim::Constant()
+%unset : Tensor = prim::Uninitialized()
+%empty : Tensor[] = prim::Uninitialized()
+%a : Tensor = aten::neg(%x)
+%r : Tensor? = prim::If(%c)
+  block0():
+    -> (%none)
+  block1():
+    -> (%a)
+%s : Tensor = prim::If(%c)
+  block0():
+    -> (%unset)
+  block1():
+    -> (%a)
+%t : (Tensor?, Tensor) = prim::TupleConstruct(%none, %a)
+%p : Tensor?, %q : Tensor = prim::TupleUnpack(%t)
+%e : Tensor = aten::__getitem__(%empty, %n)
+%l : Tensor[] = aten::append(%empty, %y)"""
+    )
+    for name in ("none", "unset"):
+        assert not db.may_alias("r", name) and not db.may_alias("s", name)
+    assert db.may_alias("r", "s") and db.may_alias("r", "a") and db.may_alias("q", "a")
+    assert db.may_alias("r", "a").because == "%r is %a, a result of prim::If"
+    assert not db.may_alias("p", "a") and not db.may_alias("p", "none")
+    assert db.may_alias("e", "y")  # nobody reads what was never set, and asking is no error
+
+
 def test_a_loop_may_run_no_round_or_many() -> None:
     db = db_of(LOOP)
     assert db.may_alias("o", "a"), "no round"

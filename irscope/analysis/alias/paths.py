@@ -268,9 +268,11 @@ class Paths:
         if node.op == "prim::Loop" and len(node.blocks[0].params) > index + 1:
             param = node.blocks[0].params[index + 1]
             return Step(value, param, f"{name} is %{self.name(param)} after the loop", node, False)
-        returned = node.blocks[0].returns[index] if len(node.blocks[0].returns) > index else None
-        if returned is None:
+        found = [block.returns[index] for block in node.blocks if len(block.returns) > index]
+        if not found:
             return None
+        element = self.element(value)
+        returned = next((other for other in found if self.element(other) == element), found[0])
         certain = len(node.blocks) == 1 and node.op != "prim::fork"
         return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
 

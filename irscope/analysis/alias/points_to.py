@@ -35,7 +35,8 @@ These places are:
    containers may hold all of that. What was never given away and never came from outside cannot be touched.
 9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined.
 
-**Assumed.** A constant tensor belongs to its node alone. Two names of incompatible structure (a list, a tensor) are
+**Assumed.** A constant tensor belongs to its node alone; a constant None, of whatever type, is no memory, nor
+is a value that is declared and never set (`prim::Uninitialized`). Two names of incompatible structure (a list, a tensor) are
 not the same memory unless a mixed type came between, which rule 5 sees. Schemas are true (1), and so is the reach of
 unseen code (8).
 
@@ -79,6 +80,7 @@ class PointsToBuilder:
 
     def __init__(self) -> None:
         self.element_of: dict[Value, int] = {}
+        self.nones: set[Value] = set()
         self.structures = Structures()
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}
@@ -125,9 +127,9 @@ class PointsToBuilder:
         return element
 
     def element(self, value: Value) -> int | None:
-        """The element of a value, made now if nothing was known of it; None for numbers and the like."""
+        """The element of a value, made now if nothing was known of it; None for numbers, for None, and the like."""
         found = self.element_of.get(value)
-        if found is None:
+        if found is None and value not in self.nones:
             if value.type.__class__ is TensorType:
                 found = self.element_of[value] = len(self.labels)
                 self.labels.append(value)

@@ -54,6 +54,15 @@ class NodeRules:
 
     # Constructors and accessors
 
+    def constant(self, node: Node) -> None:
+        """A None of an optional type is not memory; other constants are their own."""
+        if all(payload is None for payload in node.attrs.values()):
+            self.builder.nones.update(node.outputs)
+
+    def uninitialized(self, node: Node) -> None:
+        """What no branch that is taken reads is not memory."""
+        self.builder.nones.update(node.outputs)
+
     def list_construct(self, node: Node) -> None:
         builder = self.builder
         value = node.outputs[0]
@@ -73,8 +82,7 @@ class NodeRules:
         holder, value = node.inputs[0], node.outputs[0]
         if value.type.__class__ is TensorType and holder.type.__class__ is ListType:
             element = self.builder.element(holder)
-            assert element is not None
-            if element in self.builder.cells:
+            if element is not None and element in self.builder.cells:
                 self.builder.element_of[value] = self.builder.cells[element]
                 return
         self.by_signature(node)
@@ -257,8 +265,8 @@ class NodeRules:
         for index in boxes:
             if index in written and index not in loose:
                 target = builder.element(node.inputs[index])
-                assert target is not None
-                builder.hold(target, [thing for thing in things if thing != builder.cells.get(target)], node)
+                if target is not None:
+                    builder.hold(target, [thing for thing in things if thing != builder.cells.get(target)], node)
         if not any(index in written for index in boxes):
             for index in signature.stores:
                 self.escape(node.inputs[index], node)
@@ -355,6 +363,8 @@ LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {
 }
 
 RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
+    "prim::Constant": NodeRules.constant,
+    "prim::Uninitialized": NodeRules.uninitialized,
     "prim::ListConstruct": NodeRules.list_construct,
     "prim::DictConstruct": NodeRules.list_construct,
     "prim::TupleConstruct": NodeRules.tuple_construct,

@@ -30,7 +30,7 @@ GROUPS: Final = frozenset(
 _FRESH: Final = frozenset(
     f"prim::{name}"
     for name in """
-    Constant Uninitialized CreateObject AutogradZero MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
+    CreateObject AutogradZero MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
     ReductionSizes EmptyListLiteral tolist isinstance EnumName EnumValue NumToTensor device dtype
     TensorExprDynamicGuard AutogradAnyNonZero AutogradAllNonZero AutogradAllZero StringIndex VarConcat VarStack Print""".split()
 )

@@ -1,0 +1,234 @@
+"""Real models with random weights, scripted or traced, as inlined TorchScript graphs: what alias databases are compared on.
+
+Some have loops and lists (scripted recurrent networks), some write in place (a detector's decoder, residual networks),
+some are long and straight (traced transformers).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+
+def yolov3() -> Any:
+    from yolov3 import yolov3 as model
+
+    return torch.jit.script(model()).inlined_graph
+
+
+def bert() -> Any:
+    from bert import bert as model
+    from bert import tokens
+
+    return _traced(model(layers=3, hidden=32), tokens(2, 8))
+
+
+def gpt2() -> Any:
+    from transformers import GPT2Config, GPT2Model
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = GPT2Model(GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=3, n_head=2))
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.model(tokens, use_cache=False, return_dict=False)[0]
+
+    return _traced(Plain(), torch.randint(0, 50, (1, 8)))
+
+
+def lstm() -> Any:
+    """The loop over time is a loop, and states travel in a tuple and outputs in a list."""
+
+    class Sequence(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTMCell(4, 8)
+
+        def forward(self, steps: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+            state = (torch.zeros(steps.size(1), 8), torch.zeros(steps.size(1), 8))
+            seen = []
+            for step in steps.unbind(0):
+                state = self.cell(step, state)
+                seen += [state[0]]
+            return torch.stack(seen), state
+
+    return torch.jit.script(Sequence().eval()).inlined_graph
+
+
+def lstm_layers() -> Any:
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.LSTM(4, 8, num_layers=2, bidirectional=True)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+            return self.inner(x)
+
+    return torch.jit.script(Layers().eval()).inlined_graph
+
+
+def gru() -> Any:
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.GRU(4, 8, num_layers=2, batch_first=True, dropout=0.5)
+
+        def forward(self, x: torch.Tensor, start: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.inner(x, start)
+
+    return torch.jit.script(Layers().eval()).inlined_graph
+
+
+def resnet() -> Any:
+    class Residual(nn.Module):
+        def __init__(self, before: int, after: int, stride: int) -> None:
+            super().__init__()
+            self.conv1, self.norm1 = nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after)
+            self.conv2, self.norm2 = nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after)
+            self.relu = nn.ReLU(inplace=True)
+            self.shortcut = None if stride == 1 and before == after else nn.Conv2d(before, after, 1, stride)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.norm2(self.conv2(self.relu(self.norm1(self.conv1(x)))))
+            y += x if self.shortcut is None else self.shortcut(x)
+            return self.relu(y)
+
+    layers = [Residual(before, after, 1 + (before != after)) for before, after in [(8, 8), (8, 16), (16, 16), (16, 32)]]
+    stem = [nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(), nn.Linear(32, 10)]
+    return torch.jit.script(nn.Sequential(*stem, *layers, *head)).inlined_graph  # training: statistics are written
+
+
+def densenet() -> Any:
+    class Dense(nn.Module):
+        def __init__(self, channels: int, growth: int, count: int) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(
+                nn.Sequential(
+                    nn.BatchNorm2d(channels + i * growth), nn.ReLU(), nn.Conv2d(channels + i * growth, growth, 3, 1, 1)
+                )
+                for i in range(count)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            features = [x]
+            for layer in self.layers:
+                features.append(layer(torch.cat(features, 1)))
+            return torch.cat(features, 1)
+
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), Dense(8, 4, 4), nn.AvgPool2d(2), Dense(24, 4, 4))
+    return torch.jit.script(model.eval()).inlined_graph
+
+
+def unet() -> Any:
+    def double(before: int, after: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Conv2d(before, after, 3, 1, 1), nn.ReLU(True), nn.Conv2d(after, after, 3, 1, 1), nn.ReLU(True)
+        )
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.down = nn.ModuleList([double(3, 8), double(8, 16)])
+            self.middle, self.pool = double(16, 32), nn.MaxPool2d(2)
+            self.widen = nn.ModuleList([nn.ConvTranspose2d(32, 16, 2, 2), nn.ConvTranspose2d(16, 8, 2, 2)])
+            self.up = nn.ModuleList([double(32, 16), double(16, 8)])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            skipped: list[torch.Tensor] = []
+            for part in self.down:
+                x = part(x)
+                skipped.append(x)
+                x = self.pool(x)
+            x = self.middle(x)
+            for widen, part in zip(self.widen, self.up):  # noqa: B905
+                x = part(torch.cat([widen(x), skipped.pop()], 1))
+            return x
+
+    return torch.jit.script(UNet().eval()).inlined_graph
+
+
+def vision_transformer() -> Any:
+    class ViT(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.patches = nn.Conv2d(3, 16, 4, 4)
+            self.first = nn.Parameter(torch.zeros(1, 1, 16))
+            self.places = nn.Parameter(torch.zeros(1, 17, 16))
+            self.blocks = nn.ModuleList(Attention(16, 2) for _ in range(3))
+            self.head = nn.Linear(16, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.patches(x).flatten(2).transpose(1, 2)
+            x = torch.cat([self.first.expand(x.size(0), -1, -1), x], 1) + self.places
+            for block in self.blocks:
+                x = block(x)
+            return self.head(x[:, 0])
+
+    return torch.jit.script(ViT().eval()).inlined_graph
+
+
+class Attention(nn.Module):
+    """One layer of a transformer, with attention in the open."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide, self.narrow, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).reshape(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        weights = self.drop(torch.softmax(q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5, -1))
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+        return x + self.drop(self.narrow(nn.functional.gelu(self.wide(self.norm2(x)))))
+
+
+def encoder_layers() -> Any:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return _traced(nn.TransformerEncoder(layer, 3, enable_nested_tensor=False), torch.rand(2, 5, 16), train=True)
+
+
+def greedy_decoder() -> Any:
+    """Writes into a buffer in a loop that may stop early."""
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.cell, self.out = nn.Embedding(20, 8), nn.GRUCell(8, 8), nn.Linear(8, 20)
+
+        def forward(self, first: torch.Tensor, state: torch.Tensor, limit: int) -> torch.Tensor:
+            tokens = torch.zeros(first.size(0), limit, dtype=torch.int64)
+            token = first
+            for i in range(limit):
+                state = self.cell(self.embed(token), state)
+                token = self.out(state).argmax(1)
+                tokens[:, i] = token
+                if bool((token == 0).all()):
+                    break
+            return tokens
+
+    return torch.jit.script(Decoder().eval()).inlined_graph
+
+
+MODELS: Final[Mapping[str, Callable[[], Any]]] = {
+    builder.__name__: builder
+    for builder in (
+        yolov3, bert, gpt2, lstm, lstm_layers, gru, resnet, densenet, unet, vision_transformer, encoder_layers,
+        greedy_decoder,
+    )
+}  # fmt: skip
+
+
+def _traced(model: nn.Module, *arguments: torch.Tensor, train: bool = False) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a trace keeps one path is what is wanted here
+        return torch.jit.trace(model.train(train), arguments, check_trace=False).inlined_graph

@@ -51,9 +51,10 @@ export class Scroller {
     return top >= this.element.scrollTop && top + this.rowHeight <= this.element.scrollTop + this.element.clientHeight;
   }
 
-  /** Scrolls a row into sight; does nothing when it is there already. */
+  /** Scrolls a row into sight, from its start on; does nothing when it is there already. */
   reveal(index: number): void {
     if (index < 0 || this.isInSight(index)) return;
+    this.element.scrollLeft = 0;
     this.element.scrollTop = Math.max(0, index * this.rowHeight - this.element.clientHeight / 2);
     this.draw();
   }

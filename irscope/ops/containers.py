@@ -49,6 +49,16 @@ def _extend_rule(*given: Abstract, **named: Abstract) -> Abstract:
     return a.extend(b) if isinstance(a, list) and isinstance(b, list | tuple) else Unknown(ANY)
 
 
+def _add_in_place(self: list[Any], other: Sequence[Any]) -> list[Any]:
+    self.extend(other)
+    return self
+
+
+def _add_in_place_rule(*given: Abstract, **named: Abstract) -> Abstract:
+    a, b = (*given, *named.values())
+    return _add_in_place(a, b) if isinstance(a, list) and isinstance(b, list | tuple) else Unknown(ANY)
+
+
 def _append(self: list[Any], element: Any) -> list[Any]:
     self.append(element)
     return self
@@ -129,6 +139,7 @@ _LIST_OPS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Abstract]]]] 
     "aten::pop": (_pop, tracked(_pop, 1)),
     "aten::insert": (_insert, tracked(_insert, 1)),
     "aten::extend": (_extend, _extend_rule),
+    "aten::add_": (_add_in_place, _add_in_place_rule),
     "aten::slice": (_cut, tracked(_cut, 1, 2, 3)),
     "aten::Delete": (_delete, tracked(_delete, 1)),
     "aten::clear": (_clear, tracked(_clear)),

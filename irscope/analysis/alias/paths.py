@@ -249,6 +249,10 @@ class Paths:
         sources = signature.results[index] if index < len(signature.results) else ()
         if signature.is_container and not sources and node.inputs:
             element = self.element(value)
+            if element is not None and element == self.element(node.inputs[0]):  # `list += list`
+                return Step(
+                    value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True
+                )
             label = self._points_to.labels[element] if element is not None else node.inputs[0]
             return Step(value, label, f"{name} is taken out of %{self.name(node.inputs[0])} ({node.op})", node, False)
         if len(sources) == 1 and sources[0][1] == OBJECT:

@@ -107,6 +107,8 @@ def containers(x: Tensor) -> tuple[dict[str, Tensor], list[Tensor], int]:
     rows.insert(1, rows.pop())
     rows[0] = rows[-1] * 2
     rows.extend([x[0], x[1]])
+    same = rows
+    same += [x[2]]
     named = {"a": rows[0], "b": x.sum()}
     named["c"] = rows[1:3][0]
     if "b" in named:

@@ -249,7 +249,7 @@ class Paths:
         sources = signature.results[index] if index < len(signature.results) else ()
         if signature.is_container and not sources and node.inputs:
             element = self.element(value)
-            if element is not None and element == self.element(node.inputs[0]):  # `list += list`
+            if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
                 return Step(
                     value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True
                 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from irscope.ir.structural import same_structure
     from irscope.ir.verify import verify
     from irscope.runtime.base import devices
-    from irscope.session import compare, compile, explore, load, report
+    from irscope.session import compare, compile, explore, load, write_report
     from irscope.transforms.dedup import Dedup, dedup
     from irscope.transforms.fusion import Fusion, fuse
 
@@ -38,7 +38,7 @@ _HOMES = {
     "irscope.ir.structural": ("same_structure",),
     "irscope.ir.verify": ("verify",),
     "irscope.runtime.base": ("devices",),
-    "irscope.session": ("compare", "compile", "explore", "load", "report"),
+    "irscope.session": ("compare", "compile", "explore", "load", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),
     "irscope.transforms.fusion": ("Fusion", "fuse"),
 }
@@ -63,9 +63,9 @@ __all__ = [
     "fuse",
     "load",
     "parse",
-    "report",
     "same_structure",
     "verify",
+    "write_report",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,11 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status. A mistake of the user prints one message and no traceback."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    if others and options.run is not _lab:
+        parser.error(f"unknown arguments: {' '.join(others)}")
+    options.lab_options = others
     try:
         return int(options.run(options) or 0)
     except IrscopeError as error:
@@ -41,9 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"irscope {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    lab = commands.add_parser("lab", help="open JupyterLab on the tour notebook")
+    lab = commands.add_parser("lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, go to it")
     lab.add_argument("notebook", nargs="?", default="00_tour.ipynb", help="another notebook to open")
-    lab.add_argument("lab_options", nargs=argparse.REMAINDER, help="passed on to JupyterLab, for example --no-browser")
     lab.set_defaults(run=_lab)
 
     show = commands.add_parser("show", help="print a program, what fuses and what repeats in it")
@@ -87,9 +91,9 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from irscope.session import report
+    from irscope.session import write_report
 
-    path = report(options.file, *map(_example, options.input), output=options.output)
+    path = write_report(options.file, *map(_example, options.input), output=options.output)
     print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB); open it in any browser")
 
 
@@ -126,13 +130,10 @@ def _lab(options: argparse.Namespace) -> int:
         raise ArgumentError(f"there is no notebook {options.notebook!r} in {folder}", hint=f"there are: {known}")
     root = folder.parent
     print(f"JupyterLab on {notebook.relative_to(root)}; stop it with Ctrl-C")
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root)}",
-    ]
+    place = f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root).as_posix()}"
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", place]
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        command.append("--allow-root")  # JupyterLab refuses root otherwise, who is the only user of many containers
     return subprocess.call([*command, *options.lab_options])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 
@@ -41,3 +42,9 @@ assert len(irs.fuse(g).groups) == 1
 assert len(irs.dedup(irs.fuse(g)).classes) == 1
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_public_name_is_also_a_submodule() -> None:
+    """Importing a submodule puts it into the package under its name, in place of whatever was there."""
+    submodules = {module.name for module in pkgutil.iter_modules(irscope.__path__)}
+    assert not submodules & set(irscope.__all__)

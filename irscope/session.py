@@ -1,4 +1,4 @@
-"""The public verbs, each wired through the layers once: load, compile, compare, explore, report."""
+"""The public verbs, each wired through the layers once: load, compile, compare, explore, write_report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from irscope.errors import ArgumentError, LoadError
 from irscope.ir.arguments import spread
 from irscope.ir.core import Graph, Module
 from irscope.ir.payload import argument_type
+from irscope.ir.type_fit import fits
+from irscope.ir.types import FLOAT, INT, NONE, ClassType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from irscope.report.exploration import Exploration
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from irscope.transforms.fusion import Fusion
     from irscope.widgets.explorer import Explorer
 
-__all__ = ["compare", "compile", "explore", "load", "report"]
+__all__ = ["compare", "compile", "explore", "load", "write_report"]
 
 
 def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None) -> Graph:
@@ -57,14 +59,39 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
     free = graph.free_inputs
     arguments = spread(arguments, len(free))
     if len(free) != len(arguments):
+        s = "s" * (len(free) != 1)
         names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
         raise ArgumentError(
-            f"{graph.name} takes {len(free)} example arguments and got {len(arguments)}", where=f"inputs: {names}",
+            f"{graph.name} takes {len(free)} example argument{s} and got {len(arguments)}", where=f"inputs: {names}",
             hint="pass one argument per input that is not a parameter, in order",
         )  # fmt: skip
-    types = {value: argument_type(argument) for value, argument in zip(free, arguments, strict=True)}
+    types = {}
+    for value, argument in zip(free, arguments, strict=True):
+        given = argument_type(argument)
+        if not _may_be(given, value.type):
+            raise ArgumentError(
+                f"the example argument for %{graph.names[value]} is {given}, and the program takes {value.type}",
+                hint="pass one like that, or load the program anew from where it comes from",
+            )  # fmt: skip
+        types[value] = FLOAT if value.type == FLOAT else given
     types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}
     return refine(graph, infer(graph, types, strict=True))
+
+
+def _may_be(given: Type, declared: Type) -> bool:
+    """Whether an argument of one type may be given where a program declares another; extents and dtypes must agree."""
+    if isinstance(declared, OptionalType):
+        return given == NONE or _may_be(given, declared.element)
+    if not (isinstance(given, TensorType) and isinstance(declared, TensorType)):
+        stranger = isinstance(given, ClassType) and isinstance(declared, TensorType)
+        return (given == INT and declared == FLOAT) or (fits(given, declared) and not stranger)
+    if given.dtype != (declared.dtype or given.dtype):
+        return False
+    if given.shape is None or declared.shape is None:
+        return True
+    if len(given.shape) != len(declared.shape):
+        return False
+    return all(b == a or not isinstance(b, int) for a, b in zip(given.shape, declared.shape, strict=True))
 
 
 def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool = True) -> Executable:
@@ -114,7 +141,7 @@ def explore(source: Any, *example_args: Any, measure: bool | None = None, **load
     return Explorer(view, Inspection(exploration), static_html(view), resolve=exploration.resolve)
 
 
-def report(
+def write_report(
     source: Any,
     *example_args: Any,
     output: str | Path = "report.html",

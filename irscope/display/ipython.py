@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["embedded_svg", "register"]
 
 _MOST_TEXT_LINES = 400
+_MOST_TABLE_ROWS = 100
 
 
 def register(shell: Any) -> None:
@@ -26,7 +27,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.fusion.fusion", "Fusion", _fusion),
         ("irscope.transforms.dedup", "Dedup", _table),
         ("irscope.transforms.dedup.dedup", "Dedup", _table),
-        ("irscope.analysis.alias.alias_db", "AliasDb", _table),
+        ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
         ("irscope.runtime.compare", "Comparison", _comparison),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
@@ -77,6 +78,13 @@ def _fusion(fusion: Any) -> str:
 def _table(thing: Any) -> str:
     frame = thing.table()
     return f"<pre>{escape(repr(thing))}</pre>{frame.to_html(max_rows=40, border=0)}"
+
+
+def _alias_db(db: Any) -> str:
+    shown = [value for value, _ in zip(db.graph.values(), range(_MOST_TABLE_ROWS), strict=False)]
+    more = len(db.graph.names) - len(shown)
+    note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
+    return f"<pre>{escape(repr(db))}</pre>{db.table(shown).to_html(border=0)}{note}"
 
 
 def _comparison(comparison: Any) -> str:

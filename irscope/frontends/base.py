@@ -25,6 +25,9 @@ FRONTENDS: Final = (
 """Modules in the order in which they are asked; the first that reads a source loads it."""
 
 
+_TEXT: Final = "a string is IR text if it has several lines or a graph( in it, and otherwise the name of a file"
+
+
 class Frontend(Protocol):
     """One way for a program to get in."""
 
@@ -71,13 +74,20 @@ def _frontends() -> Iterator[Frontend]:
 
 
 def _existing(path: Path) -> Path:
-    if path.is_file():
+    try:
+        is_file, is_dir = path.is_file(), path.is_dir()
+    except OSError as error:
+        told = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
+        raise LoadError(f"{told!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
+    if is_file:
         return path
-    if path.is_dir():
+    if is_dir:
         raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
     if not path.parent.is_dir():
         raise LoadError(f"there is no file {str(path)!r}", hint=f"there is no folder {str(path.parent)!r} either")
     beside = sorted(item.name for item in path.parent.iterdir() if item.is_file())
+    if not path.suffix and path.name == str(path):
+        raise LoadError(f"there is no file {str(path)!r}", hint=_TEXT)
     near = get_close_matches(path.name, beside) or [item for item in beside if Path(item).suffix in _suffixes()][:5]
     hint = f"in that folder: {', '.join(near)}" if near else "no file in that folder looks like a program"
     raise LoadError(f"there is no file {str(path)!r}", hint=hint)

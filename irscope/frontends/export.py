@@ -104,14 +104,18 @@ def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> Non
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
             hint=f"irs.load({title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
         )
+    why = ""
     try:
         signature.bind(*args)
     except TypeError as error:
-        _complain(args, expected, str(error))
+        why = str(error)
+    if why:
+        _complain(args, expected, why)
 
 
 def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> None:
-    what = f"{len(args)} example arguments do not fit" + (f": {why}" if why else f" {len(expected)} inputs")
+    count = f"{len(args)} example argument{'s' * (len(args) != 1)}"
+    what = f"{count} for a program that takes {len(expected)}" + (f": {why}" if why else "")
     raise ArgumentError(what, hint=f"pass {', '.join(expected) or 'none'}")
 
 
@@ -139,6 +143,10 @@ def _trimmed(message: str, lines: int = 8) -> str:
 
 def _advice(error: Exception) -> str:
     text = f"{type(error).__name__}: {error}"
+    if "not a known type" in text:
+        return "return tensors and numbers, in lists, tuples and dictionaries if there are several"
+    if "Unsupported input type" in text:
+        return "pass tensors and numbers, in lists, tuples and dictionaries if you like"
     if "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text:
         return "the model branches on the values of a tensor: write it with torch.cond, or load torch.jit.script(model)"
     return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"

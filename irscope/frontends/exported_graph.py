@@ -107,8 +107,9 @@ class _Import:
                 continue
             differs = self.build.op("aten::ne", env[node], self.constant(baked), type=BOOL)
             told = self.constant(f"the program was exported for {node.name}={baked!r}, export it again for another")
+            kind = self.constant("builtins.ValueError")
             with self.build.block() as fails:
-                self.build.node("prim::RaiseException", (told, self.constant("builtins.ValueError")), ())
+                self.build.node("prim::RaiseException", (told, kind), ())
             with self.build.block() as goes_on:
                 pass
             self.build.structured("prim::If", (differs,), (), (fails, goes_on))
@@ -259,7 +260,8 @@ class _Import:
     def location(self, node: Any) -> Location | None:
         """The innermost frame of the user's code, or torch's where there is no other."""
         frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
-        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval"))]
+        ours = str(Path(__file__).parent)
+        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", ours))]
         users = [frame for frame in frames if not frame[0].startswith(self.torch_folder)]
         file, line = (users or frames or [("", "0")])[-1]
         return Location(file, int(line)) if file else None

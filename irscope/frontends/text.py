@@ -39,7 +39,9 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
     except UnicodeDecodeError as error:
         what = f"{str(path)!r} is not text: byte {error.start} is not UTF-8"
         raise LoadError(what, hint="IR files are plain UTF-8 text") from None

@@ -103,6 +103,6 @@ def _open(path: Path) -> Any:
     try:
         return torch.jit.load(str(path), map_location="cpu")
     except Exception as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
         what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first}"
         raise LoadError(what, hint="save it again with torch.jit.save") from None

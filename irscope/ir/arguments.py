@@ -1,11 +1,26 @@
-"""Arguments as a user passes them, and as a graph takes them: one per input."""
+"""What a user passes, as a graph takes it: a program where one is asked for, and arguments, one per input."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["spread"]
+from irscope.errors import ArgumentError
+from irscope.ir.core import Graph
+
+__all__ = ["graph_of", "spread"]
+
+
+def graph_of(program: Any, verb: str) -> Graph:
+    """The graph that is meant: a Graph itself, or that of a Fusion. `verb` names who asks, in the error.
+
+    Raises ArgumentError for anything else.
+    """
+    graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
+    if not isinstance(graph, Graph):
+        what = f"{verb} works on a Graph or what fuse gives, not on {type(program).__name__}"
+        raise ArgumentError(what, hint="irs.load(program, *example_arguments) makes a Graph of a model or a file")
+    return graph
 
 
 def spread(arguments: Sequence[Any], wanted: int) -> tuple[Any, ...]:

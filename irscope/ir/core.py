@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from irscope._base.frozen import EMPTY, fast_constructor
-from irscope.errors import UnknownName
+from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
 __all__ = ["Block", "Graph", "Location", "Module", "Node", "Use", "Value", "new_id"]
@@ -224,13 +224,15 @@ class Graph:
             if name not in self.names:
                 raise UnknownName(f"{name!r} is not a value of graph {self.name!r}", hint="ask the graph it came from")
             return name
+        if not isinstance(name, str):
+            raise _no_name("value", name)
         found = self._value_by_name.get(name.removeprefix("%"))
         if found is None:
             raise _unknown("value", f"%{name.removeprefix('%')}", self, self._value_by_name)
         return found
 
-    def node(self, name: str | Node) -> Node:
-        """The node that makes the value of this name, or `"aten::add_#1"`: the second `aten::add_` in textual order.
+    def node(self, name: str | Value | Node) -> Node:
+        """The node that makes a value, or `"aten::add_#1"`: the second `aten::add_` in textual order.
 
         A Node of this graph is given back. Raises UnknownName.
         """
@@ -238,7 +240,9 @@ class Graph:
             if name not in self.position:
                 raise UnknownName(f"{name!r} is not a node of graph {self.name!r}", hint="ask the graph it came from")
             return name
-        if "::" in name and not name.startswith("%"):
+        if not isinstance(name, str | Value):
+            raise _no_name("node", name)
+        if isinstance(name, str) and "::" in name and not name.startswith("%"):
             op, _, index = name.partition("#")
             of_kind = [node for node in self.nodes() if node.op == op]
             if not (index or "0").isdigit() or int(index or 0) >= len(of_kind):
@@ -274,6 +278,11 @@ class Module:
     graphs: Mapping[str, Graph]
     constants: Mapping[str, Any] = field(default_factory=dict)
     name: str = "module"
+
+
+def _no_name(kind: str, given: object) -> ArgumentError:
+    what = f"a {kind} is asked for by itself or by its printed name, not by {type(given).__name__}"
+    return ArgumentError(what, hint="print(graph) shows all names")
 
 
 def _unknown(kind: str, name: str, graph: Graph, known: Mapping[str, object]) -> UnknownName:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.errors import ParseError
+from irscope.errors import ArgumentError, ParseError
 from irscope.ir.constant_text import read_constant, typed
 from irscope.ir.core import Block, Graph, Location, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.lexer import NAME, Cursor
@@ -70,6 +70,10 @@ def parse(text: str, *, file: str = "") -> Graph:
 
     Raises ParseError with line, column and a caret, whatever the text; `file` is the name shown there.
     """
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions"
+        )
     collecting = gc.isenabled()
     gc.disable()  # records do not form cycles, and hundreds of thousands of them would be scanned over and over
     try:

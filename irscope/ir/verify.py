@@ -32,6 +32,7 @@ import numpy as np
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
+from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.excerpt import excerpt
 from irscope.ir.payload import Opaque, TensorData
@@ -59,7 +60,7 @@ def verify(graph: Graph) -> None:
     >>> x = b.input("x")
     >>> verify(b.finish([b.op("aten::relu", x, name="y")]))
     """
-    _Verifier(graph).run()
+    _Verifier(graph_of(graph, "verify")).run()
 
 
 class _Verifier:

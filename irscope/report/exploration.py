@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.alias import AliasDb
+from irscope.errors import UnknownName
 from irscope.ir.core import Graph, Node, Value
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
@@ -63,6 +64,8 @@ class Exploration:
         if isinstance(name, int):
             return name
         if isinstance(name, Value | Node):
+            if name.id not in self.records:
+                what = f"{name!r} is not in the program that is shown"
+                raise UnknownName(what, hint="it is of another graph, or its result was known before the program runs")
             return name.id
-        text = str(name)
-        return self.graph.node(text).id if "::" in text else self.graph.value(text).id
+        return self.graph.node(name).id if isinstance(name, str) and "::" in name else self.graph.value(name).id

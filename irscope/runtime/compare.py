@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from irscope.errors import MissingExtra
-from irscope.ir.arguments import spread
+from irscope.errors import ArgumentError, MissingExtra
+from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph
 from irscope.runtime.base import device as device_named
 from irscope.runtime.executable import Executable, compile_graph
@@ -99,14 +99,14 @@ class Comparison:
         return figure
 
     def __repr__(self) -> str:
-        titles = f"{'median':>11}{'quartiles':>19}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
+        titles = f"{'median':>11}{'quartiles':>24}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
         lines = [f"{self.name:<24}{titles}"]
         for row in self.rows:
             spread = f"{_ms(row.low)} – {_ms(row.high)}"
             launched = "" if row.launched is None else str(row.launched)
             error = "" if row.error is None else f"{row.error:.1e}"
             lines.append(
-                f"{row.label:<24}{_ms(row.median):>11}{spread:>19}{_ms(row.compile):>11}{row.kernels:>9}"
+                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{_ms(row.compile):>11}{row.kernels:>9}"
                 f"{launched:>10}{error:>10}  {row.note}".rstrip()
             )
         return "\n".join([*lines, self.caption])
@@ -127,7 +127,12 @@ def compare(
     >>> [row.label for row in compare(irs.load(text, x), x).rows]
     ['op by op', 'fused', 'fused + dedup']
     """
-    graph = (fuse(program) if isinstance(program, Graph) else program).graph
+    if isinstance(program, Graph):
+        program = fuse(program)
+    graph = graph_of(program, "compare")
+    devices = (devices,) if isinstance(devices, str) else devices
+    if repeats < 1:
+        raise ArgumentError(f"{repeats} repeats measure nothing", hint="repeats=5 is a good number")
     args = spread(args, len(graph.free_inputs))
     state = _State([*args, *graph.bound.values()])
     entries: list[_Entry] = []

@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.codegen.source import SourceText
-from irscope.errors import ArgumentError, DeviceUnavailable
-from irscope.ir.arguments import spread
+from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
+from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import argument_type
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TensorType, Type
@@ -49,7 +49,7 @@ def compile_graph(
     group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
     `use_kernels=False` the nodes of groups run one by one through the library. Raises DeviceUnavailable.
     """
-    graph: Graph = program if isinstance(program, Graph) else program.graph
+    graph = graph_of(program, "compile")
     start = time.perf_counter()
     made = Executable(graph, device, _devices(device, share_kernels, disk_cache) if use_kernels else None)
     made.prepare()
@@ -112,6 +112,7 @@ class Executable:
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
         self._checks = [_check_of(value, graph.names[value]) for value in self._free]
+        self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, _Program] = {}
         self._lock = threading.Lock()
         self._bound_library = library_for(list(graph.bound.values())).name
@@ -133,8 +134,13 @@ class Executable:
         return tuple(self._kernels.remarks)
 
     def source(self, index: int = 0) -> SourceText:
-        """The text of a kernel."""
-        return self._kernels.compiled[index].source
+        """The text of a kernel. Raises UnknownName for a number that none has."""
+        compiled = self._kernels.compiled
+        try:
+            return compiled[index].source
+        except (IndexError, TypeError):
+            made = f"there are {len(compiled)}, counted from 0" if compiled else "no kernel has been compiled yet"
+            raise UnknownName(f"there is no kernel {index!r}", hint=made) from None
 
     def __call__(self, *args: Any) -> Any:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
@@ -144,6 +150,8 @@ class Executable:
         """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does."""
         args = spread(args, len(self._free))
         self._check(args)
+        if self._floats:  # a program that wants a float computes with one, as in TorchScript
+            args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
         if self.device == "reference":
             return self._interpret(args)
         torch = self._bound_library == "torch" or library_for(args).name == "torch"
@@ -179,7 +187,7 @@ class Executable:
         if len(args) != len(self._free):
             inputs = ", ".join(f"%{self.graph.names[value]} : {value.type}" for value in self._free) or "none"
             raise ArgumentError(
-                f"{self.graph.name} takes {len(self._free)} arguments and got {len(args)}",
+                f"{self.graph.name} takes {len(self._free)} argument{'s' * (len(self._free) != 1)} and got {len(args)}",
                 where=f"inputs: {inputs}",
                 hint="pass one argument per input that is not a parameter, in order",
             )

@@ -319,4 +319,6 @@ def _failed(node: Node | None, error: Exception) -> RunError:
         return RunError(f"the program failed: {lines[0]}")
     place = f"\n{node.location}" if node.location is not None else ""
     operands = ", ".join(map(repr, node.inputs))
-    return RunError(f"{node.op} failed: {lines[0]}", where=f"{node!r}({operands}){place}", rule="op-failed")
+    hint = "with example arguments, irs.load checks shapes and types before anything runs"
+    what = f"{node.op} failed: {lines[0].rstrip(':')}"
+    return RunError(what, where=f"{node!r}({operands}){place}", rule="op-failed", hint=hint)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from irscope.errors import MissingExtra
+from irscope.errors import MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, PairDetail
 from irscope.widgets.hub import STUB, Hub, Runtime
 
@@ -88,6 +88,9 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
 
     def pane(self, name: str) -> Pane:
         """One pane for a cell of its own, linked with the rest: `"text"`, `"graph"`, `"inspector"` or `"tables"`."""
+        panes = Pane.pane.values
+        if name not in panes:
+            raise UnknownName(f"there is no pane {name!r}", hint=f"the panes are {', '.join(panes)}")
         return Pane(explorer=self, runtime=self.runtime, pane=name)
 
     def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:

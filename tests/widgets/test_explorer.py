@@ -16,7 +16,6 @@ from tests.browser.fixtures import network
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
-from traitlets import TraitError
 
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
@@ -130,7 +129,7 @@ def test_a_pane_shares_its_explorer_and_an_unknown_one_is_refused() -> None:
     e = explorer()
     pane = e.pane("graph")
     assert (pane.explorer, pane.runtime) == (e, e.runtime)
-    with pytest.raises(TraitError, match="text"):
+    with pytest.raises(UnknownName, match="text"):
         e.pane("texts")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias import moves
@@ -21,6 +21,7 @@ from irscope.analysis.alias.structure import Structures
 from irscope.analysis.alias.verdicts import LazyVerdict
 from irscope.analysis.alias.walk import build
 from irscope.errors import UnknownName
+from irscope.ir.arguments import graph_of
 from irscope.ir.core import Graph, Node, Value
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["AliasDb"]
 
 Values = Value | str | Sequence[Value | str]
+T = TypeVar("T")
 
 
 class AliasDb:
@@ -53,7 +55,7 @@ class AliasDb:
     """
 
     def __init__(self, graph: Graph, *, distinct_inputs: bool = False) -> None:
-        self.graph = graph
+        self.graph = graph = graph_of(graph, "AliasDb")
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs
         self._points_to: PointsTo = build(graph, distinct_inputs=self.distinct_inputs)
         self._reach = Reach(self._points_to)
@@ -62,7 +64,7 @@ class AliasDb:
     # Names and places
 
     def _value(self, value: Value | str) -> Value:
-        if isinstance(value, str):
+        if not isinstance(value, Value):
             return self.graph.value(value)
         if value not in self._points_to.element_of and value not in self.graph.block_of:
             raise UnknownName(
@@ -72,12 +74,12 @@ class AliasDb:
         return value
 
     def _values(self, values: Values) -> list[Value]:
-        if isinstance(values, Value | str):
-            return [self._value(values)]
-        return [self._value(value) for value in values]
+        if isinstance(values, Iterable) and not isinstance(values, str):
+            return [self._value(value) for value in values]
+        return [self._value(values)]
 
     def _node(self, node: Node | str) -> Node:
-        if isinstance(node, str):
+        if not isinstance(node, Node):
             return self.graph.node(node)
         if node not in self.graph.block_of:
             raise UnknownName(
@@ -238,9 +240,11 @@ class AliasDb:
                 return self._explainer.why_written(value, write)
         raise AssertionError(f"{value!r} is marked as written, and no write meets it")
 
-    def is_written(self, value: Value) -> bool:
+    def is_written(self, value: Value | str) -> bool:
         """`has_writers` of a value as a plain bool, in constant time."""
-        place = self._place(value)
+        place = self._place(value) if isinstance(value, Value) else None
+        if place is None:  # a name, or it is no memory, or no value of this graph
+            place = self._place(self._value(value))
         return place is not None and bool(self._points_to.is_written[place])
 
     def writers(self, value: Value | str) -> tuple[Node, ...]:
@@ -351,7 +355,10 @@ class AliasDb:
     # Tables
 
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
-        """One row a value that is memory: name, type, alias set, locations, writers."""
+        """One row a value that is memory: name, type, alias set, locations, writers; long lists by their first items.
+
+        `alias_set`, `locations` and `writers` give them whole.
+        """
         import pandas as pd
 
         names = self.graph.names
@@ -360,9 +367,9 @@ class AliasDb:
             {
                 "value": f"%{names[value]}",
                 "type": str(value.type),
-                "alias set": ", ".join(f"%{names[other]}" for other in self.alias_set(value)),
-                "locations": ", ".join(map(self._explainer.describe_label, self.locations(value))),
-                "writers": ", ".join(self._explainer.node_words(node) for node in self.writers(value)),
+                "alias set": _listed(self.alias_set(value), lambda other: f"%{names[other]}"),
+                "locations": _listed(self.locations(value), self._explainer.describe_label),
+                "writers": _listed(self.writers(value), self._explainer.node_words),
             }
             for value in wanted
             if self._is_memory(value)
@@ -372,3 +379,9 @@ class AliasDb:
     def __repr__(self) -> str:
         sealed = self._points_to
         return f"<AliasDb of {self.graph.name!r}: {len(sealed.labels)} elements, {len(sealed.writes)} writes>"
+
+
+def _listed(things: Sequence[T], words: Callable[[T], str], most: int = 20) -> str:
+    """The things in words, after `most` of them their number."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(map(words, things[:most])) + more

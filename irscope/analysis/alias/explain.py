@@ -156,7 +156,9 @@ class Explainer(Paths):
         told = [words for words in (self._told(left), self._told(right)) if words]
         if isinstance(meeting, Place):
             roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
-            if meeting.kind == "input" and all(root in self.inputs for root in roots):
+            if roots[0] is roots[1] and told:
+                pass  # the views of one value; where that came from does not matter
+            elif meeting.kind == "input" and all(root in self.inputs for root in roots):
                 names = " and ".join(self.describe_label(root) for root in roots)
                 told.append(f"{names} are both inputs, and two inputs may be the same object")
             elif not (told and told[-1].endswith(self.describe_place(meeting))):

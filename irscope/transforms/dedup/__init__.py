@@ -117,12 +117,12 @@ class Dedup:
         return {member: cls for cls in self.classes for member in cls.members}
 
     def _member(self, piece: Node | Value | str) -> Node | str:
-        if piece in self._pieces:
+        if isinstance(piece, Node | str) and piece in self._pieces:
             return piece
         if isinstance(self.source, Module) or isinstance(next(iter(self._pieces), ""), str):
             raise UnknownName(f"there is no piece {piece!r}", hint=f"the pieces are {_some(self._pieces)}")
         graph = self.source
-        node: Node | None = graph.node(piece) if not isinstance(piece, Value) else graph.producer.get(piece)
+        node: Node | None = graph.producer.get(graph.value(piece)) if isinstance(piece, Value) else graph.node(piece)
         while node is not None and node not in self._pieces:
             node = graph.owner.get(graph.block_of[node])
         if node is None:
@@ -153,7 +153,8 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedu
         raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     program = source if isinstance(source, Graph | Module) else getattr(source, "graph", None)
     if not isinstance(program, Graph | Module):
-        raise ArgumentError(f"dedup works on a Graph, a Fusion or a Module, not on {type(source).__name__}")
+        hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
+        raise ArgumentError(f"dedup works on a Graph, a Fusion or a Module, not on {type(source).__name__}", hint=hint)
     pieces, note = _pieces_of(program)
     found = sorted(_classes(pieces, relation), key=lambda entry: -len(entry[0]))
     classes = [EquivalenceClass(i, members, members[0], mark.hex()) for i, (members, mark) in enumerate(found)]

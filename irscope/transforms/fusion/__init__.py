@@ -138,6 +138,9 @@ class Fusion:
             told = subject if isinstance(subject, str) else repr(subject)
             return no(f"%{told.removeprefix('%')} is an input or a block's parameter: no node makes it", subject)
         found = self._by_id.get(node.id)
+        if found is None and node not in self.original.position and node not in self.graph.position:
+            what = f"{node!r} is not a node of graph {self.original.name!r}"
+            raise UnknownName(what, hint="ask the graph it came from")
         if found is None:
             return no(f"{node!r} is gone: its result was known before the program runs, or nobody read it", node)
         return found
@@ -146,13 +149,13 @@ class Fusion:
         """The node that makes a value of the original or the fused graph, or that a node's name means."""
         if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
             return self.original.node(subject)
-        value = subject if isinstance(subject, Value) else self._value(subject)
+        value = self._value(subject)
         value = self._plans.grouped.outside_of.get(value, value)
         kept = self.history.forward(value, 0, 1) or value
         return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
 
-    def _value(self, name: str) -> Value:
-        """The value of this name in the original graph, or else in the fused one."""
+    def _value(self, name: Value | str) -> Value:
+        """The value, or that of this name, in the original graph, or else in the fused one."""
         try:
             return self.original.value(name)
         except UnknownName as unknown:
@@ -209,7 +212,10 @@ def fuse(graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_argumen
     if policy != "greedy":
         raise ArgumentError(f"there is no fusion policy {policy!r}", hint="the policy is 'greedy'")
     if not isinstance(graph, Graph):
-        raise ArgumentError(f"fuse works on a Graph, not on {type(graph).__name__}", hint="irs.load makes one")
+        raise ArgumentError(
+            f"fuse works on a Graph, not on {type(graph).__name__}",
+            hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
+        )
     found = fold(graph)
     folded = found.record
     started = perf_counter()

@@ -1,0 +1,188 @@
+"""Tables with history: a large one that never changes, under small ones with what edits changed since.
+
+Each step of a history has tables of its own, which share all but the newest changes with those of the step before; going
+back is keeping the old ones. Changes are kept in layers of falling size, and small layers are joined as they pile up, so
+a table that went through n changes has at most about log2(n) layers, and each change is copied about as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar, overload
+
+__all__ = ["Draft", "DraftList", "Layers", "Members", "Tail"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_GONE: Final[Any] = object()
+
+
+class Layers(Mapping[K, V]):
+    """A mapping under changes.
+
+    >>> old = Layers({"a": 1, "b": 2})
+    >>> new = old.changed({"b": 3, "c": 4}, removed=["a"])
+    >>> dict(old), dict(new), "a" in new
+    ({'a': 1, 'b': 2}, {'b': 3, 'c': 4}, False)
+    """
+
+    __slots__ = ("_base", "_deltas")
+
+    def __init__(self, base: Mapping[K, V], deltas: tuple[dict[K, V], ...] = ()) -> None:
+        self._base = base
+        self._deltas = deltas
+        """Newest first."""
+
+    def changed(self, changes: dict[K, V], removed: Sequence[K] = ()) -> Layers[K, V]:
+        """The next table; this one stays as it is."""
+        if not changes and not removed:
+            return self
+        newest = changes
+        if removed:
+            newest = {**changes, **dict.fromkeys(removed, _GONE)}
+        older = self._deltas
+        while older and len(older[0]) <= 2 * len(newest):
+            newest = {**older[0], **newest}
+            older = older[1:]
+        return Layers(self._base, (newest, *older))
+
+    def changes(self) -> dict[K, V]:
+        """What differs from the table at the bottom, without what is gone."""
+        return {key: value for key, value in self._joined().items() if value is not _GONE}
+
+    def changed_keys(self) -> dict[K, V]:
+        """All keys that were changed, the removed ones too."""
+        return self._joined()
+
+    def _joined(self) -> dict[K, V]:
+        joined: dict[K, V] = {}
+        for delta in reversed(self._deltas):
+            joined.update(delta)
+        return joined
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V, /) -> V: ...
+    @overload
+    def get(self, key: K, default: Any, /) -> Any: ...
+    def get(self, key: K, default: Any = None, /) -> Any:
+        for delta in self._deltas:
+            found = delta.get(key, self)
+            if found is not self:
+                return default if found is _GONE else found
+        return self._base.get(key, default)
+
+    def __getitem__(self, key: K) -> V:
+        found = self.get(key, _GONE)
+        if found is _GONE:
+            raise KeyError(key)
+        return found  # type: ignore[no-any-return]
+
+    def __contains__(self, key: object) -> bool:
+        for delta in self._deltas:
+            found = delta.get(key, self)  # type: ignore[call-overload]
+            if found is not self:
+                return found is not _GONE
+        return key in self._base
+
+    def __iter__(self) -> Iterator[K]:
+        joined = self._joined()
+        yield from (key for key in self._base if key not in joined)
+        yield from (key for key, value in joined.items() if value is not _GONE)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Tail(Sequence[V], Generic[V]):
+    """A sequence that was added to, some of whose items were exchanged.
+
+    >>> list(Tail(["a", "b"], Layers({}).changed({1: "c", 2: "d"}), 3))
+    ['a', 'c', 'd']
+    """
+
+    __slots__ = ("_base", "_changed", "_count")
+
+    def __init__(self, base: Sequence[V], changed: Layers[int, V], count: int) -> None:
+        self._base = base
+        self._changed = changed
+        self._count = count
+
+    def extended(self, changes: dict[int, V], count: int) -> Tail[V]:
+        """The next sequence; this one stays as it is."""
+        return Tail(self._base, self._changed.changed(changes), count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> V: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[V]: ...
+    def __getitem__(self, index: int | slice) -> V | Sequence[V]:
+        if isinstance(index, slice):
+            return [self[here] for here in range(*index.indices(self._count))]
+        found = self._changed.get(index, _GONE)
+        if found is not _GONE:
+            return found  # type: ignore[no-any-return]
+        if index >= len(self._base):
+            raise IndexError(index)
+        return self._base[index]
+
+
+class Members(Container[K]):
+    """A set that was added to."""
+
+    __slots__ = ("_added", "_base")
+
+    def __init__(self, base: Container[K], added: Layers[K, None]) -> None:
+        self._base = base
+        self._added = added
+
+    def extended(self, added: dict[K, None]) -> Members[K]:
+        """The next set; this one stays as it is."""
+        return Members(self._base, self._added.changed(added)) if added else self
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._added or key in self._base
+
+
+class Draft(dict[K, V]):
+    """Changes to a mapping while they are made: reads see both, writes go to the changes, which are its own items."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Mapping[K, V]) -> None:
+        self._base = base
+
+    def get(self, key: K, default: Any = None, /) -> Any:
+        found = dict.get(self, key, _GONE)
+        return self._base.get(key, default) if found is _GONE else found
+
+    def __missing__(self, key: K) -> V:
+        return self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self._base
+
+
+class DraftList(list[V]):
+    """Additions to a sequence while they are made: indexes and the length are those of the whole."""
+
+    __slots__ = ("_base", "_count")
+
+    def __init__(self, base: Sequence[V]) -> None:
+        self._base = base
+        self._count = len(base)
+
+    def __len__(self) -> int:
+        return self._count + list.__len__(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._base[index] if index < self._count else list.__getitem__(self, index - self._count)
+
+    def added(self) -> dict[int, V]:
+        """The additions, by their index in the whole."""
+        return dict(enumerate(iter(self), self._count))

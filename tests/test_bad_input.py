@@ -1,0 +1,477 @@
+"""What a person gets wrong, from the file's name to the last argument: each mistake is one error that says what now.
+
+`refused` is the bar: an IrscopeError with a sentence and something to go by (a hint, or the place), and nothing of our
+own code in what a notebook shows.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import (
+    ArgumentError,
+    CaptureError,
+    DeviceUnavailable,
+    IrscopeError,
+    LoadError,
+    ParseError,
+    RunError,
+    UnknownName,
+    VerifyError,
+)
+
+PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %row : Float(8, strides=[1], device=cpu) = aten::select(%x, %zero, %zero)
+  %a : Float(8, strides=[1], device=cpu) = aten::sigmoid(%row)
+  %b : Float(8, strides=[1], device=cpu) = aten::mul(%a, %row)
+  return (%b)"""
+CHAIN = "graph(%x : Tensor, %y : Tensor):\n  %m : Tensor = OP\n  %z : Tensor = aten::tanh(%m)\n  return (%z)"
+
+
+def refused(kind: type[IrscopeError], action: Callable[[], object], *words: str) -> str:
+    """What the user reads; `words` must be in it."""
+    with pytest.raises(IrscopeError) as caught:
+        action()
+    error = caught.value
+    assert type(error) is kind, repr(error)
+    assert error.what.strip()
+    assert error.hint or error.where
+    assert error.__context__ is None or error.__suppress_context__, "a traceback of ours would be shown"
+    shown = "\n".join(error._render_traceback_())
+    assert "Traceback" not in shown
+    assert f"{Path(irs.__file__).parent}/" not in shown
+    assert "None" not in error.hint
+    for word in words:
+        assert word in shown, shown
+    return shown
+
+
+# -- files and sources ------------------------------------------------------------------------------------------------
+
+
+def test_files_that_are_no_programs(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).bytes(3000)
+    for suffix in (".ir", ".pt", ".pt2", ".onnx"):
+        (tmp_path / f"noise{suffix}").write_bytes(b"\xff" + noise)
+        (tmp_path / f"empty{suffix}").write_bytes(b"")
+    (tmp_path / "plain").write_text(PROGRAM)
+    refused(LoadError, lambda: irs.load(tmp_path / "nosie.ir"), "noise.ir")
+    refused(LoadError, lambda: irs.load("/nowhere/at/all.ir"), "no folder")
+    refused(LoadError, lambda: irs.load(tmp_path), "folder")
+    refused(LoadError, lambda: irs.load("a" * 5000 + ".ir"), "too long")
+    refused(LoadError, lambda: irs.load("hello"), "graph(")
+    refused(LoadError, lambda: irs.load(tmp_path / "noise.ir"), "UTF-8")
+    refused(LoadError, lambda: irs.load(tmp_path / "noise.onnx"), ".pt2")
+    refused(LoadError, lambda: irs.load(tmp_path / "plain"), ".pt2")
+    refused(ParseError, lambda: irs.load(tmp_path / "empty.ir"), "empty.ir:1:1")
+    refused(ParseError, lambda: irs.load(""), "no text")
+
+
+@pytest.mark.torch
+def test_torch_files_that_are_no_programs(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model, x = torch.nn.Linear(2, 2), torch.zeros(1, 2)
+    torch.jit.script(model).save(str(tmp_path / "good.pt"))
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "good.pt2")
+    torch.save(model.state_dict(), tmp_path / "state.pt")
+    refused(LoadError, lambda: irs.load(tmp_path / "state.pt"), "torch.jit.script")
+    for suffix in (".pt", ".pt2"):
+        whole = (tmp_path / f"good{suffix}").read_bytes()
+        assert irs.load(tmp_path / f"good{suffix}").free_inputs
+        for name, content in {"half": whole[: len(whole) // 2], "empty": b"", "noise": bytes(range(256)) * 9}.items():
+            path = tmp_path / f"{name}{suffix}"
+            path.write_bytes(content)
+            shown = refused(LoadError, lambda path=path: irs.load(path), "save it again")  # type: ignore[misc]
+            assert len(shown) < 400
+
+
+def test_text_with_a_byte_order_mark_or_the_other_line_ends_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mark.ir").write_bytes(b"\xef\xbb\xbf" + PROGRAM.replace("\n", "\r\n").encode())
+    assert irs.same_structure(irs.load(tmp_path / "mark.ir"), irs.parse(PROGRAM))
+
+
+@pytest.mark.parametrize("source", [None, 3, [1], b"graph", object(), np.zeros(2), len, lambda x: x, dict])
+def test_sources_that_nobody_reads(source: object) -> None:
+    refused(LoadError, lambda: irs.load(source))
+    refused(LoadError, lambda: irs.explore(source))
+    refused(LoadError, lambda: irs.load(len, np.zeros(2)), "torch")
+
+
+@pytest.mark.parametrize("verb", [irs.compile, irs.compare, irs.AliasDb, irs.verify, irs.fuse, irs.dedup, irs.parse])
+@pytest.mark.parametrize("thing", [None, 3, b"text", object()])
+def test_verbs_that_need_a_graph(verb: Callable[[Any], object], thing: object) -> None:
+    refused(ArgumentError, lambda: verb(thing), "irs.load")
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def long_program() -> str:
+    """A program with most of what the text format has."""
+    return textwrap.dedent("""\
+        graph(%x.1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %c : bool, %xs : Tensor[], %n : int):
+          %2 : float = prim::Constant[value=0.5]()
+          %3 : int[] = prim::Constant[value=[1, -2]]()
+          %4 : str = prim::Constant[value="a \\"b\\" \\n"]()
+          %none : NoneType = prim::Constant()
+          %t : Tensor = prim::Constant[value={1.5}]() # model.py:3:4
+          %5 : (Tensor, int[]) = prim::TupleConstruct(%x.1, %3)
+          %6 : Tensor, %7 : int[] = prim::TupleUnpack(%5)
+          %8 : Tensor = prim::If(%c) # model.py:7:0
+            block0():
+              %9 : Tensor = aten::mul_(%6, %2), scope: Net::net/Block::b
+              -> (%9)
+            block1():
+              %10 : Tensor = prim::Loop(%n, %c, %6)
+                block0(%i : int, %11 : Tensor):
+                  %12 : Tensor = aten::add(%11, %t, %n)
+                  -> (%c, %12)
+              -> (%10)
+           = prim::Print(%4, %none)
+          %13 : Dict(str, Tensor) = prim::DictConstruct(%4, %8)
+          %14 : Tensor? = aten::get(%13, %4)
+          return (%14, %8)
+        """)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_text_cut_anywhere(start: int) -> None:
+    text = long_program()
+    assert irs.parse(text).outputs
+    whole = text.rindex(")")
+    for end in range(1 + start * 5, whole, 20):
+        with pytest.raises(ParseError) as caught:
+            irs.parse(text[:end])
+        error = caught.value
+        lines = text[:end].split("\n")
+        assert 1 <= error.line <= len(lines) + 1
+        assert f"line {error.line}, column {error.column}" in error.what
+
+
+@pytest.mark.parametrize("character", ["%", "(", ")", ":", "=", "[", "\n", '"', ","])
+def test_text_with_a_character_lost(character: str) -> None:
+    text = long_program()
+    places = [index for index, found in enumerate(text) if found == character]
+    for place in places[:: max(1, len(places) // 6)]:
+        try:
+            graph = irs.load(text[:place] + text[place + 1 :])
+        except (ParseError, VerifyError) as error:
+            assert error.where or error.hint or "end of the text" in error.what
+        else:  # what is left may be a program: `%10` for `%1 0`
+            irs.verify(graph)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (PROGRAM.replace("%row :", "%rwo :"), ("%row",)),
+        (PROGRAM.replace("return (%b)", "return (%q)"), ("%q",)),
+        (PROGRAM.replace("%a : Float(8, strides=[1], device=cpu) = ", "%a : Flaot(8) = "), ("Flaot",)),
+        (PROGRAM.replace("aten::mul(%a, %row)", "aten::mul(%a %row)"), ("^",)),
+        (PROGRAM.replace("  %zero :", "  %one :"), ("%one",)),
+    ],
+)
+def test_text_with_a_slip(broken: str, words: tuple[str, ...]) -> None:
+    refused(ParseError, lambda: irs.load(broken), "^", *words)
+
+
+def test_a_graph_that_breaks_an_invariant_does_not_load() -> None:
+    no_else = "graph(%c : bool):\n  %y : int = prim::If(%c)\n    block0():\n      -> ()\n  return (%y)"
+    refused(VerifyError, lambda: irs.load(no_else), "block-arity", ">")
+    wrong = "graph(%x : Tensor, %c : bool):\n  %y : int = prim::If(%c)\n    block0():\n      -> (%x)\n    block1():\n"
+    refused(VerifyError, lambda: irs.load(wrong + "      -> (%x)\n  return (%y)"), "return-types")
+    graph, other = irs.parse(PROGRAM), irs.parse(PROGRAM)
+    swapped = irs.Graph(irs.Block(graph.body.id, graph.body.params, other.body.nodes, graph.body.returns), "swapped")
+    refused(VerifyError, lambda: irs.load(swapped), "defs-dominate-uses")
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+GRAPH, OTHER = irs.parse(PROGRAM), irs.parse(PROGRAM)
+DB, FUSION = irs.AliasDb(GRAPH), irs.fuse(GRAPH)
+DEDUP = irs.dedup(FUSION)
+ASKED: dict[str, Callable[[Any], object]] = {
+    "value": GRAPH.value,
+    "node": GRAPH.node,
+    "may_alias": lambda name: DB.may_alias("row", name),
+    "may_contain_alias": lambda name: DB.may_contain_alias(name, "row"),
+    "must_alias": lambda name: DB.must_alias("row", name),
+    "explain": lambda name: DB.explain("row", name),
+    "has_writers": DB.has_writers,
+    "is_written": DB.is_written,
+    "writers": DB.writers,
+    "points_to": DB.points_to,
+    "locations": DB.locations,
+    "alias_set": DB.alias_set,
+    "escapes": DB.escapes,
+    "may_alias_wildcard": DB.may_alias_wildcard,
+    "is_mutable": DB.is_mutable,
+    "reads": DB.reads,
+    "writes": DB.writes,
+    "can_move_before": lambda name: DB.can_move_before(name, "b"),
+    "can_move_after": lambda name: DB.can_move_after("b", name),
+    "safe_to_change_aliasing": lambda name: DB.safe_to_change_aliasing("row", name),
+    "why_not": lambda name: FUSION.why_not("a", name),
+    "why_alone": FUSION.why_alone,
+    "group_of": FUSION.group_of,
+    "class_of": DEDUP.class_of,
+    "difference": lambda name: DEDUP.difference("b", name),
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_names_that_the_graph_does_not_have(question: str) -> None:
+    ask = ASKED[question]
+    refused(UnknownName, lambda: ask("rwo"), "%rwo", "%row")
+    refused(UnknownName, lambda: ask("%"))
+    refused(UnknownName, lambda: ask(OTHER.value("row")))
+    for thing in (None, 3, object()):
+        refused(ArgumentError, lambda thing=thing: ask(thing), "printed name")  # type: ignore[misc]
+    if question not in ("value", "is_written") and "alias" not in question:
+        assert ask("b") is not NotImplemented
+    if question in ("node", "is_mutable", "reads", "can_move_before", "why_alone", "class_of"):
+        refused(UnknownName, lambda: ask("aten::mul_#7"), "aten::mul")
+        refused(UnknownName, lambda: ask("aten::mul#7"), "there are 1")
+        refused(UnknownName, lambda: ask(OTHER.node("row")))
+
+
+def test_names_in_other_places() -> None:
+    run = irs.compile(FUSION)
+    assert run.source(0) == run.source(-1)
+    for index in (5, -3, "a", None):
+        refused(UnknownName, lambda index=index: run.source(index), "counted from 0")  # type: ignore[misc]
+    refused(ArgumentError, lambda: irs.fuse(GRAPH, policy="best"), "greedy")
+    refused(ArgumentError, lambda: irs.dedup(GRAPH, relation="beta"), "alpha")  # type: ignore[arg-type]
+    refused(DeviceUnavailable, lambda: irs.compile(GRAPH, device="tpu"), "cpu")
+    refused(DeviceUnavailable, lambda: irs.compare(GRAPH, np.zeros((4, 8), np.float32), devices="tpu"), "'tpu'")
+    refused(ArgumentError, lambda: irs.compare(GRAPH, np.zeros((4, 8), np.float32), repeats=0))
+
+
+def test_a_selection_that_is_not_there() -> None:
+    pytest.importorskip("anywidget")
+    explorer = irs.explore(FUSION)
+    explorer.selection = "row"
+    for bad in ("rwo", OTHER.value("row"), GRAPH.value("one"), ["row", "rwo"]):
+        refused(UnknownName, lambda bad=bad: setattr(explorer, "selection", bad))  # type: ignore[misc]
+    assert explorer.selection == [GRAPH.value("row").id]
+    refused(UnknownName, lambda: explorer.pane("grpah"), "graph")
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+GOOD = np.zeros((4, 8), np.float32)
+WRONG: dict[str, tuple[Any, ...]] = {
+    "None": (None,),
+    "too many": (GOOD, GOOD),
+    "a list of numbers": ([1.0, 2.0],),
+    "a text": ("x",),
+    "an object": (object(),),
+    "element type": (GOOD.astype(np.float64),),
+    "shape": (np.zeros((4, 9), np.float32),),
+    "rank": (np.zeros(4, np.float32),),
+    "a number": (1.0,),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_arguments_that_do_not_fit(case: str) -> None:
+    wrong = WRONG[case]
+    name = () if case == "too many" else ("%x", "Float(4, 8")
+    refused(ArgumentError, lambda: irs.load(PROGRAM, *wrong), *name)
+    refused(ArgumentError, lambda: irs.compile(FUSION)(*wrong), "%x")
+    refused(ArgumentError, lambda: irs.compile(FUSION, device="reference")(*wrong), "%x")
+    refused(ArgumentError, lambda: irs.compare(FUSION, *wrong), "%x")
+    refused(ArgumentError, lambda: irs.explore(GRAPH, *wrong))
+
+
+def test_no_arguments() -> None:
+    refused(ArgumentError, lambda: irs.compile(FUSION)(), "%x", "takes 1 argument and got 0")
+    refused(ArgumentError, lambda: irs.compare(FUSION), "%x")
+
+
+def test_a_layout_that_the_program_was_not_loaded_for() -> None:
+    turned = np.zeros((8, 4), np.float32).T
+    refused(ArgumentError, lambda: irs.compile(FUSION)(turned), "strides=[1, 4]")
+    assert irs.compile(irs.fuse(irs.load(PROGRAM, turned)))(turned).shape == (8,)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("how", ["script", "export"])
+def test_models_with_arguments_that_do_not_fit(how: str) -> None:
+    torch = pytest.importorskip("torch")
+    model, x = torch.nn.Linear(2, 3), torch.zeros(1, 2)
+    source = torch.jit.script(model) if how == "script" else model
+    wrong = CaptureError if how == "export" else ArgumentError
+    refused(wrong, lambda: irs.load(source, None))
+    refused(wrong, lambda: irs.load(source, torch.zeros(1, 5)))
+    refused(ArgumentError, lambda: irs.load(source, x, x), "2 example arguments", "takes 1")
+    if how == "export":
+        refused(ArgumentError, lambda: irs.load(source), "input")
+    else:
+        for thing in ("x", [1, 2], object(), 3):
+            refused(ArgumentError, lambda thing=thing: irs.load(source, thing), "Tensor")  # type: ignore[misc]
+    run = irs.compile(irs.load(source, x))
+    refused(ArgumentError, lambda: run(torch.zeros(2, 2)), "(2, 2")
+    refused(ArgumentError, lambda: run(x.double()), "Double")
+
+
+@pytest.mark.torch
+def test_a_number_that_export_has_baked_in() -> None:
+    torch = pytest.importorskip("torch")
+    run = irs.compile(irs.load(lambda x, n: x * n, torch.ones(2), 3))
+    assert run(torch.ones(2), 3).tolist() == [3.0, 3.0]
+    refused(RunError, lambda: run(torch.ones(2), 4), "export it again")
+
+
+# -- ops --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_op_that_nobody_knows_is_carried_along() -> None:
+    graph = irs.load(PROGRAM.replace("aten::sigmoid(%row)", "foo::bar(%row, %x)"), GOOD)
+    db = irs.AliasDb(graph)
+    for question in (db.may_alias("a", "row"), db.may_alias("a", "x"), db.has_writers("x"), db.has_writers("a")):
+        assert question
+        assert question.because
+    assert not db.can_move_before("b", "a")
+    fusion = irs.fuse(graph)
+    assert not fusion.why_not("a", "b")
+    assert len(irs.dedup(fusion)) >= 1
+    assert "foo::bar" in str(fusion.graph)
+    for device in ("cpu", "reference"):
+        run = irs.compile(fusion, device=device)
+        refused(RunError, lambda run=run: run(GOOD), "foo::bar", "%a")  # type: ignore[misc]
+    refused(RunError, lambda: irs.compare(fusion, GOOD), "foo::bar", "%a")
+
+
+@pytest.mark.parametrize(
+    ("library", "device"),
+    [("numpy", "cpu"), ("numpy", "reference"), pytest.param("torch", "cpu", marks=pytest.mark.torch)],
+)
+@pytest.mark.parametrize("op", ["aten::mul(%x, %y)", "aten::matmul(%x, %y)", "aten::relu(%x, %y, %x)"])
+def test_an_op_that_fails(op: str, library: str, device: str) -> None:
+    x, y = np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+    run = irs.compile(irs.fuse(irs.load(CHAIN.replace("OP", op))), device=device)
+    refused(RunError, lambda: run(x, y), op.partition("(")[0], "%m")
+    if "relu" not in op:
+        refused(ArgumentError, lambda: irs.load(CHAIN.replace("OP", op), x, y), op.partition("(")[0], "%m")
+
+
+def test_an_interrupted_run_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = irs.compile(irs.load(CHAIN.replace("OP", "aten::matmul(%x, %y)")))
+    x = np.ones((2, 2), np.float32)
+    expected = run(x, x)
+
+    def interrupt(node: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run((x, x), launched=interrupt)
+    np.testing.assert_array_equal(run(x, x), expected)
+
+
+# -- models that cannot be captured -----------------------------------------------------------------------------------
+
+
+@pytest.mark.torch
+def test_models_that_cannot_be_captured() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(2)
+
+    def branches(x: Any) -> Any:
+        return x + 1 if x.sum() > 0 else x - 1
+
+    def leaves_torch(x: Any) -> Any:
+        return torch.from_numpy(np.sin(x.numpy()))
+
+    def fails(x: Any) -> Any:
+        raise ValueError("a message of its own")
+
+    refused(CaptureError, lambda: irs.load(branches, x), "branches", "torch.jit.script")
+    refused(CaptureError, lambda: irs.load(leaves_torch, x), "leaves_torch")
+    refused(CaptureError, lambda: irs.load(fails, x), "a message of its own")
+    refused(CaptureError, lambda: irs.load(lambda x: object(), x), "return tensors")
+    refused(CaptureError, lambda: irs.load(torch.nn.Linear(1, 2), np.zeros(1)), "pass tensors")
+    refused(CaptureError, lambda: irs.load(torch.nn.Module(), x), "forward")
+    refused(LoadError, lambda: irs.load(torch.jit.script(torch.nn.Module())), "forward")
+    refused(CaptureError, lambda: irs.load(torch.func.grad(lambda x: (x * x).sum()), x))
+
+    def interrupted(x: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        irs.load(interrupted, x)
+
+
+# -- packages that are not installed ----------------------------------------------------------------------------------
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import numpy as np
+import irscope as irs
+from irscope.errors import MissingExtra
+
+def missing(action, command):
+    try:
+        action()
+    except MissingExtra as error:
+        assert command in error.hint, error
+    else:
+        raise AssertionError("nothing was missed")
+
+x = np.ones((4, 8), np.float32)
+g = irs.load({program!r}, x)
+f = irs.fuse(g)
+want = irs.compile(g, device="reference")(x)
+np.testing.assert_allclose(irs.compile(f)(x), want, rtol=1e-5)
+c = irs.compare(f, x, repeats=1)
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("absent", "then"),
+    [
+        (
+            ("torch", "llvmlite", "anywidget", "ipywidgets", "matplotlib", "IPython", "cupy", "graphviz"),
+            """
+            missing(lambda: irs.load(FILE), "irscope[torch]")
+            missing(lambda: irs.load(FILE + "2"), "irscope[torch]")
+            missing(lambda: irs.explore(f), "irscope[lab]")
+            missing(c.chart, "irscope[lab]")
+            assert irs.write_report(f, output=FILE + ".html").stat().st_size > 1000
+            assert repr(c) and len(c.table()) == 3 and "relu" not in str(g)
+            """,
+        ),
+        (("anywidget",), "missing(lambda: irs.explore(g), 'irscope[lab]')"),
+        (("llvmlite",), "assert all(not d.availability() or d.availability().what for d in irs.devices())"),
+    ],
+    ids=["all", "anywidget", "llvmlite"],
+)
+def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path: Path) -> None:
+    for suffix in (".pt", ".pt2"):
+        (tmp_path / f"model{suffix}").write_bytes(b"PK")
+    body = textwrap.dedent(then).replace("FILE", repr(str(tmp_path / "model.pt")))
+    code = WITHOUT.format(absent=absent, program=PROGRAM, then=body)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -88,3 +94,31 @@ def test_the_program_starts_from_a_shell(program: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "irscope.cli", "show", str(program)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "aten::relu" in done.stdout
+
+
+def test_lab_serves_the_tour(tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: pip install 'irscope[lab]'")
+    home = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}
+    command = [sys.executable, "-m", "irscope.cli", "lab", "--no-browser", "--IdentityProvider.token=tour"]
+    started = subprocess.Popen(command, env=os.environ | home, start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        server = _server(tmp_path / "JUPYTER_RUNTIME_DIR")
+        contents = urllib.request.urlopen(f"{server['url']}api/contents/notebooks/00_tour.ipynb?token=tour", timeout=30)
+        assert json.load(contents)["type"] == "notebook"
+    finally:
+        os.killpg(started.pid, signal.SIGTERM)
+        started.wait(30)
+
+
+def _server(folder: Path) -> dict[str, str]:
+    """What a JupyterLab that has just started says of itself."""
+    for _ in range(300):
+        for file in folder.glob("jpserver-*.json"):
+            server: dict[str, str] = json.loads(file.read_text() or "{}")
+            try:
+                urllib.request.urlopen(f"{server['url']}api", timeout=5)
+            except (OSError, KeyError, urllib.error.URLError):
+                continue
+            return server
+        time.sleep(0.2)
+    raise AssertionError("JupyterLab did not start")

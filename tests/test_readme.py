@@ -1,0 +1,29 @@
+"""Every Python block of the README runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_there_are_sessions_to_run() -> None:
+    assert len(BLOCKS) >= 2
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_session_of_the_readme_runs(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if "torch" in block:
+        pytest.importorskip("torch")
+        pytest.importorskip("anywidget")
+    exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out
+
+
+def test_what_the_readme_links_to_is_there() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (Path(__file__).parents[1] / target).exists(), target

@@ -245,6 +245,9 @@ class Paths:
             return Step(value, label, f"{name} is taken out of %{self.name(holder)} ({node.op})", node, False)
         if node.blocks:
             return self._structured(value, node, index)
+        if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
+            kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
+            return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, True)
         signature = self._signatures.of(node)
         sources = signature.results[index] if index < len(signature.results) else ()
         if signature.is_container and not sources and node.inputs:
@@ -262,9 +265,6 @@ class Paths:
             return Step(
                 value, operand, f"{name} is a view of %{self.name(operand)} ({node.op})", node, _always_shares(node.op)
             )
-        if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
-            kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
-            return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, True)
         return None
 
     def _structured(self, value: Value, node: Node, index: int) -> Step | None:

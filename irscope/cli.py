@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"irscope {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    lab = commands.add_parser("lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, go to it")
+    lab = commands.add_parser(
+        "lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, go to it"
+    )
     lab.add_argument("notebook", nargs="?", default="00_tour.ipynb", help="another notebook to open")
     lab.set_defaults(run=_lab)
 
@@ -108,7 +110,10 @@ def _example(text: str) -> Any:
         dtype = np.dtype(match[1])
         shape = tuple(int(dim) for dim in match[2].split(",") if dim.strip())
     except (TypeError, ValueError):
-        raise ArgumentError(f"{text!r} is not an array type", hint="write it like float32[1,3,416,416]") from None
+        raise ArgumentError(
+            f"{text!r} is not an array type",
+            hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
+        ) from None
     random = np.random.default_rng(0)
     array = (
         random.standard_normal(shape)

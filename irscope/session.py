@@ -153,7 +153,12 @@ def write_report(
 
     exploration = _exploration(source, example_args, measure=measure, **load_options)
     path = Path(output)
-    path.write_text(standalone_html(exploration), encoding="utf-8")
+    page = standalone_html(exploration)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        what = f"{str(path)!r} cannot be written: {error.strerror}"
+        raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
     return path
 
 

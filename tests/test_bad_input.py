@@ -475,3 +475,8 @@ def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path:
     code = WITHOUT.format(absent=absent, program=PROGRAM, then=body)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path), "cannot be written")
+    refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path / "no" / "x.html"), "cannot be written")

@@ -49,7 +49,7 @@ def load(source: object, *args: object, name: str | None = None) -> Graph | Modu
     A torch module or a Python function needs example arguments; the other sources check them if they are there.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
-    <Graph 'graph': 1 nodes, 1 inputs, 1 outputs>
+    <Graph 'graph': 1 node, 1 input, 1 output>
     """
     if isinstance(source, Graph | Module):
         return source

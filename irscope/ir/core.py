@@ -22,6 +22,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from irscope._base.frozen import EMPTY, fast_constructor
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
@@ -266,9 +267,8 @@ class Graph:
         return print_graph(self)
 
     def __repr__(self) -> str:
-        return (
-            f"<Graph {self.name!r}: {len(self.position)} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
-        )
+        counts = (self.position, "node"), (self.inputs, "input"), (self.outputs, "output")
+        return f"<Graph {self.name!r}: {', '.join(plural(len(things), noun) for things, noun in counts)}>"
 
 
 @dataclass(frozen=True, eq=False)

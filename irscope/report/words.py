@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irscope._base.words import plural
 from irscope.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 
 __all__ = ["amount", "byte_count", "duration", "plural", "short_type", "tensor_bytes"]
@@ -78,12 +79,3 @@ def amount(count: int) -> str:
     '2,816'
     """
     return f"{count:,}"
-
-
-def plural(count: int, noun: str, many: str = "") -> str:
-    """A count with its noun.
-
-    >>> plural(1, "node"), plural(2, "class", "classes")
-    ('1 node', '2 classes')
-    """
-    return f"{amount(count)} {noun if count == 1 else many or noun + 's'}"

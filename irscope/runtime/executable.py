@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.codegen.source import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir.arguments import graph_of, spread
@@ -197,9 +198,9 @@ class Executable:
                 check(argument, symbols)
 
     def __repr__(self) -> str:
-        compiled = self.kernels
+        counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
         return (
-            f"<Executable {self.graph.name!r} on {self.device}: {len(self._groups)} groups, {len(compiled)} kernels, "
+            f"<Executable {self.graph.name!r} on {self.device}: {counts}, "
             f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
         )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import KernelSpec
 from irscope.codegen.source import SourceText
@@ -49,7 +50,7 @@ class CompiledKernel:
 
     def __repr__(self) -> str:
         origin = "from the disk cache" if self.from_disk else "compiled"
-        return f"<{self.name}: {origin} in {self.compile_seconds * 1e3:.1f} ms, runs {len(self.groups)} groups>"
+        return f"<{self.name}: {origin} in {self.compile_seconds * 1e3:.1f} ms, runs {plural(len(self.groups), 'group')}>"
 
 
 class Kernels:

@@ -245,7 +245,7 @@ def test_the_source_of_a_kernel():
     run = fused(CHAIN, x, y)
     source = run.source(0)
     assert run.kernels[0].name in source.text
-    assert "1 kernels" in repr(run)
+    assert "1 kernel," in repr(run)
 
 
 def test_a_group_that_no_kernel_can_run_falls_back_with_a_remark():

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
 from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
@@ -378,7 +379,8 @@ class AliasDb:
 
     def __repr__(self) -> str:
         sealed = self._points_to
-        return f"<AliasDb of {self.graph.name!r}: {len(sealed.labels)} elements, {len(sealed.writes)} writes>"
+        counts = f"{plural(len(sealed.labels), 'element')}, {plural(len(sealed.writes), 'write')}"
+        return f"<AliasDb of {self.graph.name!r}: {counts}>"
 
 
 def _listed(things: Sequence[T], words: Callable[[T], str], most: int = 20) -> str:

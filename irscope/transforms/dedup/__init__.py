@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Module, Node, Value
 from irscope.transforms.dedup.canonical import Piece, fingerprint
@@ -133,7 +134,8 @@ class Dedup:
         return len(self.classes)
 
     def __repr__(self) -> str:
-        return f"<Dedup by {self.relation!r}: {len(self._pieces)} pieces, {len(self.classes)} classes>"
+        pieces = plural(len(self._pieces), "piece")
+        return f"<Dedup by {self.relation!r}: {pieces}, {plural(len(self.classes), 'class', 'classes')}>"
 
 
 def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedup:

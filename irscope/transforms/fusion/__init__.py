@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
@@ -180,7 +181,7 @@ class Fusion:
 
     def __repr__(self) -> str:
         nodes = sum(map(len, self._members.values()))
-        return f"<Fusion of {self.original.name!r}: {nodes} nodes in {len(self.groups)} groups>"
+        return f"<Fusion of {self.original.name!r}: {plural(nodes, 'node')} in {plural(len(self.groups), 'group')}>"
 
 
 def fuse(graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS) -> Fusion:

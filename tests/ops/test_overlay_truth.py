@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from irscope.ops import overlay
 from irscope.ops.overlay import corrected, overlaid_names
 from irscope.ops.registry import overloads
 from irscope.ops.schema_text import parse_schema
-from tests.ops.schema_audit import run_all
+from tests.ops.schema_audit import DANGEROUS, audit, run_all
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,26 @@ def test_an_overload_that_lies_is_caught(findings: list[dict[str, Any]]) -> None
     assert told["aten::dropout"] == ["result 0 may share the memory of input"]
     assert told["aten::batch_norm_update_stats"] == ["running_mean may be written", "running_var may be written"]
     assert told["aten::relu"] == []
+
+
+def test_a_correction_that_is_dropped_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of the overlay but those that need other inputs: without it, the same run tells of a lie."""
+    torch = pytest.importorskip("torch")
+    schemas = {
+        schema.full_name: schema
+        for schema in map(parse_schema, map(str, torch._C._jit_get_all_schemas()))
+        if schema.full_name in overlaid_names() and not DANGEROUS.search(schema.full_name)
+    }
+    everything = overlay._corrections()
+    noticed = 0
+    for name, schema in schemas.items():
+        finding = audit(torch, schema)
+        assert finding.lies(corrected(schema)) == []
+        without = {other: truth for other, truth in everything.items() if other != name}
+        with monkeypatch.context() as patch:
+            patch.setattr(overlay, "_corrections", lambda without=without: without)
+            noticed += bool(finding.lies(corrected(schema)))
+    assert noticed >= 33
 
 
 def test_corrections_change_annotations_and_nothing_else() -> None:

@@ -52,13 +52,13 @@ def _array(tensor: Any) -> Any:
 
 
 def payload_of(value: Any) -> Any:
-    """A plain torch value as a constant's payload: bools as 0 and 1, lists as tuples, devices as text.
+    """A plain torch value as a constant's payload: lists as tuples, devices as text.
 
     >>> payload_of([1, True, "a"])
-    (1, 1, 'a')
+    (1, True, 'a')
     """
     if value is None or isinstance(value, int | float | complex | str):
-        return int(value) if isinstance(value, bool) else value
+        return value
     if isinstance(value, list | tuple):
         return tuple(payload_of(item) for item in value)
     kind = type(value).__name__

@@ -264,7 +264,13 @@ class _Program:
 
 
 def _as_torch(value: Any) -> Any:
+    """An array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
     import torch
+
+    if isinstance(value, list | tuple):
+        return type(value)([_as_torch(item) for item in value])
+    if isinstance(value, dict):
+        return {key: _as_torch(item) for key, item in value.items()}
 
     return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 

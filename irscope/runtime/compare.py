@@ -23,6 +23,7 @@ from irscope.runtime.executable import Executable, compile_graph
 from irscope.runtime.flat_code import flatten
 from irscope.runtime.library import TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.measure import Measurement, measure
+from irscope.runtime.progress import progress
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion import Fusion, fuse
 
@@ -184,14 +185,23 @@ def _rows(
     entries: Sequence[_Entry], args: Sequence[Any], state: _State, truth: Callable[[], list[Any]], repeats: int
 ) -> tuple[tuple[Row, ...], int]:
     """The rows, and how many turns were measured."""
-    firsts = [state.watch(lambda: _first_run(entries[0], args))]
-    for entry in entries[1:]:
-        firsts.append(_first_run(entry, args))
+    with progress(1 + len(entries) * (repeats + 2), "comparing") as step:
+        firsts = [state.watch(lambda: _first_run(entries[0], args))]
+        step()
+        for entry in entries[1:]:
+            firsts.append(_first_run(entry, args))
+            state.restore()
+            step()
+        exact = truth()
+        step()
+
+        def before() -> None:
+            state.restore()
+            step()
+
+        competitors = {entry.label: entry.run for entry in entries}
+        times = measure(competitors, turns=repeats, before=before, finish=_waiter(entries), once=state.is_written)
         state.restore()
-    exact = truth()
-    competitors = {entry.label: entry.run for entry in entries}
-    times = measure(competitors, turns=repeats, before=state.restore, finish=_waiter(entries), once=state.is_written)
-    state.restore()
     rows = tuple(_row(entry, first, exact, times, entries[0].label) for entry, first in zip(entries, firsts, strict=True))
     return rows, len(times[entries[0].label].seconds)
 

@@ -91,6 +91,12 @@ class CpuDevice:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
+    def __repr__(self) -> str:
+        return f"<Device {self.name!r}: {self.availability()}>"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
     def availability(self) -> Availability:
         """Whether llvmlite is here, and which processor."""
         try:

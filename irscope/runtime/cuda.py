@@ -52,6 +52,12 @@ class CudaDevice:
         self.store = store or ObjectStore(user_cache_directory() / "cuda")
         self._kernels: KernelCache[CudaKernel] = KernelCache()
 
+    def __repr__(self) -> str:
+        return f"<Device {self.name!r}: {self.availability()}>"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
     def availability(self) -> Availability:
         """Whether CuPy, a driver and a GPU are here, and which."""
         try:

@@ -62,6 +62,12 @@ class NumpyDevice:
 
     name = "numpy"
 
+    def __repr__(self) -> str:
+        return f"<Device {self.name!r}: {self.availability()}>"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
     def availability(self) -> Availability:
         """Always."""
         return Availability(True, "NumPy evaluates kernels op by op, several times slower than compiled ones")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
@@ -16,12 +16,13 @@ from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
 from irscope.analysis.alias.explain import Explainer
+from irscope.analysis.alias.follow import CannotFollow, Knowledge, Record, follow
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import Label, PointsTo
 from irscope.analysis.alias.structure import Structures
 from irscope.analysis.alias.verdicts import LazyVerdict
 from irscope.analysis.alias.walk import build
-from irscope.errors import UnknownName
+from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Graph, Node, Value
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["AliasDb"]
 
 Values = Value | str | Sequence[Value | str]
+
 T = TypeVar("T")
+_FOLLOWED: Final = no("the edits were followed")
 
 
 class AliasDb:
@@ -58,9 +61,59 @@ class AliasDb:
     def __init__(self, graph: Graph, *, distinct_inputs: bool = False) -> None:
         self.graph = graph = graph_of(graph, "AliasDb")
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs
+        self.was_rebuilt: Verdict = no("it was made from the graph alone, and follows nothing")
+        """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
         self._points_to: PointsTo = build(graph, distinct_inputs=self.distinct_inputs)
         self._reach = Reach(self._points_to)
         self._structures = Structures()
+
+    def follow(self, record: Record) -> AliasDb:
+        """The db of the graph after a pass, made from this one in time linear in the edits; this one stays as it is.
+
+        It answers as `AliasDb(record.after)` does. Ifs, loops, calls and objects that come or go, and values whose other
+        names cannot be told apart, are answered by building anew: see `was_rebuilt`.
+
+        >>> from irscope.ir.parser import parse
+        >>> from irscope.ir.rewriter import Rewriter
+        >>> from irscope.transforms.base import PassRecord
+        >>> g = parse('''graph(%x : Tensor):
+        ...   %a : Tensor = aten::neg(%x)
+        ...   %b : Tensor = aten::neg(%x)
+        ...   %t : Tensor = aten::t(%b)
+        ...   return (%a, %t)''')
+        >>> rewriter = Rewriter(g)
+        >>> rewriter.replace(g.value("b"), g.value("a"), reason="the same computation")
+        >>> rewriter.erase(g.node("b"), reason="nobody reads it")
+        >>> db = AliasDb(g)
+        >>> next_db = db.follow(PassRecord("cse", g, rewriter.finish(), rewriter.edits))
+        >>> bool(db.may_alias("a", "t")), str(next_db.may_alias("a", "t"))
+        (False, 'yes, because %t is a view of %a (aten::t)')
+        """
+        if record.before is not self.graph:
+            raise ArgumentError(
+                f"the record starts from another graph than the one this AliasDb is of ({self.graph.name!r})",
+                hint="follow the records of a history in order, each with the db of the graph before it",
+            )
+        if record.after is self.graph:
+            return self
+        try:
+            if record.before.distinct_inputs != record.after.distinct_inputs:
+                raise CannotFollow("what is promised of the inputs changed")
+            points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
+        except CannotFollow as why:
+            rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs)
+            rebuilt.was_rebuilt = yes(str(why))
+            return rebuilt
+        found = AliasDb.__new__(AliasDb)
+        found.graph, found.distinct_inputs = record.after, self.distinct_inputs
+        found.was_rebuilt = _FOLLOWED
+        found._points_to, found._reach, found._structures = points_to, reach, self._structures
+        found.__dict__["_knowledge"] = self._knowledge
+        return found
+
+    @cached_property
+    def _knowledge(self) -> Knowledge:
+        return Knowledge()
 
     # Names and places
 

@@ -8,9 +8,9 @@ a table that went through n changes has at most about log2(n) layers, and each c
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
-__all__ = ["Draft", "DraftList", "Layers", "Members", "Tail"]
+__all__ = ["Draft", "DraftList", "Layers", "Members"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -82,7 +82,7 @@ class Layers(Mapping[K, V]):
 
     def __contains__(self, key: object) -> bool:
         for delta in self._deltas:
-            found = delta.get(key, self)  # type: ignore[call-overload]
+            found = delta.get(key, self)  # type: ignore[arg-type]
             if found is not self:
                 return found is not _GONE
         return key in self._base
@@ -94,42 +94,6 @@ class Layers(Mapping[K, V]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class Tail(Sequence[V], Generic[V]):
-    """A sequence that was added to, some of whose items were exchanged.
-
-    >>> list(Tail(["a", "b"], Layers({}).changed({1: "c", 2: "d"}), 3))
-    ['a', 'c', 'd']
-    """
-
-    __slots__ = ("_base", "_changed", "_count")
-
-    def __init__(self, base: Sequence[V], changed: Layers[int, V], count: int) -> None:
-        self._base = base
-        self._changed = changed
-        self._count = count
-
-    def extended(self, changes: dict[int, V], count: int) -> Tail[V]:
-        """The next sequence; this one stays as it is."""
-        return Tail(self._base, self._changed.changed(changes), count)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> V: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[V]: ...
-    def __getitem__(self, index: int | slice) -> V | Sequence[V]:
-        if isinstance(index, slice):
-            return [self[here] for here in range(*index.indices(self._count))]
-        found = self._changed.get(index, _GONE)
-        if found is not _GONE:
-            return found  # type: ignore[no-any-return]
-        if index >= len(self._base):
-            raise IndexError(index)
-        return self._base[index]
 
 
 class Members(Container[K]):

@@ -145,6 +145,8 @@ class Paths:
         """The steps along a chain of elements."""
         labels, steps = self._points_to.labels, []
         for here, there in pairwise(chain):
+            if labels[here] is labels[there]:  # one value under two elements, since it took the place of another
+                continue
             reason = self._points_to.reasons.of(here, there) or self._maker(labels[here])
             words = self._edge_words(labels[here], labels[there], reason)
             steps.append(Step(labels[here], labels[there], words, reason, False))
@@ -163,7 +165,8 @@ class Paths:
         """The node that makes a value, or that has it as a block's parameter."""
         if not isinstance(label, Value):
             return None
-        return self._graph.producer.get(label) or self._graph.owner.get(self._graph.block_of[label])
+        block = self._graph.block_of.get(label)
+        return self._graph.producer.get(label) or (self._graph.owner.get(block) if block is not None else None)
 
     def search(self, start: int, goals: Container[int]) -> list[int]:
         """The shortest chain of elements to one of the goals; every caller knows that there is one."""

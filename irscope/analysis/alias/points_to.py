@@ -81,6 +81,7 @@ class PointsToBuilder:
     def __init__(self) -> None:
         self.element_of: dict[Value, int] = {}
         self.nones: set[Value] = set()
+        self.consulted: set[Value] = set()
         self.structures = Structures()
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}
@@ -384,6 +385,8 @@ class PointsToBuilder:
             outside,
             self.slots,
             self._opaque,
+            self.nones,
+            self.consulted,
         )
 
     def _join_mixed(self) -> None:

@@ -110,6 +110,7 @@ class NodeRules:
     def tuple_index(self, node: Node) -> None:
         packed = self.builder.element(node.inputs[0])
         fields = self.builder.fields.get(packed) if packed is not None else None
+        self.builder.consulted.update(node.inputs[1:])
         index = constant_of(self.graph, node.inputs[1]) if len(node.inputs) > 1 else None
         if fields is not None and isinstance(index, int) and -len(fields) <= index < len(fields):
             self.builder.bind_any(node.outputs[0], [fields[index]], node)
@@ -206,11 +207,12 @@ class NodeRules:
     # Everything else
 
     def by_signature(self, node: Node) -> None:
-        statistics = written_statistics(self.graph, node)
-        for value in statistics:
-            element = self.builder.element(value)
-            if element is not None:
-                self.builder.write(node, element)
+        if node.op in STATISTICS:
+            self.builder.consulted.update(node.inputs[STATISTICS[node.op][2] :][:1])
+            for value in written_statistics(self.graph, node):
+                element = self.builder.element(value)
+                if element is not None:
+                    self.builder.write(node, element)
         signature = self.signatures.of(node)
         if signature.is_opaque:
             self.opaque(node)

@@ -5,7 +5,7 @@ What the graph means, and why its answers hold, is argued in `irscope.analysis.a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -66,9 +66,9 @@ class PointsTo:
     """Tuple element to the elements of its fields."""
     reasons: Reasons
     writes: Sequence[Write]
-    is_written: bytearray
+    is_written: Sequence[int]
     """For each class, whether some node writes memory of it."""
-    is_reshaped: bytearray
+    is_reshaped: Sequence[int]
     """The same for writes that may change shapes."""
     outside: frozenset[int]
     """Classes of memory that the graph's caller or unseen code can reach."""
@@ -76,6 +76,10 @@ class PointsTo:
     """Class name and attribute name to the element of that attribute's slot."""
     opaque: int | None
     """The element of everything that unseen code was given."""
+    nones: Container[Value]
+    """Values that are always None, or never set."""
+    consulted: Container[Value]
+    """Values that a rule looked at to learn whether they are known numbers: indexes of tuples, training flags."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -17,7 +17,7 @@ from irscope.ir.core import Block, Graph, Node
 from irscope.ir.types import TensorType
 from irscope.ops.registry import overloads
 
-__all__ = ["GROUPS", "build"]
+__all__ = ["GROUPS", "NOTHING", "Plan", "Walk", "build", "is_inlined"]
 
 GROUPS: Final = frozenset(
     f"prim::{name}"
@@ -40,18 +40,18 @@ def _nothing(rules: NodeRules, node: Node) -> None:
     """The plan of nodes that share nothing and write nothing."""
 
 
-_NOTHING: Final = _nothing
+NOTHING: Final = _nothing
 
-_Plan = Rule | tuple[int, bool, bool]
+Plan = Rule | tuple[int, bool, bool]
 """A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
 
 
 def build(graph: Graph, *, distinct_inputs: bool = False) -> PointsTo:
     """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory."""
-    return _Walk(graph, distinct_inputs).run()
+    return Walk(graph, distinct_inputs).run()
 
 
-class _Walk(NodeRules):
+class Walk(NodeRules):
     """The walk over one graph."""
 
     def __init__(self, graph: Graph, distinct_inputs: bool) -> None:
@@ -66,10 +66,10 @@ class _Walk(NodeRules):
     def run(self) -> PointsTo:
         """Visit every node once; a structured node before its blocks, between them, and after them.
 
-        The three plans of `_Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
+        The three plans of `Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
         work.
         """
-        plans: dict[tuple[str, int], Any] = {}  # of _Plan | dict[type, _Plan]: the checker cannot follow `__class__ is`
+        plans: dict[tuple[str, int], Any] = {}  # of Plan | dict[type, Plan]: the checker cannot follow `__class__ is`
         known = plans.get
         element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
         stack: list[Iterator[Node]] = [iter(self.graph.body.nodes)]
@@ -87,7 +87,7 @@ class _Walk(NodeRules):
                     if chosen is None:
                         chosen = plan[kind] = self.plan(node, kind)
                     plan = chosen
-                if plan is _NOTHING:
+                if plan is NOTHING:
                     continue
                 if plan.__class__ is tuple:
                     index, does_write, to_shape = plan
@@ -118,17 +118,17 @@ class _Walk(NodeRules):
                         self.leave(open_nodes.pop()[0])
         return self.builder.seal()
 
-    def plan(self, node: Node, first: type | None = None) -> _Plan | dict[type, _Plan]:
+    def plan(self, node: Node, first: type | None = None) -> Plan | dict[type, Plan]:
         """What to do with this node and all others of its op and number of operands (and class of the first one's
         type)."""
         op, count = node.op, len(node.inputs)
         if op in _FRESH:
-            return _NOTHING
+            return NOTHING
         if op in RULES or (op, count) in LIST_RULES:
             return RULES.get(op) or LIST_RULES[op, count]
         candidates = () if op in STATISTICS else self.signatures.candidates(op, count, first)
         if candidates and all(signature.is_pure for signature in candidates):
-            return _NOTHING
+            return NOTHING
         if len(candidates) > 1 and first is None and count:
             return {}
         tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)
@@ -155,7 +155,7 @@ class _Walk(NodeRules):
                     element = builder.element_of[param] = builder.fresh(structure, param)
                     if start_element is not None:
                         builder.flow(element, start_element, node)
-        elif _is_inlined(node):
+        elif is_inlined(node):
             for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
                 builder.bind_any(param, [builder.element(operand)], node)
         elif node.op not in ("prim::If", "prim::GradOf"):
@@ -176,7 +176,7 @@ class _Walk(NodeRules):
                     builder.bind_any(value, found, node)
         elif node.op == "prim::Loop":
             self.leave_loop(node)
-        elif _is_inlined(node):
+        elif is_inlined(node):
             self.leave_group(node)
         else:
             self.opaque(node)
@@ -210,7 +210,7 @@ class _Walk(NodeRules):
             builder.bind_any(value, returned[index : index + 1], node)
 
 
-def _is_inlined(node: Node) -> bool:
+def is_inlined(node: Node) -> bool:
     """Whether a node's block is read as if it stood in the node's place."""
     known = node.op in GROUPS or node.op == "prim::fork"
     return known and len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)

@@ -1,0 +1,120 @@
+"""`AliasDb.follow` for one edit on a large graph: what a step costs, beside building the db of the next graph anew.
+
+    python tests/benchmarks/bench_follow.py                  # 10^5 nodes, 300 steps of each kind
+    python tests/benchmarks/bench_follow.py --nodes 1000000
+
+The program is pointwise nodes, a view after three of them, and a write through it. Each step is followed from the db of the
+step before; the graph that the step leads to is made beforehand, and its indexes are not touched. `steps` is the median
+over all of them, `worst` the slowest one (layers of changes are joined now and then), in microseconds; `build` is one build of the
+last graph, in milliseconds. `first question` is asked of the last db: `may_alias` of two values that edits touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.ir.core import Block, Graph, Node, Value, new_id
+from irscope.ir.parser import parse
+from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
+from irscope.ir.types import TENSOR
+
+
+@dataclass
+class Step:
+    before: Graph
+    after: Graph
+    edits: tuple[Edit, ...]
+
+
+def program(nodes: int) -> Graph:
+    lines = ["graph(%x : Tensor, %y : Tensor):", "  %one : int = prim::Constant[value=1]()"]
+    last = "x"
+    for i in range(nodes // 5):
+        lines.append(f"  %a{i} : Tensor = aten::mul(%{last}, %y)")
+        lines.append(f"  %p{i} : Tensor = aten::relu(%a{i})")
+        lines.append(f"  %q{i} : Tensor = aten::mul(%p{i}, %y)")
+        lines.append(f"  %b{i} : Tensor = aten::t(%q{i})")
+        lines.append(f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)")
+        last = f"q{i}"
+    return parse("\n".join([*lines, f"  return (%{last})"]))
+
+
+def group(first: Node, second: Node) -> Node:
+    """What fusion makes of two pointwise nodes, the second the only reader of the first."""
+    params = {v: Value(new_id(), TENSOR, v.name) for v in (*first.inputs, *second.inputs) if v is not first.output}
+    inside = {**params, first.output: Value(new_id(), TENSOR), second.output: Value(new_id(), TENSOR)}
+    body = tuple(
+        replace(n, inputs=tuple(inside[v] for v in n.inputs), outputs=(inside[n.output],)) for n in (first, second)
+    )
+    block = Block(new_id(), tuple(params.values()), body, (inside[second.output],))
+    return Node(new_id(), "prim::FusionGroup", tuple(params), second.outputs, blocks=(block,))
+
+
+def steps(graph: Graph, kind: str, count: int) -> Iterator[Step]:
+    """Edits at places spread over the graph, the last place first."""
+    whole = len(graph.body.nodes) // 5
+    for index in range(whole - 1, 0, -max(1, whole // count)):
+        place = 1 + 5 * index
+        nodes = list(graph.body.nodes)
+        first, second, third, view, write = nodes[place : place + 5]
+        edits: tuple[Edit, ...]
+        if kind == "merge":
+            merged = group(first, second)
+            nodes[place : place + 2] = [merged]
+            edits = (Merged((first, second), merged, "neighbours"),)
+        elif kind == "replace":
+            copy = Node(new_id(), "aten::relu", second.inputs, (Value(new_id(), TENSOR),))
+            nodes[place + 1] = copy
+            nodes[place + 2] = replace(third, inputs=(copy.output, *third.inputs[1:]))
+            edits = (Created(copy, "again"), Replaced(second.output, copy.output, "again"), Erased(second, "again"))
+        elif kind == "insert a view":
+            node = Node(new_id(), "aten::t", view.outputs, (Value(new_id(), TENSOR),))
+            nodes.insert(place + 4, node)
+            edits = (Created(node, "new"),)
+        else:
+            nodes.pop(place + 4)
+            edits = (Erased(write, "nobody looks"),)
+        after = Graph(replace(graph.body, nodes=tuple(nodes)), graph.name)
+        yield Step(graph, after, edits)
+        graph = after
+
+
+def measure(nodes: int, kind: str, count: int) -> tuple[float, float, float, float]:
+    db = AliasDb(program(nodes))
+    times = []
+    for step in steps(db.graph, kind, count):
+        started = time.perf_counter_ns()
+        following = db.follow(step)
+        times.append((time.perf_counter_ns() - started) / 1e3)
+        assert following is not db and not following.was_rebuilt, following.was_rebuilt
+        db = following
+    a, b = [node.output for node in db.graph.body.nodes if node.op == "aten::t"][-2:]
+    started = time.perf_counter_ns()
+    db.may_alias(a, b)
+    question = (time.perf_counter_ns() - started) / 1e3
+    started = time.perf_counter_ns()
+    AliasDb(db.graph)
+    return statistics.median(times), max(times), question, (time.perf_counter_ns() - started) / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=300)
+    options = parser.parse_args()
+    print(f"{options.nodes} nodes")
+    print(f"{'edit':<16}{'step us':>9}{'worst us':>10}{'first question us':>19}{'build ms':>10}")
+    gc.disable()
+    for kind in ("merge", "replace", "insert a view", "erase a write"):
+        median, worst, question, build = measure(options.nodes, kind, options.steps)
+        print(f"{kind:<16}{median:>9.1f}{worst:>10.1f}{question:>19.1f}{build:>10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -41,4 +41,12 @@ def _explore(shell: Any, line: str) -> Any:
     words = line.split()
     if not words:
         raise ArgumentError("%irscope needs the name of a function or model", hint="%irscope f x y")
-    return explore(*(shell.ev(word) for word in words))
+    return explore(*(_evaluated(shell, word) for word in words))
+
+
+def _evaluated(shell: Any, word: str) -> Any:
+    try:
+        return shell.ev(word)
+    except Exception as error:
+        what = f"{word!r} cannot be evaluated: {type(error).__name__}: {error}"
+    raise ArgumentError(what, hint="%irscope takes words without spaces, such as names: %irscope f x y")

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope import magics
 from irscope.errors import (
     ArgumentError,
     CaptureError,
@@ -480,3 +481,15 @@ def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path:
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
     refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path), "cannot be written")
     refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path / "no" / "x.html"), "cannot be written")
+
+
+class _Shell:
+    """What the magics ask of IPython."""
+
+    def ev(self, word: str) -> object:
+        return eval(word, {"irs": irs, "graph": GRAPH})
+
+
+@pytest.mark.parametrize("line", ["", "nope", "graph np.zeros(2, 3)", "graph 1/0"])
+def test_a_magic_with_words_that_mean_nothing(line: str) -> None:
+    refused(ArgumentError, lambda: magics._explore(_Shell(), line), "%irscope f x y")

@@ -6,7 +6,10 @@ import pkgutil
 import subprocess
 import sys
 
+import numpy as np
+
 import irscope
+import irscope as irs
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -48,3 +51,26 @@ def test_no_public_name_is_also_a_submodule() -> None:
     """Importing a submodule puts it into the package under its name, in place of whatever was there."""
     submodules = {module.name for module in pkgutil.iter_modules(irscope.__path__)}
     assert not submodules & set(irscope.__all__)
+
+
+def test_what_a_prompt_shows_of_each_object() -> None:
+    x = np.zeros((2, 3), np.float32)
+    g = irs.load(
+        "graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  %b : Tensor = aten::tanh(%a)\n  return (%b)", x
+    )
+    f = irs.fuse(g)
+    run = irs.compile(f)
+    shown = {
+        g: "<Graph 'graph': 2 nodes, 1 input, 1 output>",
+        f: "<Fusion of 'graph': 2 nodes in 1 group>",
+        f.history: "<History of 'graph': fold-constants, fuse>",
+        irs.dedup(f): "<Dedup by 'alpha': 1 piece, 1 class>",
+        irs.AliasDb(g): "<AliasDb of 'graph': 1 element, 0 writes>",
+        f.why_not("a", "b"): "<Verdict: yes, because both are in the fusion group that makes %b>",
+    }
+    for thing, text in shown.items():
+        assert repr(thing) == text
+    assert repr(run).startswith("<Executable 'graph' on cpu: 1 group, 1 kernel")
+    source = run.source()
+    assert (repr(source), str(source)) == (f"<SourceText of {source.name}: {repr(source).split(': ')[1]}", source.text)
+    assert [repr(device).partition(": ")[0] for device in irs.devices()] == ["<cpu", "<numpy", "<cuda"]

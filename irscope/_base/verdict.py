@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["Verdict", "no", "yes"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """The answer to a yes-or-no question about a program.
 
@@ -30,6 +30,9 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{'yes' if self.holds else 'no'}, because {self.because}"
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self}>"
 
 
 def yes(because: str, *witness: Any) -> Verdict:

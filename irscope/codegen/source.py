@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from irscope._base.words import plural
+
 __all__ = ["NO_NODE", "Lines", "SourceText"]
 
 NO_NODE: Final = -1
 """The node of a line that serves no single node: loops, addresses, declarations."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SourceText:
-    """The text of one kernel.
+    """The text of one kernel; `print` shows it.
 
     >>> lines = Lines()
     >>> lines.add("float t0 = a + b;", node=3)
@@ -29,6 +31,12 @@ class SourceText:
     """For each line, the position in the group's block of the node that it computes, or `NO_NODE`."""
     name: str
     """The symbol of the kernel's entry."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<SourceText of {self.name}: {plural(len(self.line_nodes), 'line')} of {self.language}>"
 
     def lines_of(self, node: int) -> tuple[int, ...]:
         """The lines, counted from 0, that compute the node at this position of the group's block."""

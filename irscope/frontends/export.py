@@ -22,7 +22,16 @@ __all__ = ["load", "name", "reads", "suffixes"]
 
 name: Final = "torch.export program"
 suffixes: Final = (".pt2",)
-_NOISE: Final = ("The error above", "For C++ stack", "Traceback", "For more information", "  File ", "from user code")
+_NOISE: Final = (
+    "The error above",
+    "For C++ stack",
+    "Traceback",
+    "For more information",
+    "  File ",
+    "from user code",
+    "Caused by",
+    "consider using data-dependent",
+)
 """How the parts of torch's messages begin that speak to torch's own developers."""
 
 

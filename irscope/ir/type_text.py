@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import lru_cache
 
 from irscope.ir.lexer import Cursor
@@ -96,6 +97,10 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
         return _read_tensor(cursor, word), 1
     if word in _CONTAINERS or word in ("Dict", "Union", "Tuple"):
         return _read_container(cursor, word)
+    if cursor.at("("):
+        near = get_close_matches(word, [*_DTYPE_OF, *_CONTAINERS, "Dict", "Union", "Tuple"], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"tensor types are {', '.join(list(_DTYPE_OF)[:6])}, …"
+        cursor.wrong(f"{word!r} is no type with parts", hint=hint)
     return _word_type(word), 1
 
 

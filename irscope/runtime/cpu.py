@@ -92,9 +92,6 @@ class CpuDevice:
         self._pool: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
-        return f"<Device {self.name!r}: {self.availability()}>"
-
-    def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:

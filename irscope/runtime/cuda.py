@@ -53,9 +53,6 @@ class CudaDevice:
         self._kernels: KernelCache[CudaKernel] = KernelCache()
 
     def __repr__(self) -> str:
-        return f"<Device {self.name!r}: {self.availability()}>"
-
-    def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:

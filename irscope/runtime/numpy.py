@@ -63,9 +63,6 @@ class NumpyDevice:
     name = "numpy"
 
     def __repr__(self) -> str:
-        return f"<Device {self.name!r}: {self.availability()}>"
-
-    def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:

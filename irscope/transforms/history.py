@@ -25,6 +25,9 @@ class History:
     def __len__(self) -> int:
         return len(self.records)
 
+    def __repr__(self) -> str:
+        return f"<History of {self.initial.name!r}: {', '.join(record.name for record in self.records) or 'no passes'}>"
+
     def graph(self, step: int) -> Graph:
         """The graph after `step` passes; 0 is the initial one, -1 the last."""
         steps = (self.initial, *(record.after for record in self.records))

@@ -51,7 +51,7 @@ class EquivalenceClass:
         return len(self.members)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dedup:
     """The pieces of a program and their classes."""
 

@@ -40,7 +40,7 @@ class _Plans:
     grouped: Grouped
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fusion:
     """A graph with its fusion groups, and the answers to why they are as they are."""
 

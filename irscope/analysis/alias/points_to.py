@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
-from irscope.analysis.alias.sealed import Label, Origin, Place, PointsTo, Reasons, Write
+from irscope.analysis.alias.sealed import Label, Origin, Place, PointsTo, Reasons, Write, make_place
 from irscope.analysis.alias.structure import MIXED, Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
@@ -114,10 +114,10 @@ class PointsToBuilder:
         of = label if isinstance(label, Value) else label.of
         if structure.kind == "box":
             if structure.content is not None:
-                self.cells[element] = self.fresh(structure.content, Place("contents", of))
+                self.cells[element] = self.fresh(structure.content, make_place("contents", of, ""))
         elif structure.kind == "tuple":
             self.fields[element] = tuple(
-                self.fresh(field, Place("field", of, str(index))) if field is not None else None
+                self.fresh(field, make_place("field", of, str(index))) if field is not None else None
                 for index, field in enumerate(structure.fields)
             )
         elif structure.kind == "mixed":
@@ -225,14 +225,16 @@ class PointsToBuilder:
         self.labels.append(value)
         self._edges[carried] = [start]
 
-    def fill(self, container: int, things: list[int], reason: Node) -> None:
-        """Let a new list hold these tensors: what `hold` does for a container that nobody else knows yet."""
-        cell = self.cells[container]
+    def list_of_tensors(self, value: Value, things: list[int], reason: Node) -> None:
+        """A new list that holds these tensors: what `fresh` and `hold` do for a container that nobody knows yet."""
+        labels = self.labels
+        container = self.element_of[value] = len(labels)
+        cell = self.cells[container] = container + 1
+        labels.append(value)
+        labels.append(make_place("contents", value, ""))
         if things:
             self._edges[cell] = things
             self._reason_of_source[cell] = reason
-            if max(things) >= cell:
-                self._is_cyclic = True
 
     def _joins(self, cell: int, other: int) -> bool:
         """Note that two cells are the same from now on; False if they were already."""

@@ -70,12 +70,12 @@ class NodeRules:
         if structure is None or (structure.kind == "box" and structure.content is None):
             return  # numbers and strings
         held = [element for element in dict.fromkeys(map(builder.element, node.inputs)) if element is not None]
-        container = builder.element(value)  # after what it holds, so that edges go down
+        if structure.content is TENSOR and value not in builder.element_of:
+            builder.list_of_tensors(value, held, node)  # after what it holds, so that edges go down
+            return
+        container = builder.element(value)
         assert container is not None
-        if structure.content is TENSOR:
-            builder.fill(container, held, node)
-        else:
-            builder.hold(container, held, node)
+        builder.hold(container, held, node)
 
     def get_item(self, node: Node) -> None:
         """An element of a list of tensors shares the list's cell."""

@@ -9,9 +9,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from irscope._base.frozen import fast_constructor
 from irscope.ir.core import Node, Value
 
-__all__ = ["Label", "Origin", "Place", "PointsTo", "Reasons", "Write"]
+__all__ = ["Label", "Origin", "Place", "PointsTo", "Reasons", "Write", "make_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Place:
         return f"{self.kind}{of}"
 
 
+make_place = fast_constructor(Place)
 Label = Value | Place
 Origin = Literal["input", "escaped", "unknown"]
 

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.payload import constant_of
 from irscope.ir.types import ANY, ClassType, TensorType, walk
-from irscope.ops.registry import category_of, effect_of
+from irscope.ops.effects import statistics_flag
+from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.report.words import plural, short_type
 
@@ -133,7 +135,7 @@ class _Sketch:
         self.boxes.append(
             Box(
                 id=id, parent=parent, kind=kind, label=label, detail=detail, category=category, values=values,
-                writes=node is not None and not node.blocks and effect_of(node) == "in-place",
+                writes=node is not None and _writes_memory(self.graph, node),
                 equivalence_class=self.classes.get(node, -1) if node is not None else -1,
                 size=1 if kind == "op" else 0,
             )
@@ -171,6 +173,18 @@ def _all_inputs(node: Node) -> Iterator[Value]:
         reader = waiting.pop()
         yield from reader.inputs
         waiting.extend(inner for block in reader.blocks for inner in block.nodes)
+
+
+def _writes_memory(graph: Graph, node: Node) -> bool:
+    """Whether a node writes in place; a batch norm does only when it trains."""
+    if node.blocks:
+        return False
+    flag, schema = statistics_flag(node.op), schema_of(node)
+    known = {}
+    if flag is not None and schema is not None:
+        arguments = zip(schema.arguments, node.inputs, strict=False)
+        known = {argument.name: constant_of(graph, value) for argument, value in arguments if argument.name == flag}
+    return effect_of(node, known) == "in-place"
 
 
 def _holds_data(value: Value) -> bool:

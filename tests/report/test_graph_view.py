@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import irscope as irs
 from irscope.report.exploration import Exploration
 from irscope.report.graph_view import graph_view
@@ -70,3 +72,13 @@ def test_a_module_called_again_on_its_own_result_gets_a_box_for_each_call() -> N
     parts = [box for box in view["boxes"] if box["kind"] == "module"]
     assert [box["label"] for box in parts] == ["net", "net.of_input", "net.of_state", "net.of_state"]
     assert [box["size"] for box in parts] == [8, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("training", "writes"), [(0, []), (1, ["batch_norm"])])
+def test_a_batch_norm_writes_only_when_it_trains(training: int, writes: list[str]) -> None:
+    graph = irs.parse(f"""graph(%x : Tensor, %w : Tensor, %b : Tensor, %mean : Tensor, %var : Tensor):
+  %training : bool = prim::Constant[value={training}]()
+  %rate : float = prim::Constant[value=0.1]()
+  %y : Tensor = aten::batch_norm(%x, %w, %b, %mean, %var, %training, %rate, %rate, %training)
+  return (%y)""")
+    assert [box["label"] for box in graph_view(graph)["boxes"] if box["writes"]] == writes

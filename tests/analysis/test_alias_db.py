@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from irscope.analysis.alias.accesses import Accesses
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir.parser import parse
@@ -439,3 +440,22 @@ def test_deep_programs_are_walked_without_recursion() -> None:
         )
     )
     assert nested.has_writers("c0") and nested.may_alias("o1", "c0")
+
+
+def test_each_node_of_nested_ifs_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth, looked = 60, []
+    text = ["graph(%x : Tensor, %c : bool):", "  %y0 : Tensor = aten::relu(%x)"]
+    for level in range(1, depth):
+        text.append(f"{'    ' * (level - 1)}  %y{level} : Tensor = prim::If(%c)")
+        text.append(f"{'    ' * level}block0():")
+        text.append(f"{'    ' * level}  %z{level} : Tensor = aten::tanh(%x)")
+    for level in reversed(range(1, depth)):
+        inner = f"y{level + 1}" if level + 1 < depth else f"z{level}"
+        text += [f"{'    ' * level}  -> (%{inner})", f"{'    ' * level}block1():", f"{'    ' * level}  -> (%x)"]
+    graph = parse("\n".join([*text, "  return (%y1)"]))
+    own = Accesses._own
+    monkeypatch.setattr(Accesses, "_own", lambda self, node: looked.append(node) or own(self, node))
+    db = AliasDb(graph)
+    for node in graph.nodes():  # from the outside in: what is inside must be found on the way
+        db.accesses(node)
+    assert len(looked) <= 3 * len(graph.position)

@@ -78,21 +78,29 @@ class Accesses:
     def of(self, node: Node) -> NodeAccesses:
         """What the node and all nodes inside it do."""
         found = self._known.get(node)
+        if found is None and not node.blocks:
+            found = self._known[node] = self._own(node)
         if found is None:
-            found = self._known[node] = self._own(node) if not node.blocks else self._with_blocks(node)
+            for holder in reversed(self._unknown_holders(node)):
+                found = self._known[holder] = self._with_blocks(holder)
+        assert found is not None
         return found
 
+    def _unknown_holders(self, node: Node) -> list[Node]:
+        """The node and all nodes inside it that have blocks, each before those inside it: every one is asked once."""
+        holders = [node]
+        for holder in holders:  # grows
+            inside = (inner for block in holder.blocks for inner in block.nodes)
+            holders.extend(inner for inner in inside if inner.blocks and inner not in self._known)
+        return holders
+
     def _with_blocks(self, node: Node) -> NodeAccesses:
+        """What a node does whose inner nodes with blocks are known."""
         parts = [self._own(node)]
         returned: list[Value] = []
-        todo = list(node.blocks)
-        while todo:
-            block = todo.pop()
+        for block in node.blocks:
             returned.extend(block.returns)
-            for inner in block.nodes:
-                parts.append(self._known.get(inner) or self._own(inner))
-                if inner.blocks and inner not in self._known:
-                    todo.extend(inner.blocks)
+            parts.extend(self._known.get(inner) or self._own(inner) for inner in block.nodes)
         return NodeAccesses(
             _distinct([access for part in parts for access in part.reads]),
             _distinct([access for part in parts for access in part.writes]),

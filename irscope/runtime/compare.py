@@ -7,6 +7,7 @@ Compile times are cold. The error is against a run of the whole program in float
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -202,7 +203,9 @@ def _rows(
         competitors = {entry.label: entry.run for entry in entries}
         times = measure(competitors, turns=repeats, before=before, finish=_waiter(entries), once=state.is_written)
         state.restore()
-    rows = tuple(_row(entry, first, exact, times, entries[0].label) for entry, first in zip(entries, firsts, strict=True))
+    rows = tuple(
+        _row(entry, first, exact, times, entries[0].label) for entry, first in zip(entries, firsts, strict=True)
+    )
     return rows, len(times[entries[0].label].seconds)
 
 
@@ -356,7 +359,20 @@ def _caption(graph: Graph, args: Sequence[Any], devices: Sequence[str], repeats:
     library = library_for([*args, *graph.bound.values()]).name
     where = "; ".join(device_named(device).availability().what for device in devices)
     allocator = "torch's allocator" if library == "torch" else "NumPy's allocator, and a pool for the kernels' results"
-    return f"{where}. Median and quartiles of {repeats} turns; errors against a float64 run; {allocator} for all."
+    return (
+        f"{where}. Median and quartiles of {repeats} turns; errors against a float64 run; {allocator} for all.{_busy()}"
+    )
+
+
+def _busy() -> str:
+    """A warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
+    processors = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return (
+        f" The machine is busy (load {load:.0f} on {processors} processors): measure again."
+        if load > 1.5 * processors
+        else ""
+    )
 
 
 def _ms(value: float) -> str:

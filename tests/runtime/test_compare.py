@@ -109,3 +109,11 @@ def test_results_without_numbers_have_no_error():
     text = "graph(%x : Tensor):\n  %y : Tensor = aten::argmax(%x)\n  return (%y)"
     x, _ = given()
     assert all(row.error is None for row in compare(irs.load(text, x), x, repeats=1).rows)
+
+
+@pytest.mark.parametrize(("load", "told"), [(0.5, False), (9.0, True)])
+def test_a_busy_machine_is_told(load: float, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    g = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    assert ("busy" in irs.compare(g, np.ones(3, np.float32), repeats=1).caption) is told

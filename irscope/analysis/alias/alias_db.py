@@ -16,7 +16,8 @@ from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
 from irscope.analysis.alias.explain import Explainer
-from irscope.analysis.alias.follow import CannotFollow, Knowledge, Record, follow
+from irscope.analysis.alias.extension import CannotFollow
+from irscope.analysis.alias.follow import Knowledge, Record, follow
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import Label, PointsTo
 from irscope.analysis.alias.structure import Structures

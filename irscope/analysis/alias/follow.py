@@ -23,6 +23,7 @@ and writes. So moved nodes change nothing, and an edit changes what its own node
 4. *The same value, made by another node* (a group, its parts, a node that was exchanged): the element of its own that
    readers know is kept, and if the new node gives it another one, rule 3 joins the two. If the value was known as
    another's memory and is its own now, or the other way round in a way that rule 3 cannot say: refused.
+   A node that is only renamed, with operands of the same elements, adds what it added before: nothing is taken back.
 5. *Groups* are read as if inlined, as in a build: merging nodes or taking a group apart is erasing and creating.
    What leaves the group keeps its element, and lends it to the value inside that it stands for.
 
@@ -30,21 +31,21 @@ Known numbers matter to two rules (an index of a tuple, a training flag). Values
 replacing one is refused. So are ifs, loops, calls and objects that come or go, and programs whose inputs changed.
 
 **Cost.** Linear in the edits: no table, index or node of the rest of the program is looked at. (Cycles are searched for below
-the target of a new edge, and given up on after `_SEARCHED` classes.) Questions pay for what they need, once a graph.
+the target of a new edge, and given up on after a few hundred classes.) Questions pay for what they need, once a graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from irscope._base.frozen import fast_constructor
+from irscope.analysis.alias.extension import CannotFollow, Extension
 from irscope.analysis.alias.followed import Classes, FollowedReach, FollowedReasons, Labels, Marks, Writes
-from irscope.analysis.alias.layers import Draft, DraftList, Layers, Members
-from irscope.analysis.alias.points_to import PointsToBuilder
+from irscope.analysis.alias.layers import Layers, Members
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.rules import REBINDING, STATISTICS, NodeRules
-from irscope.analysis.alias.sealed import Label, PointsTo, Write
+from irscope.analysis.alias.sealed import PointsTo, Write
 from irscope.analysis.alias.structure import TENSOR, Structure, Structures
 from irscope.analysis.alias.walk import NOTHING, Walk, is_inlined
 from irscope.analysis.effects import Signatures
@@ -53,9 +54,8 @@ from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
 from irscope.ir.types import TensorType
 
-__all__ = ["CannotFollow", "Knowledge", "Record", "follow"]
+__all__ = ["Knowledge", "Record", "follow"]
 
-_SEARCHED: Final = 256
 _SHARES_ONLY: Final = frozenset(
     {
         NodeRules.constant,
@@ -67,9 +67,6 @@ _SHARES_ONLY: Final = frozenset(
 )
 """Rules that add nothing but names, and edges down from their results, if those are tensors or numbers."""
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 
 class Record(Protocol):
     """What a pass leaves behind, as far as it is needed here."""
@@ -80,10 +77,6 @@ class Record(Protocol):
     def after(self) -> Graph: ...
     @property
     def edits(self) -> Sequence[Edit]: ...
-
-
-class CannotFollow(Exception):
-    """The edits have to be answered by building anew; says why."""
 
 
 class Knowledge:
@@ -110,167 +103,23 @@ def follow(points_to: PointsTo, reach: Reach, knowledge: Knowledge, record: Reco
     return step.sealed(after, base, reach)
 
 
-class _Elements(Draft[Value, int]):
-    """Which element each value has; a value that has another one already is joined with the new one, or refused."""
-
-    __slots__ = ("_builder",)
-
-    def __init__(self, builder: _Builder, base: Any) -> None:
-        super().__init__(base)
-        self._builder = builder
-
-    def __setitem__(self, value: Value, element: int) -> None:
-        known = self.get(value)
-        if known is not None and known != element:
-            self._builder.redirect(value, known, element)
-        dict.__setitem__(self, value, element)
-
-
-class _Seen(set[Value]):
-    """Additions to a set while they are made."""
-
-    def __init__(self, base: Any) -> None:
-        self._base = base
-
-    def __contains__(self, value: object) -> bool:
-        return set.__contains__(self, value) or value in self._base
-
-
-class _Builder(PointsToBuilder):
-    """Adds elements, edges and writes to a graph that is sealed; refuses what would change its classes."""
-
-    def __init__(self, before: PointsTo, structures: Structures) -> None:
-        super().__init__()
-        self.structures = structures
-        self.element_of = _Elements(self, before.element_of)
-        self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
-        self.cells, self.fields = Draft(before.cells), Draft(before.fields)
-        self.labels: DraftList[Label] = DraftList(before.labels)
-        self.known_edges: Draft[int, Sequence[int]] = Draft(before.edges)
-        self.targets: Draft[int, Sequence[int]] = Draft(before.targets)
-        self.relabelled: dict[int, Label] = {}
-        self.moved: dict[int, int] = {}
-        self.gone: set[Value] = set()
-        """Values that no node of the new program makes."""
-        self._class_of = before.class_of
-
-    # Whose an element is
-
-    def owns(self, value: Value, element: int) -> bool:
-        """Whether all other names of the element come from readers of the value, or from what is gone."""
-        label = self.relabelled.get(element) or self.labels[element]
-        return (label is value or label in self.gone) and self.is_plain(value, element)
-
-    def is_plain(self, value: Value, element: int) -> bool:
-        return value.type.__class__ is TensorType and element not in self.known_edges and element not in self.cells
-
-    def keep(self, value: Value) -> None:
-        """A value is memory of its own, whoever makes it now."""
-        element = self.element_of.get(value)
-        if element is not None:
-            if not self.owns(value, element):
-                raise CannotFollow(f"{value!r} was known as other memory, and is its own now")
-            if self.labels[element] is not value:
-                self.relabelled[element] = value
-
-    def redirect(self, value: Value, element: int, target: int) -> None:
-        """All that knew a value by an element mean another one now."""
-        if not self.owns(value, element):
-            raise CannotFollow(f"the memory of {value!r} has other names, which are not told apart")
-        self.relabelled[element] = value
-        self.stand_for(element, target)
-
-    def stand_for(self, element: int, target: int) -> None:
-        """An element that was a location is from now on just what another is."""
-        self._add_edge(element, target, None)
-        self.moved[element] = target
-
-    # Edges
-
-    def class_of(self, element: int) -> int:
-        while (target := self.moved.get(element)) is not None:
-            element = target
-        return self._class_of[element] if element < len(self._class_of) else element
-
-    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
-        here, there = self.class_of(source), self.class_of(target)
-        if here == there:
-            return
-        if self._reaches(there, here):
-            raise CannotFollow("an edit closes a cycle of names")
-        self.known_edges[source] = (*self.known_edges.get(source, ()), target)
-        self.targets[here] = (*self.targets.get(here, ()), there)
-        if reason is not None:
-            self._reason_of_edge[source, target] = reason
-
-    def _reaches(self, start: int, goal: int) -> bool:
-        if start not in self.targets:
-            return False
-        seen, todo = {start}, [start]
-        while todo:
-            fresh = [there for there in self.targets.get(todo.pop(), ()) if there not in seen]
-            seen.update(fresh)
-            todo.extend(fresh)
-            if goal in seen:
-                return True
-            if len(seen) > _SEARCHED:
-                raise CannotFollow("too much lies below a new edge")
-        return False
-
-    def fill(self, container: int, things: list[int], reason: Node) -> None:
-        for thing in things:
-            self._add_edge(self.cells[container], thing, reason)
-
-    # What is common to the whole program
-
-    def fresh(self, structure: Structure, label: Label) -> int:
-        if structure.kind in ("mixed", "object"):
-            _refuse()
-        return super().fresh(structure, label)
-
-    def _joins(self, cell: int, other: int) -> bool:
-        raise CannotFollow("two containers share what they hold")
-
-    def outside(self, *_: Any) -> int:
-        _refuse()
-
-    def escape(self, *_: Any) -> None:
-        _refuse()
-
-    def opaque(self) -> int:
-        _refuse()
-
-    def attribute(self, *_: Any) -> int:
-        _refuse()
-
-    def slot(self, *_: Any) -> int:
-        _refuse()
-
-    def bag_of_objects(self) -> int:
-        _refuse()
-
-    def rebind_storage(self, *_: Any) -> None:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise CannotFollow("a node deals with memory that the whole program shares")
-
-
 class _Step(Walk):
     """The edits of one record, applied to one graph."""
 
-    builder: _Builder
+    builder: Extension
 
     def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: Iterable[Edit]) -> None:
         self.before = points_to
         self.signatures = knowledge.signatures
-        self.builder = _Builder(points_to, knowledge.structures)
+        self.builder = Extension(points_to, knowledge.structures)
         self._plans = knowledge.plans
         self._removed: dict[Node, None] = {}
         self._added: dict[Node, None] = {}
         self._replaced: dict[Value, Value] = {}
         self._writes: dict[int, tuple[Write, ...]] = {}
+        self._forgotten: dict[int, Node] = {}
+        self._in_doubt: dict[Node, Any] = {}
+        """Erased nodes and their rules, as long as nobody makes the same node again."""
         for edit in edits:
             self._note(edit)
         self.graph = Graph(make_block(0, (), tuple(self._added), ()))  # where rules look for constants
@@ -312,6 +161,8 @@ class _Step(Walk):
             builder.gone.difference_update(_defined(node))
         for node in self._added:
             self._create(node)
+        for node, rule in self._in_doubt.items():
+            self._forget_rule(node, rule)
         taken = [old for old in self._replaced if self._replace(old, self._resolve(old))]
         self.nameless = [value for value in (*builder.gone, *taken) if value in builder.element_of]
 
@@ -331,13 +182,14 @@ class _Step(Walk):
             plan = self._plan_of(node)
             if plan is NOTHING:
                 continue
-            if plan.__class__ is tuple:
-                if plan[1]:
-                    self._writes[node.id] = ()
-            else:
-                self._forget_rule(node, plan)
+            self._forgotten[node.id] = node
+            if plan.__class__ is not tuple:
+                self._in_doubt[node] = plan
+            elif plan[1]:
+                self._writes[node.id] = ()
 
     def _forget_rule(self, node: Node, rule: Any) -> None:
+        """Take back what a rule added, if that is no more than names, writes and edges that nobody comes to from above."""
         structures = [self.builder.structures.of(value.type) for value in node.outputs]
         if rule in (NodeRules.list_construct, NodeRules.tuple_construct):
             if any(s is not None and s.kind != "tuple" and s.content not in (None, TENSOR) for s in structures):
@@ -345,11 +197,14 @@ class _Step(Walk):
             if any(s is not None and s.kind not in ("tuple", "box") for s in structures):
                 raise CannotFollow(f"{node.op} made a value of any type")
             return
-        if any(structure not in (None, TENSOR) for structure in structures):
-            raise CannotFollow(f"what {node.op} gave is not told apart from what it was given")
-        if rule in _SHARES_ONLY:
+        is_plain = all(structure in (None, TENSOR) for structure in structures)
+        if rule in _SHARES_ONLY and is_plain:
             return
         signature = self.signatures.of(node)
+        if not is_plain and (
+            any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)
+        ):
+            raise CannotFollow(f"what {node.op} gave is not told apart from what it was given")
         joins = signature.is_container and signature.writes
         if rule not in (NodeRules.by_signature, NodeRules.get_item) or signature.is_opaque or signature.stores or joins:
             raise CannotFollow(f"what {node.op} did cannot be taken back")
@@ -389,6 +244,8 @@ class _Step(Walk):
             for value in node.outputs:
                 builder.keep(value)
             return
+        if node.id in self._forgotten and self._is_carried_over(node):
+            return
         if plan.__class__ is tuple:
             index, does_write, to_shape = plan
             element = builder.element(node.inputs[index])
@@ -399,14 +256,51 @@ class _Step(Walk):
             for value in node.outputs:
                 builder.element_of[value] = element
             return
-        if any(value in builder.element_of for value in node.outputs):
-            raise CannotFollow(f"{node.op} makes a value that was known before")
+        self._add_by_rule(node, plan)
+
+    def _add_by_rule(self, node: Node, rule: Any) -> None:
+        builder = self.builder
         known = node.inputs[1:2] if node.op == "prim::TupleIndex" else ()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
         if any(constant_of(self.graph, value) is NOT_CONSTANT for value in known):
             raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
-        plan(self, node)
+        if rule is NodeRules.by_signature and self.signatures.of(node).is_pure:
+            for value in node.outputs:
+                builder.keep(value)
+        elif any(value in builder.element_of for value in node.outputs):
+            raise CannotFollow(f"{node.op} makes a value that was known before")
+        rule(self, node)
+
+    def _is_carried_over(self, node: Node) -> bool:
+        """Whether an erased node is made again, with operands that are the same memory: then what it added stays, and its
+        results have other names."""
+        old, element_of = self._forgotten[node.id], self.builder.element_of
+        if old.op != node.op or old.attrs != node.attrs or len(old.inputs) != len(node.inputs):
+            return False
+        for known, new in (*zip(old.inputs, node.inputs, strict=True), *zip(old.outputs, node.outputs, strict=True)):
+            if known is not new and (known.type != new.type or known in self.builder.consulted):
+                return False
+        if any(element_of.get(x) != element_of.get(y) for x, y in zip(old.inputs, node.inputs, strict=True)):
+            return False
+        for known, new in zip(old.outputs, node.outputs, strict=True):
+            element = element_of.get(known)
+            if element_of.get(new, element) != element:
+                return False
+        self._rename(old, node)
+        return True
+
+    def _rename(self, old: Node, new: Node) -> None:
+        builder = self.builder
+        for known, value in zip(old.outputs, new.outputs, strict=True):
+            element = builder.element_of.get(known)
+            if element is None:
+                continue
+            builder.element_of[value] = element
+            if value is not known and (builder.relabelled.get(element) or builder.labels[element]) is known:
+                builder.relabelled[element] = value
+        self._in_doubt.pop(old, None)
+        self._writes.pop(old.id, None)
 
     def _plan_of(self, node: Node) -> Any:
         key = (node.op, len(node.inputs))
@@ -489,8 +383,8 @@ class _Step(Walk):
             _layered(before.cells).changed(builder.cells),
             _layered(before.fields).changed(builder.fields),
             FollowedReasons.in_graph(
-                _layered(before.reasons.of_source),
-                _layered(before.reasons.of_edge).changed(builder._reason_of_edge),
+                _layered(before.reasons.of_source).changed(builder.reasons[0]),
+                _layered(before.reasons.of_edge).changed(builder.reasons[1]),
                 graph,
             ),
             Writes(graph, base.writes, old_writes.changed(writes)),
@@ -509,6 +403,10 @@ class _Step(Walk):
 
 
 _points_to = fast_constructor(PointsTo)
+
+
+def _holds_tensors(structure: Structure) -> bool:
+    return structure.kind == "tensor" or (structure.kind == "box" and structure.content in (None, TENSOR))
 
 
 def _layered(table: Any) -> Layers[Any, Any]:

@@ -101,11 +101,15 @@ class NodeRules:
     def tuple_unpack(self, node: Node) -> None:
         packed = self.builder.element(node.inputs[0])
         fields = self.builder.fields.get(packed) if packed is not None else None
-        for index, value in enumerate(node.outputs):
-            if fields is not None and len(fields) == len(node.outputs):
-                self.builder.bind_any(value, [fields[index]], node)
-            else:
+        if fields is None or len(fields) != len(node.outputs):
+            for value in node.outputs:
                 self.bind_inside(value, [packed], node)
+            return
+        for value, field in zip(node.outputs, fields, strict=True):
+            if value.type.__class__ is TensorType and field is not None:
+                self.builder.element_of[value] = field
+            else:
+                self.builder.bind_any(value, [field], node)
 
     def tuple_index(self, node: Node) -> None:
         packed = self.builder.element(node.inputs[0])

@@ -221,3 +221,12 @@ def test_the_argument_limit_holds(width: int, limit: int) -> None:
     text = "\n".join([f"graph({inputs}):", *lines, f"  return (%s{width - 1})"])
     for group in fuse(irs.parse(text), max_arguments=limit).groups:
         assert len(group.inputs) + len(group.outputs) <= limit
+
+
+def test_a_long_chain_becomes_kernels_of_limited_size() -> None:
+    lines = "\n".join(f"  %v{i + 1} : Tensor = aten::tanh(%v{i})" for i in range(300))
+    fusion = fuse(irs.parse(f"graph(%v0 : Tensor):\n{lines}\n  return (%v300)"), max_nodes=100)
+    sizes = [len(group.blocks[0].nodes) for group in fusion.groups]
+    assert sum(sizes) == 300
+    assert max(sizes) <= 100
+    assert [remark.rule for remark in fusion.remarks if remark.kind == "missed"] == ["size-limit"] * (len(sizes) - 1)

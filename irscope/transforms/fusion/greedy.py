@@ -52,10 +52,20 @@ class _Group:
     """How many of its values are read outside."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large one kernel may be."""
+
+    arguments: int
+    """Inputs and outputs together."""
+    nodes: int
+    """A compiler's time grows faster than its kernel; beyond some hundred nodes another kernel costs less than it saves."""
+
+
 class BlockPlan:
     """The groups of one block, while they grow and for later questions."""
 
-    def __init__(self, ties: Dependences, rules: Rules, max_arguments: int) -> None:
+    def __init__(self, ties: Dependences, rules: Rules, limits: Limits) -> None:
         block = ties.block
         self.block = block
         self.ties = ties
@@ -65,7 +75,7 @@ class BlockPlan:
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
         """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
-        self.max_arguments = max_arguments
+        self.limits = limits
         self.fusible = [rules.refusal(node) is None for node in block.nodes]
         users = rules.graph.users
         self.outside = {
@@ -146,14 +156,17 @@ class BlockPlan:
         self, ours: _Group, theirs: _Group, shared: list[Value], nodes: tuple[Node, Node]
     ) -> Refusal | None:
         count = len(ours.inputs) + len(theirs.inputs) - len(shared) + ours.outputs + theirs.outputs
-        if count > self.max_arguments:
+        if count > self.limits.arguments:
             count -= len(_common(ours.inputs, theirs.inputs))
             count -= sum(self.outside[value] == theirs.inputs[value] for value in shared)
-        if count <= self.max_arguments:
-            return None
-        return Refusal(
-            "argument-limit", f"the kernel would have {count} arguments, the limit is {self.max_arguments}", nodes
-        )
+        size = len(ours.values) + len(theirs.values)
+        for rule, number, what, limit in (
+            ("argument-limit", count, "arguments", self.limits.arguments),
+            ("size-limit", size, "nodes", self.limits.nodes),
+        ):
+            if number > limit:
+                return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", nodes)
+        return None
 
     def _commit(self, producer: int, consumer: int, shared: list[Value], ours: _Group, theirs: _Group) -> None:
         size = self.rules.size_in_bytes
@@ -194,9 +207,9 @@ def _successors(ties: Dependences, index: Mapping[Node, int]) -> list[list[int]]
     return successors
 
 
-def plan_block(ties: Dependences, rules: Rules, *, max_arguments: int) -> BlockPlan:
+def plan_block(ties: Dependences, rules: Rules, limits: Limits) -> BlockPlan:
     """Decide the groups of the block that the dependences are of."""
-    plan = BlockPlan(ties, rules, max_arguments)
+    plan = BlockPlan(ties, rules, limits)
     consumers = [index for index in reversed(range(len(ties.block.nodes))) if plan.fusible[index]]
     for sweep in range(_SWEEPS):
         before = len(plan.merges)

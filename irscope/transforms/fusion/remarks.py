@@ -59,7 +59,7 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
             found = explain_path(plan, tuple(node for node in refusal.evidence if isinstance(node, Node)))
         if found.rule in _NOT_A_MISS:
             continue
-        if found.rule == "argument-limit":
+        if found.rule in ("argument-limit", "size-limit"):
             key: object = grouped.group_of.get(nodes[consumer], nodes[consumer])
         else:
             key = found.evidence[:1] if found.rule != "blocked-by-write" else frozenset(found.evidence[:2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-import time
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.type_text import parse_type
 from irscope.ir.verify import verify
 from tests.strategies import programs
+from tests.work import calls_made
 
 TEXT = """\
 graph(%x : Float(2, 3),
@@ -159,14 +159,13 @@ def test_collisions_get_a_suffix_and_the_unnamed_the_smallest_numbers():
 
 
 def test_names_of_many_equal_ones_cost_no_more_than_linear():
-    def seconds(count: int) -> float:
+    def work(count: int) -> int:
         b = GraphBuilder()
         graph = b.finish([b.input("x") for _ in range(count)])
-        start = time.process_time()
         assert len(set(assign_names(graph).values())) == count
-        return time.process_time() - start
+        return calls_made(lambda: assign_names(graph))
 
-    assert seconds(40_000) < 40 * max(seconds(2_000), 1e-3)  # 20 times as many; quadratic would be 400
+    assert work(20_000) < 12 * work(2_000)
 
 
 def test_deep_blocks_are_not_mostly_spaces():

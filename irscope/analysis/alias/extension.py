@@ -89,10 +89,16 @@ class Extension(PointsToBuilder):
 
     def owns(self, value: Value, element: int) -> bool:
         """Whether all other names of the element come from readers of the value, or from what is gone."""
-        label = self.relabelled.get(element) or self.labels[element]
+        label = self.label(element)
         return (label is value or label in self.gone) and self.is_plain(value, element)
 
+    def label(self, element: int) -> Label:
+        """The label of an element by now."""
+        found = self.relabelled.get(element)
+        return found if found is not None else self.labels[element]
+
     def is_plain(self, value: Value, element: int) -> bool:
+        """Whether an element of a value is a tensor's, and a location."""
         return value.type.__class__ is TensorType and element not in self.known_edges and element not in self.cells
 
     def keep(self, value: Value) -> None:

@@ -68,6 +68,9 @@ _SHARES_ONLY: Final = frozenset(
 """Rules that add nothing but names, and edges down from their results, if those are tensors or numbers."""
 
 
+_NO_CONSTANTS: Final = Graph(make_block(0, (), (), ()))
+
+
 class Record(Protocol):
     """What a pass leaves behind, as far as it is needed here."""
 
@@ -122,7 +125,7 @@ class _Step(Walk):
         """Erased nodes and their rules, as long as nobody makes the same node again."""
         for edit in edits:
             self._note(edit)
-        self.graph = Graph(make_block(0, (), tuple(self._added), ()))  # where rules look for constants
+        self.graph = _NO_CONSTANTS
 
     def _note(self, edit: Edit) -> None:
         """Keep what the edits come to: a node that is created and erased again does not count."""
@@ -180,9 +183,9 @@ class _Step(Walk):
                 todo.extend(node.blocks[0].nodes)
                 continue
             plan = self._plan_of(node)
+            self._forgotten[node.id] = node
             if plan is NOTHING:
                 continue
-            self._forgotten[node.id] = node
             if plan.__class__ is not tuple:
                 self._in_doubt[node] = plan
             elif plan[1]:
@@ -241,6 +244,9 @@ class _Step(Walk):
     def _add(self, node: Node, plan: Any) -> None:
         builder = self.builder
         if plan is NOTHING:
+            old = self._forgotten.get(node.id)
+            if old is not None and old.outputs is not node.outputs:
+                self._hand_on(old, node)
             for value in node.outputs:
                 builder.keep(value)
             return
@@ -260,6 +266,8 @@ class _Step(Walk):
 
     def _add_by_rule(self, node: Node, rule: Any) -> None:
         builder = self.builder
+        if self.graph is _NO_CONSTANTS:  # rules look here for what is known
+            self.graph = Graph(make_block(0, (), tuple(self._added), ()))
         known = node.inputs[1:2] if node.op == "prim::TupleIndex" else ()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
@@ -271,6 +279,15 @@ class _Step(Walk):
         elif any(value in builder.element_of for value in node.outputs):
             raise CannotFollow(f"{node.op} makes a value that was known before")
         rule(self, node)
+
+    def _hand_on(self, old: Node, new: Node) -> None:
+        """A node that is renamed: its fresh results keep the elements by which they were known."""
+        builder = self.builder
+        for known, value in zip(old.outputs, new.outputs, strict=False):
+            element = builder.element_of.get(known)
+            if element is not None and value not in builder.element_of and builder.owns(known, element):
+                builder.element_of[value] = element
+                builder.relabelled[element] = value
 
     def _is_carried_over(self, node: Node) -> bool:
         """Whether an erased node is made again, with operands that are the same memory: then what it added stays, and its
@@ -297,7 +314,7 @@ class _Step(Walk):
             if element is None:
                 continue
             builder.element_of[value] = element
-            if value is not known and (builder.relabelled.get(element) or builder.labels[element]) is known:
+            if value is not known and builder.label(element) is known:
                 builder.relabelled[element] = value
         self._in_doubt.pop(old, None)
         self._writes.pop(old.id, None)
@@ -334,7 +351,7 @@ class _Step(Walk):
             element = builder.element_of.get(value)
             if element is None or inner in builder.element_of or inner in block.params:
                 continue
-            if builder.owns(value, element):
+            if builder.label(element) is value and builder.is_plain(value, element):
                 builder.element_of[inner] = element
                 builder.relabelled[element] = inner
 
@@ -351,8 +368,7 @@ class _Step(Walk):
         known, other = builder.element_of.get(old), builder.element_of.get(new)
         if known is None or known == other:
             return False
-        label = builder.relabelled.get(known) or builder.labels[known]
-        if label is not old or not builder.is_plain(old, known):
+        if builder.label(known) is not old or not builder.is_plain(old, known):
             raise CannotFollow(f"the memory of {old!r} has other names, which are not told apart")
         builder.relabelled[known] = new
         if other is None:

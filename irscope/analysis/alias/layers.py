@@ -2,7 +2,7 @@
 
 Each step of a history has tables of its own, which share all but the newest changes with those of the step before; going
 back is keeping the old ones. Changes are kept in layers of falling size, and small layers are joined as they pile up, so
-a table that went through n changes has at most about log2(n) layers, and each change is copied about as often.
+a table that went through n changes has fewer than log2(n) layers, and each change is copied a few times as often.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Layers(Mapping[K, V]):
         if removed:
             newest = {**changes, **dict.fromkeys(removed, _GONE)}
         older = self._deltas
-        while older and len(older[0]) <= 2 * len(newest):
+        while older and len(older[0]) <= 4 * len(newest):
             newest = {**older[0], **newest}
             older = older[1:]
         return Layers(self._base, (newest, *older))

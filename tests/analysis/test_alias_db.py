@@ -459,3 +459,19 @@ def test_each_node_of_nested_ifs_is_looked_at_a_few_times(monkeypatch: pytest.Mo
     for node in graph.nodes():  # from the outside in: what is inside must be found on the way
         db.accesses(node)
     assert len(looked) <= 3 * len(graph.position)
+
+
+def test_the_points_to_graph_as_text_for_graphviz() -> None:
+    db = db_of(
+        "%a : Tensor = aten::neg(%x)\n%l : Tensor[] = prim::ListConstruct(%a, %y)\n%w : Tensor = aten::relu_(%a)\n"
+        "%u : Tensor = aten::neg(%x)"
+    )
+    text = db.to_graphviz()
+    classes = {value: db.sealed.class_of[db.sealed.element_of[db.graph.value(value)]] for value in ("x", "a", "l")}
+    cell = db.sealed.class_of[db.sealed.cells[db.sealed.element_of[db.graph.value("l")]]]
+    assert f'c{classes["x"]} [label="%x\\n%y" peripheries=2]' in text
+    assert f'c{classes["a"]} [label="%a\\n%w" penwidth=2]' in text
+    assert f'c{cell} [label="what %l holds" penwidth=2]' in text
+    assert f"c{classes['l']} -> c{cell} [style=dashed]" in text
+    assert f"c{cell} -> c{classes['a']}\n" in text and "%u" not in text
+    assert db.to_graphviz("a").count("label=") == 1

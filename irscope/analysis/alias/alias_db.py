@@ -15,6 +15,7 @@ from irscope._base.words import plural
 from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
+from irscope.analysis.alias.dot import points_to_dot
 from irscope.analysis.alias.explain import Explainer
 from irscope.analysis.alias.extension import CannotFollow
 from irscope.analysis.alias.follow import Knowledge, Record, follow
@@ -430,6 +431,22 @@ class AliasDb:
             if self._is_memory(value)
         ]
         return pd.DataFrame(rows, columns=["value", "type", "alias set", "locations", "writers"])
+
+    def to_graphviz(self, values: Values | None = None) -> str:
+        """The points-to graph in Graphviz's language, of some values and what they may be and hold, or of all.
+
+        >>> from irscope.ir.parser import parse
+        >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::t(%a)\\n  return (%b)")
+        >>> print(AliasDb(g).to_graphviz("b"))
+        digraph {
+          node [shape=box style=rounded fontname="Helvetica" fontsize=10]
+          c1 [label="%a\\n%b"]
+        }
+        """
+        starts = None
+        if values is not None:
+            starts = {place for place in map(self._place, self._values(values)) if place is not None}
+        return points_to_dot(self._points_to, self._reach, self._explainer.describe_label, starts)
 
     def __repr__(self) -> str:
         sealed = self._points_to

@@ -1,0 +1,160 @@
+"""Edits do what they say, leave the old graph alone, and share everything that they did not touch."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irscope.errors import PassError
+from irscope.ir.core import Graph, Node, Value, new_id
+from irscope.ir.parser import parse
+from irscope.ir.rewriter import Created, Erased, Moved, Replaced, Rewriter
+from irscope.ir.types import TENSOR
+from irscope.ir.verify import verify
+
+PROGRAM = """graph(%x : Tensor, %c : bool):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %d : Tensor = aten::mul(%b, %x)
+      -> (%d)
+    block1():
+      -> (%b)
+  %e : Tensor = aten::tanh(%a)
+  return (%r, %e)"""
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return parse(PROGRAM)
+
+
+def fresh(op: str, *inputs: Value, name: str = "") -> Node:
+    return Node(new_id(), op, inputs, (Value(new_id(), TENSOR, name),))
+
+
+def test_no_edit_gives_the_very_same_graph(graph: Graph) -> None:
+    assert Rewriter(graph).finish() is graph
+
+
+def test_a_value_is_replaced_in_nested_blocks_and_results(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="%b computes the same value as %a")
+    rewriter.erase(graph.node("b"), reason="a duplicate of %a")
+    after = rewriter.finish()
+    verify(after)
+    assert after.node("d").inputs == (graph.value("a"), graph.value("x"))
+    assert after.node("r").blocks[1].returns == (graph.value("a"),)
+    assert [type(edit) for edit in rewriter.edits] == [Replaced, Erased]
+
+
+def test_what_no_edit_touches_is_the_same_object(graph: Graph) -> None:
+    before = str(graph)
+    rewriter = Rewriter(graph)
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="the same")
+    rewriter.erase(graph.node("b"), reason="the same")
+    after = rewriter.finish()
+    assert after.node("a") is graph.node("a")
+    assert after.node("e") is graph.node("e")
+    assert after.node("r").id == graph.node("r").id
+    assert after.node("r") is not graph.node("r")
+    assert str(graph) == before
+
+
+def test_a_chain_of_replacements_leads_to_the_last(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    rewriter.replace(graph.value("e"), graph.value("b"), reason="first")
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="then")
+    assert rewriter.resolve(graph.value("e")) is graph.value("a")
+    assert rewriter.finish().outputs[1] is graph.value("a")
+
+
+def test_a_value_cannot_replace_itself(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="once")
+    with pytest.raises(PassError, match="replace-is-acyclic"):
+        rewriter.replace(graph.value("a"), graph.value("b"), reason="and back")
+
+
+def test_a_node_of_another_graph_is_refused(graph: Graph) -> None:
+    with pytest.raises(PassError, match="edit-own-graph"):
+        Rewriter(graph).erase(parse(PROGRAM).node("a"), reason="not mine")
+
+
+def test_nodes_are_inserted_on_both_sides_in_order(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    anchor = graph.node("e")
+    for name in ("p", "q"):
+        rewriter.insert_before(anchor, fresh("aten::neg", graph.value("a"), name=name), reason="wanted")
+    rewriter.insert_after(anchor, fresh("aten::neg", graph.value("e"), name="s"), reason="wanted")
+    after = rewriter.finish()
+    verify(after)
+    assert [after.names[node.outputs[0]] for node in after.body.nodes] == ["a", "b", "r", "p", "q", "e", "s"]
+    assert [type(edit) for edit in rewriter.edits] == [Created] * 3
+
+
+def test_inserted_nodes_see_replacements_too(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    rewriter.insert_before(graph.node("e"), fresh("aten::neg", graph.value("b"), name="n"), reason="wanted")
+    rewriter.replace(graph.value("b"), graph.value("a"), reason="the same")
+    assert rewriter.finish().node("n").inputs == (graph.value("a"),)
+
+
+def test_one_node_becomes_several_that_keep_its_result(graph: Graph) -> None:
+    old = graph.node("e")
+    half = fresh("aten::neg", graph.value("a"), name="half")
+    whole = Node(new_id(), "aten::neg", half.outputs, old.outputs)
+    rewriter = Rewriter(graph)
+    rewriter.replace_node(old, [half, whole], reason="twice negated")
+    after = rewriter.finish()
+    verify(after)
+    assert after.node("e").op == "aten::neg"
+    assert after.outputs == graph.outputs
+
+
+def test_a_node_moves_within_its_block(graph: Graph) -> None:
+    rewriter = Rewriter(graph)
+    rewriter.move_before(graph.node("e"), graph.node("r"), reason="closer to %a")
+    after = rewriter.finish()
+    verify(after)
+    assert [node.op for node in after.body.nodes] == ["aten::relu", "aten::relu", "aten::tanh", "prim::If"]
+    assert isinstance(rewriter.edits[0], Moved)
+
+
+def test_promises_and_parameters_survive(graph: Graph) -> None:
+    bound = Graph(graph.body, "f", {graph.value("x"): 1}, distinct_inputs=True)
+    rewriter = Rewriter(bound)
+    rewriter.erase(bound.node("e"), reason="unwanted")
+    after = rewriter.finish()
+    assert (after.name, after.bound, after.distinct_inputs) == ("f", bound.bound, True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 39), unique=True, max_size=30))
+def test_erasing_any_unread_nodes_leaves_a_good_graph(dead: list[int]) -> None:
+    lines = "\n".join(f"  %v{i} : Tensor = aten::neg(%x)" for i in range(40))
+    graph = parse(f"graph(%x : Tensor):\n{lines}\n  return (%x)")
+    rewriter = Rewriter(graph)
+    for index in dead:
+        rewriter.erase(graph.node(f"v{index}"), reason="nobody reads it")
+    after = rewriter.finish()
+    verify(after)
+    assert [node for node in graph.body.nodes if node in after.position] == list(after.body.nodes)
+    assert len(after.body.nodes) == 40 - len(dead)
+
+
+def test_deep_blocks_need_no_deep_stack() -> None:
+    depth = 5_000
+    text = (
+        "graph(%x : Tensor, %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
+        + "prim::If(%c)\nblock0():\n" * depth
+        + "%z : Tensor = aten::neg(%y)\n"
+        + "-> ()\nblock1():\n-> ()\n" * depth
+        + "  return (%x)"
+    )
+    graph = parse(text)
+    rewriter = Rewriter(graph)
+    rewriter.replace(graph.value("y"), graph.value("x"), reason="so")
+    assert rewriter.finish().node("z").inputs == (graph.value("x"),)

@@ -190,6 +190,19 @@ def move(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
         rewriter.move_before(constants[-1], constants[0], reason="to the front")
 
 
+def several(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
+    """New nodes or a group, in a pass that also lets values take the place of others."""
+    rng.choice([insert, merge])(graph, rewriter, rng)
+    gone = {node for edit in rewriter.edits if isinstance(edit, Merged) for node in edit.nodes}
+    nodes = [n for n in graph.nodes() if n not in gone and any(value.type == TENSOR for value in n.outputs)]
+    for node in rng.sample(nodes, min(len(nodes), 2)):
+        old = next(value for value in node.outputs if value.type == TENSOR)
+        values = [v for v in visible(graph, node) if rewriter.resolve(v) is not rewriter.resolve(old)]
+        values = [v for v in values if graph.producer.get(v) not in gone]
+        if values:
+            rewriter.replace(old, rng.choice(values), reason="the same")
+
+
 EDITS: dict[str, Callable[[Graph, Rewriter, random.Random], None]] = {
     "insert": insert,
     "erase": erase_dead,
@@ -198,4 +211,5 @@ EDITS: dict[str, Callable[[Graph, Rewriter, random.Random], None]] = {
     "merge": merge,
     "split": split,
     "move": move,
+    "several": several,
 }

@@ -27,6 +27,8 @@ and writes. So moved nodes change nothing, and an edit changes what its own node
 5. *Groups* are read as if inlined, as in a build: merging nodes or taking a group apart is erasing and creating.
    What leaves the group keeps its element, and lends it to the value inside that it stands for.
 
+**Assumed.** The record names every node that came or went and every value whose readers changed, as a `Rewriter` does.
+
 Known numbers matter to two rules (an index of a tuple, a training flag). Values that were looked at are remembered;
 replacing one is refused. So are ifs, loops, calls and objects that come or go, and programs whose inputs changed.
 

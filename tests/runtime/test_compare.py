@@ -31,7 +31,8 @@ def test_rows_count_kernels_and_launches():
     assert [row.kernels for row in comparison.rows] == [0, 2, 1]
     assert [row.launched for row in comparison.rows] == [5, 3, 3]
     assert rows["op by op"].compile == 0
-    assert rows["fused"].compile > rows["fused + dedup"].compile / 2 > 0
+    assert rows["fused"].compile > 0
+    assert rows["fused + dedup"].compile > 0
     for row in comparison.rows:
         assert 0 < row.low <= row.median <= row.high
         assert row.error is not None

@@ -32,9 +32,8 @@ def test_quick_calls_are_repeated():
         nonlocal count
         count += 1
 
-    found = measure({"quick": run}, turns=3)
+    measure({"quick": run}, turns=3)
     assert count > 3 * 10
-    assert found["quick"].median < 1e-4
 
 
 def test_an_error_is_not_swallowed():

@@ -94,3 +94,10 @@ def test_twenty_thousand_boxes_open_close_and_select_without_a_long_wait(page: A
     print(seconds)
     assert page.locator("*").count() < 9000
     assert max(seconds.values()) < 4, seconds
+
+
+def test_the_search_key_needs_no_click_first(page: Any, tmp_path: Path) -> None:
+    page.goto(write(tmp_path / "page.html", 20, with_details=False))
+    page.locator(".irs-box").first.wait_for()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"

@@ -41,7 +41,8 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const kind = host.only ? "irs irs-only" : host.page ? "irs irs-page" : "irs";
   const root = h("div", { class: kind, role: "region", "aria-label": `irscope explorer: ${view.title}` });
   const focusSearch = host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
-  root.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
+  const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
+  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
   element.append(root);
   return () => {
     gone.abort();

@@ -213,6 +213,13 @@ class Graph:
         return assign_names(self)
 
     @cached_property
+    def keeps_given_names(self) -> bool:
+        """Whether every value is printed under the name that it was given: all are legal, and no two the same."""
+        from irscope.ir.printer import keeps_given_names
+
+        return keeps_given_names(self)
+
+    @cached_property
     def _value_by_name(self) -> Mapping[str, Value]:
         return {name: value for value, name in self.names.items()}
 

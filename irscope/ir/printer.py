@@ -17,7 +17,7 @@ from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
 from irscope.ir.types import Type
 
-__all__ = ["MAX_INDENT", "assign_names", "print_graph", "print_node", "type_text"]
+__all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_graph", "print_node", "type_text"]
 
 MAX_INDENT: Final = 128
 """Spaces; deeper blocks are written at this indentation."""
@@ -46,8 +46,7 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
     graph(%x : Tensor):
       return (%x)
     """
-    own = "names" not in vars(graph) and _are_names([value.name for value in _values(graph)])
-    writer = _Writer(None if own else graph.names, locations)
+    writer = _Writer(None if graph.keeps_given_names else graph.names, locations)
     params = ",\n      ".join(writer.declarations(graph.inputs))
     lines = [f"graph({params}):"]
     writer.nested_lines(graph.body, lines)
@@ -187,13 +186,14 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     """
     values = _values(graph)
     given = [value.name for value in values]
-    if _are_names(given):
+    if graph.keeps_given_names:
         return dict(zip(values, given, strict=True))
     return _resolve(values, [_legal(name) for name in given])
 
 
-def _are_names(given: list[str]) -> bool:
-    """Whether these can all be printed as they are: legal, and no two the same."""
+def keeps_given_names(graph: Graph) -> bool:
+    """Whether all names can be printed as they were given: legal, and no two the same."""
+    given = [value.name for value in _values(graph)]
     lines = "\n".join(given)
     return len(set(given)) == len(given) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
 

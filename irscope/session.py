@@ -132,14 +132,9 @@ def explore(source: Any, *example_args: Any, measure: bool | None = None, **load
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave. With example arguments it is also compiled
     and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
     """
-    from irscope.display.html import static_html
-    from irscope.report.explorer_view import explorer_view
-    from irscope.report.inspection import Inspection
     from irscope.widgets.explorer import Explorer
 
-    exploration = _exploration(source, example_args, measure=measure, **load_options)
-    view = explorer_view(exploration)
-    return Explorer(view, Inspection(exploration), static_html(view), resolve=exploration.resolve)
+    return Explorer.of(_exploration(source, example_args, measure=measure, **load_options))
 
 
 def write_report(

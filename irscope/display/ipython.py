@@ -24,9 +24,7 @@ def register(shell: Any) -> None:
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion", "Fusion", _fusion),
-        ("irscope.transforms.fusion.fusion", "Fusion", _fusion),
         ("irscope.transforms.dedup", "Dedup", _table),
-        ("irscope.transforms.dedup.dedup", "Dedup", _table),
         ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
         ("irscope.runtime.compare", "Comparison", _comparison),
     ):

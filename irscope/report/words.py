@@ -5,7 +5,7 @@ from __future__ import annotations
 from irscope._base.words import plural
 from irscope.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 
-__all__ = ["amount", "byte_count", "duration", "plural", "short_type", "tensor_bytes"]
+__all__ = ["amount", "byte_count", "duration", "plural", "short_type"]
 
 _SHORT = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
@@ -34,18 +34,6 @@ def short_type(type: Type) -> str:
         case TupleType(elements) if elements:
             return f"({', '.join(map(short_type, elements))})"
     return str(type)
-
-
-def tensor_bytes(type: Type) -> int | None:
-    """The bytes of a tensor's elements; None when its size is not known.
-
-    >>> tensor_bytes(TensorType("float32", (2, 3)))
-    24
-    """
-    if not isinstance(type, TensorType) or type.dtype is None or type.numel is None:
-        return None
-    digits = "".join(c for c in type.dtype.split("_")[0] if c.isdigit())
-    return type.numel * (int(digits) // 8 if digits else 1)
 
 
 def byte_count(count: float) -> str:

@@ -15,10 +15,12 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
-from irscope.transforms.fusion.greedy import BlockPlan, Limits, plan_block
+from irscope.transforms.fusion.domain import Domains
+from irscope.transforms.fusion.greedy import grow_greedily
 from irscope.transforms.fusion.group import Grouped, carry_out
+from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.remarks import remarks_of
-from irscope.transforms.fusion.rules import Rules, told_space
+from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.why import same_group, why_apart
 from irscope.transforms.history import History
 
@@ -75,13 +77,14 @@ class Fusion:
     def _row(self, index: int, group: Node) -> dict[str, object]:
         rules, names = self._plans.rules, self.graph.names
         members = self._members[group]
+        plan = self._plans.by_block[rules.graph.block_of[members[-1]]]
         size = rules.size_in_bytes
         before = sum(size(value) for node in members for value in (*dict.fromkeys(node.inputs), *node.outputs))
         after = sum(size(value) for value in (*group.inputs, *group.outputs))
         return {
             "group": index, "result": ", ".join(f"%{names[value]}" for value in group.outputs), "nodes": len(members),
             "ops": ", ".join(node.op.partition("::")[2] for node in members[:8]) + (", …" if len(members) > 8 else ""),
-            "kind": group.attrs["kind"], "space": told_space(rules.space(members[-1])),
+            "kind": group.attrs["kind"], "space": str(plan.domain(plan.index[members[-1]])),
             "bytes before": before, "bytes after": after, "bytes saved": before - after,
         }  # fmt: skip
 
@@ -238,8 +241,10 @@ def fuse(
 def _plan(rules: Rules, limits: Limits) -> dict[Block, BlockPlan]:
     """The plan of each block that is not the body of a group already."""
     plans: dict[Block, BlockPlan] = {}
+    domains = Domains(rules)
     for block in rules.graph.blocks():
         owner = rules.graph.owner.get(block)
         if owner is None or owner.op in ("prim::If", "prim::Loop"):
-            plans[block] = plan_block(dependences(rules.graph, block, rules.db), rules, limits)
+            plans[block] = BlockPlan(dependences(rules.graph, block, rules.db), rules, domains, limits)
+            grow_greedily(plans[block])
     return plans

@@ -9,8 +9,8 @@ from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, ma
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.rewriter import Edit, Erased, Merged, Rewriter
 from irscope.transforms.fold import constant_node
-from irscope.transforms.fusion.greedy import BlockPlan
-from irscope.transforms.fusion.rules import Rules, told_space
+from irscope.transforms.fusion.plan import BlockPlan
+from irscope.transforms.fusion.rules import Rules
 
 __all__ = ["Grouped", "carry_out"]
 
@@ -82,7 +82,7 @@ def _group_node(members: list[Node], plan: BlockPlan, rules: Rules, outside_of: 
                 body.append(constant_node(inside[value], payload, like=node))
         body.append(_renamed(node, inside))
     block = make_block(new_id(), tuple(params.values()), tuple(body), tuple(inside[value] for value in leaving))
-    attrs: FrozenDict[str, str] = FrozenDict(kind="pointwise")
+    attrs: FrozenDict[str, str] = FrozenDict(kind=plan.domain(plan.index[members[-1]]).kind)
     scope = _common_scope(node.scope for node in members)
     return make_node(
         new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,), members[-1].location, scope
@@ -135,6 +135,6 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
         group = group_of.get(merge.consumer)
         if group is not None:
             a, b = (plan.rules.name(node.output) for node in (merge.producer, merge.consumer))
-            reason = f"{a} feeds {b}; iteration space {told_space(merge.space)}"
+            reason = f"{a} feeds {b}; iteration space {merge.domain}"
             edits.append(Merged((merge.producer, merge.consumer), group, reason, merge.bytes_saved))
     return edits

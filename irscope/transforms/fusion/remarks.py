@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from irscope.ir.core import Node, Value
 from irscope.ops.registry import lookup
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.greedy import BlockPlan
 from irscope.transforms.fusion.group import Grouped
+from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Refusal
 from irscope.transforms.fusion.why import explain_path
 
@@ -34,7 +34,7 @@ def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
     for group, bytes_saved in saved.items():
         count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
         amount = f", which saves {told_bytes(bytes_saved)} of memory traffic" if bytes_saved else ""
-        yield Remark("passed", "pointwise", group, f"{count} nodes became one kernel{amount}", group.outputs)
+        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
 
 
 def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:

@@ -1,4 +1,4 @@
-"""Which nodes can be part of a pointwise kernel, and over which points a node iterates.
+"""Which nodes can be part of a pointwise kernel.
 
 A node qualifies when its op has a kernel expression, when every argument that shapes the code is known, and when
 nobody can tell a fresh result from one that shares an argument's memory. Every "no" names the property that is
@@ -16,13 +16,13 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, Dim, OptionalType, TensorType, Type
+from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, OptionalType, TensorType, Type
 from irscope.ops.expression import NoExpression, input_element, number
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 
-__all__ = ["ITEM_SIZES", "Refusal", "Rules", "same_space", "told_space"]
+__all__ = ["ITEM_SIZES", "Refusal", "Rules"]
 
 ITEM_SIZES: Final = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2,
@@ -39,9 +39,6 @@ _CATEGORY_WORDS: Final = {
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
-
-Space = tuple[Dim, ...] | None
-"""The points over which a node iterates: its result's shape; None when the rank is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +81,6 @@ class Rules:
     def name(self, value: Value) -> str:
         """A value in a sentence, as it is printed."""
         return f"%{self.graph.names[value]}"
-
-    def space(self, node: Node) -> Space:
-        """The iteration space of a node that qualifies."""
-        found = self.tensor_type(node.outputs[0])
-        return found.shape if found is not None else None
-
-    def device(self, node: Node) -> str | None:
-        """The device on which a node that qualifies runs, if that is known."""
-        found = self.tensor_type(node.outputs[0])
-        return found.device if found is not None else None
 
     def size_in_bytes(self, value: Value) -> int:
         """The memory of a tensor; 0 when its size is not known or it is no tensor."""
@@ -241,27 +228,3 @@ def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str
         else:
             return ""
     return complaint
-
-
-def same_space(a: Space, b: Space) -> bool:
-    """Whether two iteration spaces are, or as far as is known may be, the same.
-
-    >>> same_space((2, 3), (2, 3)), same_space((2, None), (2, 3)), same_space(None, (2,)), same_space((2, 1), (2, 3))
-    (True, True, True, False)
-    """
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(
-        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True)
-    )
-
-
-def told_space(space: Space) -> str:
-    """An iteration space as text.
-
-    >>> told_space((2, None)), told_space(None)
-    ('(2, *)', 'of unknown rank')
-    """
-    return (
-        "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
-    )

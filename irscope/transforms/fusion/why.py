@@ -8,8 +8,8 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Graph, Node
-from irscope.transforms.fusion.greedy import BlockPlan
-from irscope.transforms.fusion.rules import Refusal, same_space, told_space
+from irscope.transforms.fusion.plan import BlockPlan
+from irscope.transforms.fusion.rules import Refusal
 
 __all__ = ["explain_path", "why_apart"]
 
@@ -61,14 +61,13 @@ def why_apart(plan: BlockPlan, a: Node, b: Node) -> Verdict:
         return no("their group is smaller than the smallest that this policy makes", first, last)
     for producer, consumer in ((x, y), (y, x)):
         if plan.reads_from(consumer, producer):
-            refusal = plan.policy_refusal(producer, consumer)
+            refusal = plan.refusal(producer, consumer)
             if refusal is not None:
                 return no(refusal.because, *refusal.evidence)
             return no("the policy chose other partners first", first, last)
-    spaces = plan.rules.space(first), plan.rules.space(last)
-    if not same_space(*spaces):
-        told = " and ".join(map(told_space, spaces))
-        return no(f"they have different iteration spaces, {told}, and neither group reads from the other", first, last)
+    refusal = plan.refusal(x, y)
+    if refusal is not None:
+        return no(refusal.because, *refusal.evidence)
     return no(
         "neither group reads from the other, and policy 'greedy' merges producers with their consumers only",
         first,

@@ -60,6 +60,8 @@ class Merged:
     reason: str
     bytes_saved: int = 0
     """Estimated memory traffic that the merge avoids."""
+    rule: str = "merged"
+    """Which kind of merge it was."""
 
 
 Edit = Created | Erased | Replaced | Moved | Merged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,3 +39,5 @@ class PassRecord:
     edits: tuple[Edit, ...] = ()
     remarks: tuple[Remark, ...] = ()
     seconds: float = 0.0
+    after_merges: Callable[[int], Graph] | None = None
+    """The graph after only the first so many `Merged` edits, from a pass that can stop after each."""

@@ -17,7 +17,7 @@ from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
 from irscope.transforms.fusion.domain import Domains
 from irscope.transforms.fusion.greedy import grow_greedily
-from irscope.transforms.fusion.group import Grouped, carry_out
+from irscope.transforms.fusion.group import Grouped, Groups
 from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
@@ -42,6 +42,7 @@ class _Plans:
     rules: Rules
     by_block: dict[Block, BlockPlan]
     grouped: Grouped
+    groups: Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ class Fusion:
         if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
             return self.original.node(subject)
         value = self._value(subject)
-        value = self._plans.grouped.outside_of.get(value, value)
+        value = self._plans.groups.outside_of.get(value, value)
         kept = self.history.forward(value, 0, 1) or value
         return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
 
@@ -230,12 +231,15 @@ def fuse(
     started = perf_counter()
     rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
     plans = _plan(rules, Limits(max_arguments, max_nodes))
-    grouped = carry_out(folded.after, list(plans.values()), rules, min_size=min_size)
+    groups = Groups(folded.after, list(plans.values()), rules, min_size=min_size)
+    grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
-    record = PassRecord("fuse", folded.after, grouped.graph, grouped.edits, remarks, perf_counter() - started)
+    seconds = perf_counter() - started
+    record = PassRecord("fuse", folded.after, grouped.graph, grouped.edits, remarks, seconds, groups.after)
     made = set(grouped.group_of.values())
-    groups = tuple(node for node in grouped.graph.nodes() if node in made)
-    return Fusion(grouped.graph, graph, policy, groups, History(graph, (folded, record)), _Plans(rules, plans, grouped))
+    nodes = tuple(node for node in grouped.graph.nodes() if node in made)
+    history = History(graph, (folded, record))
+    return Fusion(grouped.graph, graph, policy, nodes, history, _Plans(rules, plans, grouped, groups))
 
 
 def _plan(rules: Rules, limits: Limits) -> dict[Block, BlockPlan]:

@@ -1,8 +1,16 @@
-"""From plans to the next graph: each group becomes one node with a block, where its dependences allow it to stand."""
+"""From plans to the next graph: each group becomes one node with a block, where its dependences allow it to stand.
+
+Values that leave a group stay the same Values; inside the group new ones stand for them and for its inputs. Known
+numbers are copied into the groups, and their constants removed where nobody else reads them.
+
+A plan can be carried out after any number of its merges. What is the same at two steps is the same object in both
+graphs: a group goes by its last node, keeps its id while it grows, and is made once for each size.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
@@ -12,85 +20,133 @@ from irscope.transforms.fold import constant_node
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Rules
 
-__all__ = ["Grouped", "carry_out"]
+__all__ = ["Grouped", "Groups"]
 
 
+@dataclass(frozen=True)
 class Grouped:
     """The graph with groups, and where each node went."""
 
-    def __init__(
-        self, graph: Graph, edits: tuple[Edit, ...], group_of: dict[Node, Node], outside_of: dict[Value, Value]
-    ) -> None:
-        self.graph = graph
-        self.edits = edits
-        self.group_of = group_of
-        """The group of each node of the old graph that is in one."""
-        self.outside_of = outside_of
+    graph: Graph
+    edits: tuple[Edit, ...]
+    group_of: dict[Node, Node]
+    """The group of each node of the old graph that is in one."""
+
+
+@dataclass(slots=True)
+class _Identity:
+    """What a group keeps while it grows: its ids, and what stands inside for values outside."""
+
+    node: int = field(default_factory=new_id)
+    block: int = field(default_factory=new_id)
+    inside: dict[Value, Value] = field(default_factory=dict)
+    constants: dict[Value, Node] = field(default_factory=dict)
+
+
+class Groups:
+    """Makes the groups of the plans of one graph."""
+
+    def __init__(self, graph: Graph, plans: Sequence[BlockPlan], rules: Rules, *, min_size: int) -> None:
+        self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""
+        self._graph = graph
+        self._plans = plans
+        self._rules = rules
+        self._min_size = max(min_size, 2)
+        self._identity: dict[Node, _Identity] = {}
+        self._made: dict[tuple[Node, int], Node] = {}
 
+    def carry_out(self) -> Grouped:
+        """The graph after all merges; groups of fewer nodes than the smallest that is wanted stay apart."""
+        return self._grouped([plan.partition.schedule() for plan in self._plans], self._min_size)
 
-def carry_out(graph: Graph, plans: Sequence[BlockPlan], rules: Rules, *, min_size: int) -> Grouped:
-    """Make the groups of all plans; groups of fewer than `min_size` nodes stay apart.
+    def after(self, merges: int) -> Graph:
+        """The graph after so many merges, in the order in which the plans stand and decided them.
 
-    Values that leave a group stay the same Values; inside the group new ones stand for them and for its inputs. Known
-    numbers are copied into the groups, and their constants removed where nobody else reads them.
-    """
-    rewriter = Rewriter(graph)
-    group_of: dict[Node, Node] = {}
-    outside_of: dict[Value, Value] = {}
-    scheduled: dict[Block, Sequence[Node]] = {}
-    for plan in plans:
+        Merges of groups that turned out too small at the end do not count, and are not done.
+        """
+        schedules = []
+        for plan in self._plans:
+            schedules.append(plan.schedule_after(merges, self._min_size))
+            merges = max(0, merges - len(plan.kept_merges(self._min_size)))
+        return self._grouped(schedules, 2).graph
+
+    def _grouped(self, schedules: Sequence[Sequence[Sequence[int]]], min_size: int) -> Grouped:
+        rewriter = Rewriter(self._graph)
+        group_of: dict[Node, Node] = {}
+        scheduled: dict[Block, Sequence[Node]] = {}
+        for plan, schedule in zip(self._plans, schedules, strict=True):
+            scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
+        unused = _unused_constants(self._graph, group_of, self._rules)
+        merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
+        for block in self._graph.blocks():
+            gone = [
+                Erased(node, "only groups read it, and have their own copy") for node in block.nodes if node in unused
+            ]
+            edits = [*merged.get(block, ()), *gone]
+            if edits:
+                nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
+                rewriter.set_nodes(block, nodes, edits)
+        return Grouped(rewriter.finish(), rewriter.edits, group_of)
+
+    def _placed(
+        self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]
+    ) -> list[Node]:
+        """The nodes of a block in their new order."""
         nodes = plan.block.nodes
         placed: list[Node] = []
-        for members in plan.partition.schedule():
-            if len(members) < max(min_size, 2):
+        for members in schedule:
+            if len(members) < min_size:
                 placed.extend(nodes[index] for index in members)
                 continue
-            group = _group_node([nodes[index] for index in members], plan, rules, outside_of)
+            key = nodes[members[-1]], len(members)
+            group = self._made.get(key)
+            if group is None:
+                group = self._made[key] = self._group([nodes[index] for index in members], plan)
             group_of.update((nodes[index], group) for index in members)
             placed.append(group)
-        scheduled[plan.block] = placed
-    unused = _unused_constants(graph, group_of, rules)
-    merged = {plan.block: _merge_edits(plan, group_of) for plan in plans}
-    for block in graph.blocks():
-        gone = [Erased(node, "only groups read it, and have their own copy") for node in block.nodes if node in unused]
-        edits = [*merged.get(block, ()), *gone]
-        if edits:
-            rewriter.set_nodes(block, [node for node in scheduled.get(block, block.nodes) if node not in unused], edits)
-    return Grouped(rewriter.finish(), rewriter.edits, group_of, outside_of)
+        return placed
 
+    def _group(self, members: list[Node], plan: BlockPlan) -> Node:
+        """One node that does what the members do, in their order."""
+        identity = self._identity.setdefault(members[-1], _Identity())
+        made = {value for node in members for value in node.outputs}
+        leaving = plan.leaving(members)
+        standing: dict[Value, Value] = {value: self._stand_in(identity, value) for value in leaving}
+        params: dict[Value, Value] = {}
+        body: list[Node] = []
+        for node in members:
+            for value in node.inputs:
+                if value in made or value in standing:
+                    continue
+                payload = self._rules.known(value)
+                if payload is NOT_CONSTANT:
+                    params[value] = standing[value] = self._stand_in(identity, value)
+                    continue
+                constant = identity.constants.get(value)
+                if constant is None:
+                    copy = make_value(new_id(), value.type, value.name)
+                    constant = identity.constants[value] = constant_node(copy, payload, like=node)
+                standing[value] = constant.outputs[0]
+                body.append(constant)
+            body.append(_renamed(node, standing))
+        block = make_block(
+            identity.block, tuple(params.values()), tuple(body), tuple(standing[value] for value in leaving)
+        )
+        attrs: FrozenDict[str, str] = FrozenDict(kind=plan.domain(plan.index[members[-1]]).kind)
+        scope = _common_scope(node.scope for node in members)
+        return make_node(
+            identity.node, "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,),
+            members[-1].location, scope,
+        )  # fmt: skip
 
-def _group_node(members: list[Node], plan: BlockPlan, rules: Rules, outside_of: dict[Value, Value]) -> Node:
-    """One node that does what the members do, in their order."""
-    made = {value for node in members for value in node.outputs}
-    leaving = [value for node in members for value in node.outputs if plan.outside[value]]
-    inside: dict[Value, Value] = {}
-    params: dict[Value, Value] = {}
-    body: list[Node] = []
-    for value in leaving:
-        outside_of[inside.setdefault(value, _copy(value))] = value
-    for node in members:
-        for value in node.inputs:
-            if value in made or value in inside:
-                continue
-            payload = rules.known(value)
-            inside[value] = _copy(value)
-            if payload is NOT_CONSTANT:
-                params[value] = inside[value]
-                outside_of[inside[value]] = value
-            else:
-                body.append(constant_node(inside[value], payload, like=node))
-        body.append(_renamed(node, inside))
-    block = make_block(new_id(), tuple(params.values()), tuple(body), tuple(inside[value] for value in leaving))
-    attrs: FrozenDict[str, str] = FrozenDict(kind=plan.domain(plan.index[members[-1]]).kind)
-    scope = _common_scope(node.scope for node in members)
-    return make_node(
-        new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,), members[-1].location, scope
-    )
-
-
-def _copy(value: Value) -> Value:
-    return make_value(new_id(), value.type, value.name)
+    def _stand_in(self, identity: _Identity, value: Value) -> Value:
+        """What is inside a group for a value outside."""
+        copy = identity.inside.get(value)
+        if copy is None:
+            copy = identity.inside[value] = make_value(new_id(), value.type, value.name)
+            self.outside_of[copy] = value
+        return copy
 
 
 def _renamed(node: Node, inside: dict[Value, Value]) -> Node:
@@ -136,5 +192,6 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
         if group is not None:
             a, b = (plan.rules.name(node.output) for node in (merge.producer, merge.consumer))
             reason = f"{a} feeds {b}; iteration space {merge.domain}"
-            edits.append(Merged((merge.producer, merge.consumer), group, reason, merge.bytes_saved))
+            nodes = merge.producer, merge.consumer
+            edits.append(Merged(nodes, group, reason, merge.bytes_saved, "producer-consumer"))
     return edits

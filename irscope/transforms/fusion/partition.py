@@ -91,6 +91,15 @@ class Partition:
         self._make_room(first, last, ahead, behind)
         return []
 
+    def unite(self, a: int, b: int) -> None:
+        """Put together two groups that were merged before in another partition of the same nodes: nothing is searched.
+
+        Afterwards only `find`, `members`, `unite` and `schedule` may be asked.
+        """
+        a, b = self.find(a), self.find(b)
+        if a != b:
+            self._unite(a, b)
+
     def obstacle(self, a: int, b: int) -> list[int]:
         """The path that forbids a merge, or an empty list; changes nothing."""
         first, last = self._in_order(a, b)

@@ -10,6 +10,7 @@ each merge.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,6 +103,27 @@ class BlockPlan:
     def domain(self, index: int) -> Domain:
         """The domain of the group that a fusible node is in."""
         return self._groups[self.partition.find(index)].domain
+
+    def leaving(self, members: Sequence[Node]) -> list[Value]:
+        """The values that these nodes make and others read, in program order."""
+        inside = Counter(value for node in members for value in node.inputs)
+        users = self.rules.graph.users
+        return [v for node in members for v in node.outputs if len(users.get(v, ())) > inside.get(v, 0)]
+
+    def kept_merges(self, min_size: int) -> list[Merge]:
+        """The merges, in the order in which they were decided, that made groups of at least so many nodes."""
+        return [merge for merge in self.merges if len(self.partition.members(self.index[merge.consumer])) >= min_size]
+
+    def schedule_after(self, merges: int, min_size: int) -> list[list[int]]:
+        """As `Partition.schedule`, with only the first few of the kept merges done.
+
+        What had closed no cycle closes none when the small groups are taken apart: along a cycle there would have to
+        be a group that is still one, and their union was in no cycle with it.
+        """
+        parts = Partition(_successors(self.ties, self.index))
+        for merge in self.kept_merges(min_size)[:merges]:
+            parts.unite(self.index[merge.producer], self.index[merge.consumer])
+        return parts.schedule()
 
     def try_merge(self, producer: int, consumer: int) -> Refusal | None:
         """Merge the groups of two fusible nodes, the second reading the first; or say why not, and change nothing."""

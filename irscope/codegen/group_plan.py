@@ -142,7 +142,7 @@ class _Values:
         self, op: Op, arguments: Mapping[str, Any], expr: Expr, operands: Sequence[tuple[int, Value, int | None]]
     ) -> Type:
         """The type of a node's result: by the op's rule; by that of elementwise ops where it does not tell all."""
-        if not any(isinstance(self.types[value], TensorType) for _, value, _ in operands):
+        if not any(isinstance(self.types[v], TensorType) for v in arguments.values() if isinstance(v, Value)):
             return {"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype]
         if op.type_rule is not None:
             type = op.type_rule(**{name: self._abstract(argument) for name, argument in arguments.items()})

@@ -35,7 +35,7 @@ __all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of",
 
 _OP_FILES: Final = (
     "pointwise", "reduction", "normalization", "matmul", "recurrent", "convolution", "pooling", "upsampling", "views", "view_parts",
-    "view_lists", "copies", "joining", "creation", "indexing", "ordering", "containers", "control", "scalars", "tensor_facts",
+    "view_lists", "copies", "stores", "joining", "creation", "indexing", "ordering", "containers", "control", "scalars", "tensor_facts",
 )  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""Stores as functions: values, types and strides as in torch, and the same as the in-place op on a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+
+torch = pytest.importorskip("torch")
+
+from tests.ops.oracle import check  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def numbers(*shape: int, dtype: Any = None) -> Any:
+    return (torch.arange(torch.Size(shape).numel()) - 4).reshape(shape).to(dtype or torch.float32)
+
+
+LAYOUTS = {
+    "rows": numbers(4, 6),
+    "transposed": numbers(6, 4).t(),
+    "whole numbers": numbers(4, 6, dtype=torch.int64),
+    "halves": numbers(4, 6, dtype=torch.float16),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copy_fill_zero(layout: str) -> None:
+    target = LAYOUTS[layout]
+    check("aten::copy", target, numbers(6, dtype=torch.float64) + 0.5)
+    check("aten::copy", target, numbers(4, 6, dtype=torch.int32))
+    check("aten::fill.Scalar", target, 2.5)
+    check("aten::fill.Tensor", target, torch.tensor(3))
+    check("aten::zero", target)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_writes_through_views(layout: str) -> None:
+    target = LAYOUTS[layout]
+    check("aten::select_scatter", target, numbers(4, dtype=target.dtype), 1, -2)
+    check("aten::select_scatter", target, numbers(6, dtype=target.dtype), -2, 0)
+    check("aten::slice_scatter", target, numbers(2, 6, dtype=target.dtype), 0, 1, None, 2)
+    check("aten::slice_scatter", target, numbers(4, 6, dtype=target.dtype))
+    check("aten::slice_scatter", target, numbers(4, 2, dtype=target.dtype), -1, None, -4, 1)
+
+
+def test_stores_fuse() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+    graph = irs.load(
+        """graph(%x : Tensor, %y : Tensor, %n : float):
+        %no : bool = prim::Constant[value=0]()
+        %a : Tensor = aten::relu(%x)
+        %b : Tensor = aten::copy(%a, %y, %no)
+        %c : Tensor = aten::mul(%b, %x)
+        %d : Tensor = aten::fill(%c, %n)
+        %z : Tensor = aten::zero(%d)
+        %e : Tensor = aten::sub(%c, %d)
+        %f : Tensor = aten::sub(%e, %z)
+        return (%f)""", x, x[0], 0.5,
+    )  # fmt: skip
+    fused = irs.fuse(graph)
+    assert [node.op for node in fused.graph.body.nodes if node.op != "prim::Constant"] == ["prim::FusionGroup"]
+    np.testing.assert_allclose(irs.compile(fused)(x, x[0], 0.5), x[0] * x - 0.5)

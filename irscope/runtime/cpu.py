@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import add
 from typing import Any, Final
 
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, is_float
@@ -25,11 +27,14 @@ from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
+from irscope.runtime.team import LOOP, OpenMP, loaded_openmp
 
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
 _THREADS_PAY: Final = 200e-6
-"""Seconds of estimated time above which a launch is split over threads."""
+"""Seconds of estimated time above which a launch is split over threads of Python's."""
+_TEAM_PAYS: Final = 40e-6
+"""Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
 _HOLD_GIL: Final = 5e-6
 """Seconds of estimated time below which letting other Python threads in costs more than it gives."""
 
@@ -83,13 +88,23 @@ class CpuDevice:
     name = "cpu"
 
     def __init__(self, *, threads: int | None = None, store: ObjectStore | None = None) -> None:
-        """`threads`: how many share a large launch, by default one a core. `store`: compiled code on disk, by default
-        in the user's cache directory."""
-        self.threads = threads or _cores()
+        """`threads`: how many share a large launch, by default one a core, and no more than torch uses where it is
+        imported. `store`: compiled code on disk, by default in the user's cache directory."""
+        self._asked = threads
         self.store = store or ObjectStore(user_cache_directory() / "cpu")
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
+        self._loop: tuple[int, Any] | None = None
+
+    @property
+    def threads(self) -> int:
+        """How many threads share a launch that is prepared now."""
+        if self._asked is not None:
+            return self._asked
+        torch = sys.modules.get("torch")
+        asked = getattr(torch, "get_num_threads", None)
+        return _cores() if asked is None else min(_cores(), asked())
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
@@ -151,10 +166,23 @@ class CpuDevice:
         return CpuPlan(replace(plan, launches=tuple(launches)), kernels, calls)
 
     def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> _LaunchCall:
-        parts = 1 if seconds < _THREADS_PAY else self.threads
-        ranges = _split(launch, parts, vector_width(launch.spec, self.host.target))
+        openmp = loaded_openmp() if seconds >= _TEAM_PAYS and self.threads > 1 else None
+        parts = 1 if seconds < (_THREADS_PAY if openmp is None else _TEAM_PAYS) else self.threads
+        ranges = tuple(_split(launch, parts, vector_width(launch.spec, self.host.target)))
         function = kernel.call_holding if seconds < _HOLD_GIL else kernel.call
-        return _LaunchCall(function, launch, tuple(ranges), self._workers if len(ranges) > 1 else None)
+        if len(ranges) == 1:
+            return _LaunchCall(function, launch, ranges, None)
+        if openmp is not None:
+            return _TeamCall(function, launch, ranges, kernel.address, openmp, self._team_loop())
+        return _LaunchCall(function, launch, ranges, self._workers)
+
+    def _team_loop(self) -> tuple[int, Any]:
+        """The address of what each of torch's threads runs, and what owns its code."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = _load(_compiled(LOOP, self.host), "irscope_team", self.host)
+            assert self._loop is not None, "an object file that LLVM has just made must load"
+            return self._loop
 
     def _workers(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -235,6 +263,27 @@ class _LaunchCall:
             self.function(self.pack(*pointers), self.first)
         finally:
             _finish(jobs)
+
+
+class _TeamCall(_LaunchCall):
+    """A launch on torch's threads; see `irscope.runtime.team` for the block that they read."""
+
+    def __init__(
+        self, function: _Function, launch: Launch, ranges: tuple[_Range, ...], kernel: int, openmp: OpenMP,
+        loop: tuple[int, Any],
+    ) -> None:  # fmt: skip
+        super().__init__(function, launch, ranges, None)
+        words = len(launch.writes) + len(launch.reads)
+        header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
+        self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
+        self.fork = openmp.fork
+        self.loop, self.owner = loop
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        launch, pack = self.launch, self.pack
+        pointers = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
+        data = [pack(*map(add, pointers, part.offsets)) for part in self.ranges]
+        self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
 
 
 def _finish(jobs: Sequence[Future[None]]) -> None:

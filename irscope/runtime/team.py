@@ -1,0 +1,116 @@
+"""Torch's own threads, asked to run parts of a kernel.
+
+Torch splits its large ops over the threads of an OpenMP library. Between ops these threads wait by spinning, so a second
+set of threads would have to share the processors with them for milliseconds, and a kernel that comes after a torch op
+would be slower on two threads than on one. The same library hands out its threads through `GOMP_parallel`, in two
+microseconds while they spin; the parts of a kernel are run there. Where there is no such library (torch is not imported,
+or was built otherwise) threads of Python's are used instead, which take four times as long to start.
+
+A block of 8-byte words tells the threads what to do: how to ask which thread this is, how many there are, the kernel, the
+number of parts, the words of data in a part; then each part's dimensions, and each part's data. A thread takes every
+n-th part, so that all are run however many threads the library gives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["LOOP", "HEADER_WORDS", "OpenMP", "loaded_openmp"]
+
+HEADER_WORDS: Final = 5
+"""Words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
+
+LOOP: Final = """define void @irscope_team(ptr %block) {
+entry:
+  %number = load ptr, ptr %block
+  %count.at = getelementptr i64, ptr %block, i64 1
+  %count = load ptr, ptr %count.at
+  %kernel.at = getelementptr i64, ptr %block, i64 2
+  %kernel = load ptr, ptr %kernel.at
+  %parts.at = getelementptr i64, ptr %block, i64 3
+  %parts = load i64, ptr %parts.at
+  %words.at = getelementptr i64, ptr %block, i64 4
+  %words = load i64, ptr %words.at
+  %first32 = call i32 %number()
+  %step32 = call i32 %count()
+  %first = zext i32 %first32 to i64
+  %step = zext i32 %step32 to i64
+  %dims = getelementptr i64, ptr %block, i64 5
+  %data = getelementptr i64, ptr %dims, i64 %parts
+  br label %head
+head:
+  %part = phi i64 [ %first, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %part, %parts
+  br i1 %more, label %body, label %done
+body:
+  %dim.at = getelementptr i64, ptr %dims, i64 %part
+  %dim = load ptr, ptr %dim.at
+  %offset = mul i64 %part, %words
+  %datum = getelementptr i64, ptr %data, i64 %offset
+  call void %kernel(ptr %datum, ptr %dim)
+  %next = add i64 %part, %step
+  br label %head
+done:
+  ret void
+}
+"""
+"""What each thread runs, as LLVM text: its symbol is `irscope_team`, its argument the block."""
+
+
+@dataclass(frozen=True)
+class OpenMP:
+    """An OpenMP library of this process: its threads, and what a thread calls to know its place."""
+
+    thread_number: int
+    """The address of `omp_get_thread_num`."""
+    thread_count: int
+    """The address of `omp_get_num_threads`."""
+    fork: Callable[[int, bytes, int, int], None]
+    """`GOMP_parallel(function, block, threads, 0)`: returns when all threads have run the function; lets other Python
+    threads run meanwhile."""
+
+
+def loaded_openmp() -> OpenMP | None:
+    """The OpenMP library whose threads torch uses; None before torch is imported, and where it has none of this kind.
+
+    >>> found = loaded_openmp()
+    >>> found is None or "torch" in sys.modules
+    True
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not sys.platform.startswith("linux"):
+        return None
+    path = _library_of(torch)
+    if path is None:
+        return None
+    try:
+        library = ctypes.CDLL(path)
+        addresses = [
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+            for name in ("omp_get_thread_num", "omp_get_num_threads", "GOMP_parallel")
+        ]
+    except (OSError, AttributeError):
+        return None
+    number, count, fork = addresses
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint)(fork)
+    return OpenMP(number, count, call)
+
+
+def _library_of(torch: Any) -> str | None:
+    """The file of the OpenMP library that is loaded from torch's folder, or else the only one that is loaded."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return None
+    names = ("libgomp", "libiomp5", "libomp")
+    files = {line.split(None, 5)[5] for line in lines if line.count("/") and Path(line).name.startswith(names)}
+    home = str(Path(torch.__file__).parent)
+    own = [file for file in files if file.startswith(home)]
+    if own:
+        return min(own)
+    return min(files) if len(files) == 1 else None

@@ -1,0 +1,110 @@
+"""Torch's threads run parts of a kernel: all parts, each once, however many threads there are."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.runtime import cpu
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.executable import compile_graph
+from irscope.runtime.team import HEADER_WORDS, OpenMP, loaded_openmp
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.torch
+
+TEXT = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::tanh(%b)
+  return (%c)
+"""
+
+
+@pytest.fixture
+def openmp() -> OpenMP:
+    found = loaded_openmp()
+    if found is None:
+        pytest.skip("torch has no OpenMP library of this kind here")
+    return found
+
+
+def test_nothing_is_found_before_torch_is_imported() -> None:
+    code = "from irscope.runtime.team import loaded_openmp; print(loaded_openmp())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "None"
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 17])
+def test_every_part_runs_once_with_its_own_data(openmp: OpenMP, parts: int) -> None:
+    seen: list[tuple[int, int, int]] = []
+    lock = threading.Lock()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    def kernel(data: int, dims: int) -> None:
+        words = (ctypes.c_int64 * 2).from_address(data)
+        with lock:
+            seen.append((words[0], words[1], dims))
+
+    address = ctypes.cast(kernel, ctypes.c_void_p).value
+    header = (openmp.thread_number, openmp.thread_count, address, parts, 2)
+    assert len(header) == HEADER_WORDS
+    dims = [1000 + part for part in range(parts)]
+    data = [word for part in range(parts) for word in (part, -part)]
+    block = struct.pack(f"{HEADER_WORDS + 3 * parts}q", *header, *dims, *data)
+    loop, _owner = CpuDevice()._team_loop()
+    openmp.fork(loop, block, 2, 0)
+    assert sorted(seen) == [(part, -part, 1000 + part) for part in range(parts)]
+
+
+def split_run(monkeypatch: pytest.MonkeyPatch, *args: object) -> irs.Executable:
+    """The program compiled with two threads, and with launches of any size split over torch's."""
+    monkeypatch.setattr(cpu, "_TEAM_PAYS", 0.0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(cpu, "_cores", lambda: 2)
+    return compile_graph(irs.fuse(irs.load(TEXT, *args)))
+
+
+@pytest.mark.parametrize("shape", [(1000,), (33, 70), (5, 3, 7), (129,)])
+def test_results_do_not_depend_on_who_runs_the_parts(
+    openmp: OpenMP, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = torch.randn(shape), torch.randn(shape)
+    alone = compile_graph(irs.fuse(irs.load(TEXT, x, y)))(x, y)
+    run = split_run(monkeypatch, x, y)
+    assert torch.equal(run(x, y), alone)
+
+
+def test_many_python_threads_may_call_at_once(openmp: OpenMP, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.randn(4096), torch.randn(4096)
+    wanted = torch.tanh(x.relu() * y)
+    run = split_run(monkeypatch, x, y)
+    wrong: list[int] = []
+
+    def work(mark: int) -> None:
+        scaled = y * mark
+        truth = torch.tanh(x.relu() * scaled)
+        wrong.extend(mark for _ in range(50) if not np.allclose(run(x, scaled), truth, atol=1e-6))
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert torch.allclose(run(x, y), wanted, atol=1e-6)
+
+
+def test_no_more_threads_than_torch_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "_cores", lambda: 8)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert CpuDevice().threads == 3
+    assert CpuDevice(threads=5).threads == 5

@@ -1,4 +1,4 @@
-"""What a pointwise op computes for one element, as an expression that a kernel or NumPy evaluates.
+"""What an op computes for one element, as an expression that a kernel or NumPy evaluates.
 
 An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor
 operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
@@ -19,6 +19,20 @@ written out.
 | eq ne lt le gt ge | IEEE: a NaN is only `ne` |
 | and or xor not | bitwise on integers |
 | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
+
+A reduction or a normalisation also reads elements at other places: `reduce_sum`, `reduce_prod`, `reduce_max`,
+`reduce_min`, `reduce_any`, `reduce_all`, `reduce_argmax` and `reduce_argmin` have one argument, and in `value` the axes
+(of the op's first tensor operand, counted from the front, ascending) along which they gather it. What they give is the
+same at all places along these axes, as if the axes stayed with extent 1; whether the op's result still has them, its
+type tells. All reductions in one expression have the same axes.
+
+| op | meaning |
+|---|---|
+| reduce_sum reduce_prod | in the argument's type; 0 and 1 when there is nothing to gather |
+| reduce_max reduce_min | NaN if any is NaN; of nothing: an error of the caller |
+| reduce_any reduce_all | of bools |
+| reduce_argmax reduce_argmin | int64: where the first best one (or NaN) stands, counting along the axes row by row |
+| count | how many elements `value` gathers, in any float type; its argument is not read |
 """
 
 from __future__ import annotations
@@ -37,13 +51,17 @@ from irscope.ops.special import sigmoid as sigmoid_array
 __all__ = [
     "Expr",
     "NoExpression",
+    "REDUCTIONS",
     "call",
     "cast",
     "const",
+    "count",
     "evaluate",
     "input_element",
     "lift",
     "number",
+    "reduce",
+    "reduced_axes",
     "round_to",
     "where",
 ]
@@ -51,6 +69,16 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
+REDUCTIONS: Final = POSITIONS | {
+    "reduce_sum",
+    "reduce_prod",
+    "reduce_max",
+    "reduce_min",
+    "reduce_any",
+    "reduce_all",
+}
+"""The ops that gather the elements along some axes."""
 
 
 class NoExpression(CodegenError):
@@ -70,9 +98,11 @@ class Expr:
     args: tuple[Expr, ...]
     dtype: str
     value: Any = None
-    """The number of a `const`; the operand index of an `input` or `scalar`."""
+    """The number of a `const`; the operand index of an `input` or `scalar`; the axes of a reduction or `count`."""
     strength: int = DIMENSIONED
     """How it takes part in type promotion (`irscope.ops.promotion`): as a tensor, a 0-dim tensor, or a number."""
+    rank: int | None = None
+    """Of an `input`: how many dimensions the operand has, if that is known."""
 
     def __add__(self, other: Expr | float) -> Expr:
         return call("add", self, other)
@@ -131,7 +161,7 @@ class Expr:
 
 def input_element(index: int, dtype: str, *, rank: int | None = None) -> Expr:
     """The element of tensor operand `index` at the place that is computed; `rank` 0 says that it has no dimensions."""
-    return Expr("input", (), dtype, index, ZERO_DIM if rank == 0 else DIMENSIONED)
+    return Expr("input", (), dtype, index, ZERO_DIM if rank == 0 else DIMENSIONED, rank)
 
 
 def number(index: int, dtype: str) -> Expr:
@@ -185,10 +215,48 @@ def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Exp
     return Expr("where", args, dtype, None, max(arg.strength for arg in args))
 
 
+def reduce(op: str, operand: Expr, axes: Sequence[int]) -> Expr:
+    """An op of the second table along these axes; along none, the operand itself (the first place, for a position).
+
+    >>> print(reduce("reduce_sum", input_element(0, "float32"), (0, 2)))
+    reduce_sum[0, 2](%0)
+    """
+    assert op in REDUCTIONS
+    assert operand.dtype == "bool" or op not in ("reduce_any", "reduce_all")
+    dtype = "int64" if op in POSITIONS else operand.dtype
+    if not axes:
+        return const(0, dtype) if op in POSITIONS else operand
+    return Expr(op, (operand,), dtype, tuple(axes), operand.strength)
+
+
+def count(operand: Expr, axes: Sequence[int], dtype: str) -> Expr:
+    """How many elements a reduction along these axes gathers, as a float."""
+    assert not is_integral(dtype)
+    return Expr("count", (operand,), dtype, tuple(axes), NUMBER_STRENGTH) if axes else const(1, dtype)
+
+
+def reduced_axes(expr: Expr) -> tuple[int, ...]:
+    """The axes that an expression gathers along; none for an expression of one place.
+
+    >>> reduced_axes(input_element(0, "float32") / reduce("reduce_sum", input_element(0, "float32"), (1,)))
+    (1,)
+    """
+    stack, seen = [expr], {id(expr)}
+    while stack:
+        here = stack.pop()
+        if here.op in REDUCTIONS:
+            return tuple(here.value)
+        for arg in here.args:
+            if id(arg) not in seen:
+                seen.add(id(arg))
+                stack.append(arg)
+    return ()
+
+
 def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
     """What NumPy makes of an expression, given the operands by index: tests compare ops and kernels with it.
 
-    bfloat16 elements are float32 numbers whose low 16 bits are zero.
+    bfloat16 elements are float32 numbers whose low 16 bits are zero. Reductions keep their axes with extent 1.
 
     >>> evaluate(input_element(0, "float32") * 2.0, [np.array([1.0, 2.0], np.float32)])
     array([2., 4.], dtype=float32)
@@ -214,22 +282,33 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
         return np.asarray(expr.value).astype(_storage(expr.dtype))
     if expr.op == "cast":
         return round_to(args[0], expr.dtype)
-    result = _NUMPY[expr.op](*args)
+    if expr.op == "count":
+        return np.asarray(np.prod([args[0].shape[axis] for axis in expr.value]), _storage(expr.dtype))
+    result = gathered(expr.op, args[0], tuple(expr.value)) if expr.op in REDUCTIONS else _NUMPY[expr.op](*args)
     return np.asarray(result, _storage(expr.dtype))
 
 
-def round_to(array: Array, dtype: str) -> Array:
-    """An array in another element type, bfloat16 by rounding float32 to nearest, ties to even.
+def gathered(op: str, array: Array, axes: tuple[int, ...]) -> Array:
+    """A reduction in NumPy; floats are summed and multiplied in float64.
 
-    >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
-    array([1., 1.], dtype=float32)
+    >>> gathered("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
+    array([[5]])
     """
-    if dtype != "bfloat16":
-        return array.astype(np.dtype(dtype))
-    single = np.asarray(array).astype(np.float32)
-    bits = single.view(np.uint32)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32)
-    return np.where(np.isnan(single), single, rounded).astype(np.float32)
+    if op in POSITIONS:
+        rest = [axis for axis in range(array.ndim) if axis not in axes]
+        rows = array.transpose(*rest, *axes).reshape(*(array.shape[axis] for axis in rest), -1)
+        found = np.argmax(rows, -1) if op == "reduce_argmax" else np.argmin(rows, -1)
+        return np.asarray(np.expand_dims(found, axes), np.int64)
+    if op in ("reduce_sum", "reduce_prod"):
+        function = np.sum if op == "reduce_sum" else np.prod
+        wide = np.dtype(np.float64) if array.dtype.kind == "f" else array.dtype
+        return np.asarray(function(array, axis=axes, keepdims=True, dtype=wide))
+    return np.asarray(_EXTREMES[op](array, axis=axes, keepdims=True))
+
+
+_EXTREMES: Final[dict[str, Callable[..., Any]]] = {
+    "reduce_max": np.max, "reduce_min": np.min, "reduce_any": np.any, "reduce_all": np.all,
+}  # fmt: skip
 
 
 def _storage(dtype: str) -> np.dtype[Any]:
@@ -319,4 +398,6 @@ def _text(expr: Expr) -> str:
     if expr.op in _SYMBOLS:
         wrapped = [f"({part})" if arg.op in _SYMBOLS else part for arg, part in zip(expr.args, parts, strict=True)]
         return f" {_SYMBOLS[expr.op]} ".join(wrapped)
+    if isinstance(expr.value, tuple):
+        return f"{expr.op}{list(expr.value)}({parts[0]})"
     return f"{expr.dtype if expr.op == 'cast' else expr.op}({', '.join(parts)})"

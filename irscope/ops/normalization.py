@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import Dim, TensorType
+from irscope.ops import reduction_expression as kernel
 from irscope.ops.arrays import Array, laid_out_like, numpy_dtype, suggests_channels_last
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
@@ -265,24 +266,28 @@ OPS = (
         category="normalization",
         type_rule=_softmax,
         reference=_softmax_array,
+        expression=kernel.softmax,
     ),
     define(
         "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
         category="normalization",
         type_rule=_softmax,
         reference=_softmax_array,
+        expression=kernel.softmax,
     ),
     define(
         "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         category="normalization",
         type_rule=_softmax,
         reference=_log_softmax_array,
+        expression=kernel.log_softmax,
     ),
     define(
         "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
         category="normalization",
         type_rule=_softmax,
         reference=_log_softmax_array,
+        expression=kernel.log_softmax,
     ),
     define(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
@@ -290,6 +295,7 @@ OPS = (
         category="normalization",
         type_rule=_layer_norm,
         reference=_layer_norm_array,
+        expression=kernel.layer_norm,
     ),
     define(
         f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, "
@@ -297,12 +303,14 @@ OPS = (
         category="normalization",
         type_rule=_native_layer_norm,
         reference=_layer_norm_arrays,
+        expression=kernel.native_layer_norm,
     ),
     define(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
         category="normalization",
         type_rule=_rms_norm,
         reference=_rms_norm_array,
+        expression=kernel.rms_norm,
     ),
     define(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "

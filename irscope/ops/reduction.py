@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.types import Dim, TensorType
+from irscope.ops import reduction_expression as kernel
 from irscope.ops.arrays import Array, numpy_dtype
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
@@ -246,8 +247,13 @@ def _differences_array(self: Array, n: int = 1, dim: int = -1, prepend: Any = No
     return np.diff(self, n, dim, **ends)
 
 
-def _reduction(*texts: str, rule: Callable[..., Any], reference: Callable[..., Any]) -> Op:
-    return define(*texts, category="reduction", type_rule=rule, reference=reference)
+def _reduction(
+    *texts: str,
+    rule: Callable[..., Any],
+    reference: Callable[..., Any],
+    expression: Callable[..., Any] | None = None,
+) -> Op:
+    return define(*texts, category="reduction", type_rule=rule, reference=reference, expression=expression)
 
 
 def _extremes(word: str) -> Op:
@@ -257,6 +263,7 @@ def _extremes(word: str) -> Op:
         f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         rule=_extreme,
         reference=_extreme_array(value, place),
+        expression=kernel.extreme_or_pair(word),
     )
 
 
@@ -267,6 +274,7 @@ def _truths(word: str, function: Callable[..., Any]) -> Op:
         f"aten::{word}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         rule=_rule(_truth),
         reference=_truth_array(function),
+        expression=kernel.any_or_all(word),
     )
 
 
@@ -278,6 +286,7 @@ def _spreads(word: str, reference: Callable[..., Array]) -> Op:
         "bool keepdim=False) -> Tensor",
         rule=_rule(_kept),
         reference=reference,
+        expression=kernel.spread(root=word == "std"),
     )
 
 
@@ -289,33 +298,39 @@ OPS = (
         f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
         rule=_rule(_summed),
         reference=_sum_array,
+        expression=kernel.total,
     ),
     _reduction(
         f"aten::mean(Tensor self, {_DTYPE}",
         f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
         rule=_mean,
         reference=_mean_array,
+        expression=kernel.mean,
     ),
     _reduction(
         f"aten::prod(Tensor self, {_DTYPE}",
         f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
         rule=_rule(_summed),
         reference=_prod_array,
+        expression=kernel.product,
     ),
     _reduction(
         "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         rule=_rule(_kept),
         reference=_reducer(np.amax),
+        expression=kernel.extreme("max"),
     ),
     _reduction(
         "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         rule=_rule(_kept),
         reference=_reducer(np.amin),
+        expression=kernel.extreme("min"),
     ),
     _reduction(
         "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
         rule=_both_extremes,
         reference=_both_arrays,
+        expression=kernel.extremes,
     ),
     _extremes("max"),
     _extremes("min"),
@@ -323,11 +338,13 @@ OPS = (
         "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         rule=_rule(_position),
         reference=_arg_array(np.argmax),
+        expression=kernel.position("max"),
     ),
     _reduction(
         "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         rule=_rule(_position),
         reference=_arg_array(np.argmin),
+        expression=kernel.position("min"),
     ),
     _truths("any", np.any),
     _truths("all", np.all),
@@ -338,28 +355,33 @@ OPS = (
         "-> (Tensor, Tensor)",
         rule=_spread_and_mean,
         reference=_var_mean_arrays,
+        expression=kernel.spread_and_mean,
     ),
     _reduction(
         "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
         rule=_rule(_floating),
         reference=_logsumexp_array,
+        expression=kernel.log_of_sum,
     ),
     _reduction(
         "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
         "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
         rule=_rule(_magnitude),
         reference=_norm_array,
+        expression=kernel.norm,
     ),
     _reduction(
         f"aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, {_DTYPE}",
         rule=_rule(_magnitude),
         reference=_norm_array,
+        expression=kernel.norm,
     ),
     _reduction(
         "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
         "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
         rule=_rule(_position),
         reference=lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
+        expression=kernel.nonzeros,
     ),
     define(
         "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",

@@ -17,7 +17,7 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, OptionalType, TensorType, Type
-from irscope.ops.expression import NoExpression, input_element, number
+from irscope.ops.expression import NoExpression, input_element, number, reduced_axes
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
@@ -222,9 +222,10 @@ def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str
             element = dtype or guess
             given[name] = number(index, element) if rank == -1 else input_element(index, element, rank=rank)
         try:
-            op.expression(**given)
+            made = op.expression(**given)
         except NoExpression as error:
             complaint = complaint or error.what
         else:
-            return ""
+            several = isinstance(made, tuple)
+            return "it reads many elements for one" if several or reduced_axes(made) else ""
     return complaint

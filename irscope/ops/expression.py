@@ -311,6 +311,20 @@ _EXTREMES: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+def round_to(array: Array, dtype: str) -> Array:
+    """An array in another element type, bfloat16 by rounding float32 to nearest, ties to even.
+
+    >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
+    array([1., 1.], dtype=float32)
+    """
+    if dtype != "bfloat16":
+        return array.astype(np.dtype(dtype))
+    single = np.asarray(array).astype(np.float32)
+    bits = single.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(single), single, rounded).astype(np.float32)
+
+
 def _storage(dtype: str) -> np.dtype[Any]:
     return np.dtype("float32" if dtype == "bfloat16" else dtype)
 

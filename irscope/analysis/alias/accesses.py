@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.analysis.alias.reach import Reach
-from irscope.analysis.alias.sealed import PointsTo
+from irscope.analysis.alias.sealed import Called, PointsTo
 from irscope.analysis.alias.walk import GROUPS
 from irscope.analysis.effects import Signatures
 from irscope.analysis.known_ops import ReadKind, changes_random_state, is_stopping, reads_by_name
@@ -23,7 +23,7 @@ from irscope.ops.effects import has_side_effects
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, schema_of
 
-__all__ = ["EVERYTHING", "Access", "Accesses", "NodeAccesses"]
+__all__ = ["EVERYTHING", "WAITS", "Access", "Accesses", "NodeAccesses", "may_draw"]
 
 EVERYTHING: Final = -1
 """The class number of an access to all memory: waiting for a task that may have written anything."""
@@ -58,7 +58,8 @@ class NodeAccesses:
 
 
 _NO_READS: Final = frozenset({"prim::If", "prim::Loop", "prim::GradOf", "prim::fork"}) | GROUPS
-_WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
+WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
+"""Ops after which a task has run that may have written anything."""
 
 
 class Accesses:
@@ -117,15 +118,20 @@ class Accesses:
             Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ())
         )
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
-        if node.op in _WAITS:
+        called = self._points_to.calls.get(node.id)
+        if called.waits if called is not None else node.op in WAITS:
             reads.append(Access(node, None, EVERYTHING, False))
             writes += (Access(node, None, EVERYTHING, True),)
-        side_effect = has_side_effects(node.op) or (node.op not in _NO_READS and self._is_opaque(node))
+        if called is not None:
+            side_effect, random = called.has_side_effect, called.is_random
+        else:
+            is_unseen = node.op not in _NO_READS and self._is_opaque(node)
+            side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
         return NodeAccesses(
             _distinct(reads),
             _distinct(writes),
             node if side_effect else None,
-            node if self._is_random(node) else None,
+            node if random else None,
             node.inputs,
         )
 
@@ -147,6 +153,9 @@ class Accesses:
         points_to = self._points_to
         if node.op in _NO_READS:
             return []
+        called = points_to.calls.get(node.id)
+        if called is not None:
+            return self._reads_of_call(node, called)
         if node.op == "prim::GetAttr":
             holder = node.inputs[0].type
             slot = (
@@ -166,6 +175,16 @@ class Accesses:
         if is_stopping(node.op):
             reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
         return reads
+
+    def _reads_of_call(self, node: Node, called: Called) -> list[Access]:
+        """All that the operands hold, and what the callee gets at by other ways."""
+        class_of, is_written = self._points_to.class_of, self._points_to.is_written
+        found = self._deep_reads(node)
+        shared = dict.fromkeys(place for element in called.reads for place in self._inside(class_of[element]))
+        if called.stops:
+            shared.update(dict.fromkeys(self._points_to.outside))
+        found.extend(Access(node, None, place, False) for place in shared if is_written[place])
+        return found
 
     def _reads_of_kind(self, node: Node, kind: ReadKind) -> list[Access]:
         if kind == "deep":
@@ -209,18 +228,20 @@ class Accesses:
             known = self._deep[place] = tuple(seen)
         return known
 
-    def _is_random(self, node: Node) -> bool:
-        if any(value.type == GENERATOR for value in node.inputs):
-            return True
-        if not draws_random_numbers(node.op):
-            return changes_random_state(node.op) or (node.op not in _NO_READS and self._is_opaque(node))
-        schema = schema_of(node)
-        known: dict[str, Any] = {}
-        for name, value in (bind(node, schema) if schema is not None else {}).items():
-            payload = constant_of(self._graph, value) if isinstance(value, Value) else value
-            if payload is not NOT_CONSTANT:
-                known[name] = payload
-        return draws_random_numbers(node.op, known)
+
+def may_draw(graph: Graph, node: Node, is_unseen: bool) -> bool:
+    """Whether a node may draw random numbers or set the random state; unseen code may."""
+    if any(value.type == GENERATOR for value in node.inputs):
+        return True
+    if not draws_random_numbers(node.op):
+        return changes_random_state(node.op) or is_unseen
+    schema = schema_of(node)
+    known: dict[str, Any] = {}
+    for name, value in (bind(node, schema) if schema is not None else {}).items():
+        payload = constant_of(graph, value) if isinstance(value, Value) else value
+        if payload is not NOT_CONSTANT:
+            known[name] = payload
+    return draws_random_numbers(node.op, known)
 
 
 def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:

@@ -6,7 +6,7 @@ of the points-to graph below them. The argument for the answers is in `irscope.a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -14,6 +14,7 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias import moves
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
+from irscope.analysis.alias.calls import callees_of, summaries
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
 from irscope.analysis.alias.dot import points_to_dot
 from irscope.analysis.alias.explain import Explainer
@@ -26,7 +27,7 @@ from irscope.analysis.alias.verdicts import LazyVerdict
 from irscope.analysis.alias.walk import build
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.arguments import graph_of
-from irscope.ir.core import Graph, Node, Value
+from irscope.ir.core import Graph, Module, Node, Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +43,9 @@ _FOLLOWED: Final = no("the edits were followed")
 class AliasDb:
     """Aliases and writes of one graph.
 
-    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory. Wherever a
-    value or node is asked for, its printed name will do; an unknown one raises UnknownName.
+    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory. A call is unseen
+    code, unless `callees` (a Module, or graphs by name) has what it runs. Wherever a value or node is asked for, its
+    printed name will do; an unknown one raises UnknownName.
 
     >>> from irscope.ir.parser import parse
     >>> g = parse('''graph(%x : Tensor, %i : int):
@@ -58,16 +60,32 @@ class AliasDb:
     no, because they are different memory: %a is made by aten::neg, %x is an input
     >>> print(db.has_writers("a"))
     yes, because aten::relu_ writes %b, and %b is a view of %a (aten::select)
+
+    >>> helper = parse('graph(%p : Tensor):\\n  %q : Tensor = aten::neg(%p)\\n  return (%q)')
+    >>> g = parse('''graph(%x : Tensor):
+    ...   %f : Function = prim::Constant[name="helper"]()
+    ...   %a : Tensor = prim::CallFunction(%f, %x)
+    ...   return (%a)''')
+    >>> bool(AliasDb(g).may_alias("a", "x")), bool(AliasDb(g, callees={"helper": helper}).may_alias("a", "x"))
+    (True, False)
     """
 
-    def __init__(self, graph: Graph, *, distinct_inputs: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, *, distinct_inputs: bool = False, callees: Module | Mapping[str, Graph] | None = None
+    ) -> None:
         self.graph = graph = graph_of(graph, "AliasDb")
+        self.callees = callees_of(callees)
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs
         self.was_rebuilt: Verdict = no("it was made from the graph alone, and follows nothing")
         """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
-        self._points_to: PointsTo = build(graph, distinct_inputs=self.distinct_inputs)
-        self._reach = Reach(self._points_to)
         self._structures = Structures()
+        self._points_to: PointsTo = build(
+            graph,
+            self._structures,
+            distinct_inputs=self.distinct_inputs,
+            callees=summaries(graph, self.callees, self._structures),
+        )
+        self._reach = Reach(self._points_to)
 
     def follow(self, record: Record) -> AliasDb:
         """The db of the graph after a pass, made from this one in time linear in the edits; this one stays as it is.
@@ -103,11 +121,11 @@ class AliasDb:
                 raise CannotFollow("what is promised of the inputs changed")
             points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
         except CannotFollow as why:
-            rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs)
+            rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)
             rebuilt.was_rebuilt = yes(str(why))
             return rebuilt
         found = AliasDb.__new__(AliasDb)
-        found.graph, found.distinct_inputs = record.after, self.distinct_inputs
+        found.graph, found.distinct_inputs, found.callees = record.after, self.distinct_inputs, self.callees
         found.was_rebuilt = _FOLLOWED
         found._points_to, found._reach, found._structures = points_to, reach, self._structures
         found.__dict__["_knowledge"] = self._knowledge

@@ -69,13 +69,12 @@ class Extension(PointsToBuilder):
     """Adds elements, edges and writes to a graph that is sealed; refuses what would change its classes."""
 
     def __init__(self, before: PointsTo, structures: Structures) -> None:
-        super().__init__()
-        self.structures = structures
+        super().__init__(structures)
         self.element_of = _Elements(self, before.element_of)
         self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
         self.cells, self.fields = Draft(before.cells), Draft(before.fields)
         self.labels: DraftList[Label] = DraftList(before.labels)
-        self._edges = _Edges(self)
+        self.edges = _Edges(self)
         self.known_edges: Draft[int, Sequence[int]] = Draft(before.edges)
         self.targets: Draft[int, Sequence[int]] = Draft(before.targets)
         self.relabelled: dict[int, Label] = {}
@@ -175,6 +174,9 @@ class Extension(PointsToBuilder):
         _refuse()
 
     def opaque(self) -> int:
+        _refuse()
+
+    def give_away(self, *_: Any) -> None:
         _refuse()
 
     def attribute(self, *_: Any) -> int:

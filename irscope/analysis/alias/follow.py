@@ -49,6 +49,7 @@ from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.rules import REBINDING, STATISTICS, NodeRules
 from irscope.analysis.alias.sealed import PointsTo, Write
 from irscope.analysis.alias.structure import TENSOR, Structure, Structures
+from irscope.analysis.alias.summary import NO_CALLEES
 from irscope.analysis.alias.walk import NOTHING, Walk, is_inlined
 from irscope.analysis.effects import Signatures
 from irscope.ir.core import Graph, Node, Value, make_block, make_node
@@ -116,6 +117,7 @@ class _Step(Walk):
     def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: Iterable[Edit]) -> None:
         self.before = points_to
         self.signatures = knowledge.signatures
+        self.callees = NO_CALLEES
         self.builder = Extension(points_to, knowledge.structures)
         self._plans = knowledge.plans
         self._removed: dict[Node, None] = {}
@@ -413,6 +415,7 @@ class _Step(Walk):
             before.opaque,
             _extended(before.nones, builder.nones),
             _extended(before.consulted, builder.consulted),
+            before.calls,
         )
         searches = FollowedReach(points_to, base, reach.base_reach if isinstance(reach, FollowedReach) else reach)
         written.see(points_to, searches)

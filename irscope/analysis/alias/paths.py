@@ -82,6 +82,7 @@ class Paths:
             "slot": f"the place of the attribute {label.name}",
             "objects": "what an object holds",
             "opaque": "all that was given away",
+            "called": f"memory of {label.name}",
         }
         return words[label.kind]
 
@@ -251,6 +252,12 @@ class Paths:
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
             return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, True)
+        called = self._points_to.calls.get(node.id)
+        if called is not None:
+            element = self.element(value)
+            given = self._points_to.labels[element] if element is not None else value
+            words = f"{name} is {self.describe_label(given)}, which {called.callee} gives back ({node.op})"
+            return Step(value, given, words, node, False) if given is not value else None
         signature = self._signatures.of(node)
         sources = signature.results[index] if index < len(signature.results) else ()
         if signature.is_container and not sources and node.inputs:

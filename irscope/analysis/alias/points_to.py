@@ -29,11 +29,12 @@ These places are:
    are thus not told apart, and need not be.
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
    inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
-8. *Code that nobody sees* (calls, unknown ops). We assume that it reaches only what such code was once given, and
+8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was once given, and
    memory of its own: an operand *escapes*, with everything inside it, and the results may be anything that escaped
    (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown. Escaped
    containers may hold all of that. What was never given away and never came from outside cannot be touched.
-9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined.
+9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined. So is the callee of
+   a call, if it is known, by its summary (`irscope.analysis.alias.summary`).
 
 **Assumed.** A constant tensor belongs to its node alone; a constant None, of whatever type, is no memory, nor
 is a value that is declared and never set (`prim::Uninitialized`). Two names of incompatible structure (a list, a tensor) are
@@ -55,15 +56,15 @@ nothing can be asked of a `PointsToBuilder`, and nothing be added to a `PointsTo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
-from irscope.analysis.alias.sealed import Label, Origin, Place, PointsTo, Reasons, Write, make_place
+from irscope.analysis.alias.sealed import Called, Label, Origin, Place, PointsTo, Reasons, Write, make_place
 from irscope.analysis.alias.structure import MIXED, Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
 
-__all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Write"]
+__all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Shared", "Write"]
 
 
 class PointsToBuilder:
@@ -78,25 +79,30 @@ class PointsToBuilder:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, structures: Structures | None = None) -> None:
         self.element_of: dict[Value, int] = {}
         self.nones: set[Value] = set()
         self.consulted: set[Value] = set()
-        self.structures = Structures()
+        self.structures = structures or Structures()
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}
         self.slots: dict[tuple[str, str], int] = {}
         self.labels: list[Label] = []
-        self._edges: dict[int, list[int]] = {}
+        self.edges: dict[int, list[int]] = {}
         self._is_cyclic = False
         self._reason_of_source: dict[int, Node] = {}
         self._reason_of_edge: dict[tuple[int, int], Node] = {}
         self.writes: list[Write] = []
         self._same_cell: dict[int, int] = {}
         self._from_outside: dict[tuple[str, str], tuple[int, Structure]] = {}
-        self._bags_given_away: list[int] = []
         self._escaped: set[int] = set()
-        self._rebound: list[tuple[int, int, Node]] = []
+        self.given_away: list[int] = []
+        """Bags that unseen code was given, and that may hold all that it knows."""
+        self.rebound: list[tuple[int, int, Node]] = []
+        """Tensors that got another storage, and whose."""
+        self.calls: dict[int, Called] = {}
+        self._constants: dict[Value, int] = {}
+        self._known: set[Hashable] = set()
         self._attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
         self._bag_of_objects: int | None = None
         self._opaque: int | None = None
@@ -198,9 +204,9 @@ class PointsToBuilder:
                 todo.extend(self._field_flows(here, there))
 
     def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
-        known = self._edges.get(source)
+        known = self.edges.get(source)
         if known is None:
-            self._edges[source] = [target]
+            self.edges[source] = [target]
             if reason is not None:
                 self._reason_of_source[source] = reason
         else:
@@ -217,13 +223,13 @@ class PointsToBuilder:
             return
         merged = self.element_of[value] = len(self.labels)
         self.labels.append(value)
-        self._edges[merged] = [one, other]
+        self.edges[merged] = [one, other]
 
     def carry_tensor(self, value: Value, start: int) -> None:
         """Let a tensor be what a loop starts with; an edge to what a round ends with follows by `flow`."""
         carried = self.element_of[value] = len(self.labels)
         self.labels.append(value)
-        self._edges[carried] = [start]
+        self.edges[carried] = [start]
 
     def list_of_tensors(self, value: Value, things: list[int], reason: Node) -> None:
         """A new list that holds these tensors: what `fresh` and `hold` do for a container that nobody knows yet."""
@@ -233,7 +239,7 @@ class PointsToBuilder:
         labels.append(value)
         labels.append(make_place("contents", value, ""))
         if things:
-            self._edges[cell] = things
+            self.edges[cell] = things
             self._reason_of_source[cell] = reason
 
     def _joins(self, cell: int, other: int) -> bool:
@@ -283,7 +289,7 @@ class PointsToBuilder:
 
     def rebind_storage(self, tensor: int, source: int, node: Node) -> None:
         """`tensor.set_(source)`: the tensor object, under all its names, has the source's storage from now on."""
-        self._rebound.append((tensor, source, node))
+        self.rebound.append((tensor, source, node))
 
     # Memory from outside
 
@@ -327,7 +333,7 @@ class PointsToBuilder:
                 )
             self.flow(self.outside("escaped", built), here, node)
             if built.kind in ("mixed", "object"):
-                self._bags_given_away.extend((here, self.cells[here]))
+                self.give_away(here, self.cells[here])
                 self.flow(self.cells[here], self.outside("unknown", MIXED), node)
             elif built.kind == "box" and built.content is not None:
                 todo.append((self.cells[here], built.content))
@@ -336,6 +342,15 @@ class PointsToBuilder:
         """The element of everything that unseen code was given, at any time."""
         if self._opaque is None:
             self._opaque = self.new(Place("opaque"))
+        return self._opaque
+
+    def give_away(self, *bags: int) -> None:
+        """Unseen code may put what it knows into these."""
+        self.given_away.extend(bags)
+
+    @property
+    def opaque_element(self) -> int | None:
+        """What `opaque` gives, if there is unseen code."""
         return self._opaque
 
     def attribute(self, class_name: str, name: str, structure: Structure) -> int:
@@ -355,6 +370,48 @@ class PointsToBuilder:
             self.slots[class_name, name] = self.new(Place("slot", name=f"{class_name}.{name}"))
         return self.slots[class_name, name]
 
+    # Calls
+
+    def shared_elements(self, constants: Iterable[Value]) -> dict[int, Shared]:
+        """The elements that two programs that call each other have in common, and how to find them in another builder.
+
+        `constants` are the program's own; those of the programs that it calls are known.
+        """
+        found: dict[int, Shared] = {}
+        for (kind, _), (element, structure) in self._from_outside.items():
+            found[element] = lambda builder, kind=kind, of=structure: builder.outside(kind, of)  # type: ignore[misc]
+        for (holder, name), (element, structure) in self._attributes.items():
+            found[element] = lambda builder, at=(holder, name), of=structure: builder.attribute(*at, of)  # type: ignore[misc]
+        for at, element in self.slots.items():
+            found[element] = lambda builder, at=at: builder.slot(*at)  # type: ignore[misc]
+        if self._bag_of_objects is not None:
+            found[self._bag_of_objects] = PointsToBuilder.bag_of_objects
+        if self._opaque is not None:
+            found[self._opaque] = PointsToBuilder.opaque
+        own = {value: self.element_of[value] for value in constants if value in self.element_of}
+        for value, element in {**own, **self._constants}.items():
+            found[element] = lambda builder, value=value: builder.constant_of_callee(value)  # type: ignore[misc]
+        return found
+
+    def shared_element(self, how: Shared) -> int:
+        """The element here of what another builder shares."""
+        return how(self)
+
+    def constant_of_callee(self, value: Value) -> int:
+        """A constant tensor of a program that is called: one memory, whoever calls."""
+        if value not in self._constants:
+            structure = self.structures.of(value.type)
+            assert structure is not None
+            self._constants[value] = self.fresh(structure, value)
+        return self._constants[value]
+
+    def is_first(self, key: Hashable) -> bool:
+        """Whether this is asked for the first time."""
+        if key in self._known:
+            return False
+        self._known.add(key)
+        return True
+
     # Writes
 
     def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
@@ -367,7 +424,7 @@ class PointsToBuilder:
         """The finished graph. The builder must not be used any more."""
         self._join_mixed()
         self._apply_rebinding()
-        count, edges = len(self.labels), self._edges
+        count, edges = len(self.labels), self.edges
         class_of, targets = collapse_cycles(count, edges) if self._is_cyclic else (range(count), edges)
         written = spread_writes(count, targets, {class_of[write.element] for write in self.writes})
         reshaped = spread_writes(count, targets, {class_of[write.element] for write in self.writes if write.to_shape})
@@ -389,12 +446,13 @@ class PointsToBuilder:
             self._opaque,
             self.nones,
             self.consulted,
+            self.calls,
         )
 
     def _join_mixed(self) -> None:
         """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
         by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
-        if self._bag_of_objects is not None and self._bag_of_objects in self._bags_given_away:
+        if self._bag_of_objects is not None and self._bag_of_objects in self.given_away:
             for element, structure in self._attributes.values():
                 self.flow(element, self.outside("unknown", structure))
         for (kind, _), (element, structure) in self._from_outside.items():
@@ -407,7 +465,7 @@ class PointsToBuilder:
                     if structure.kind == "mixed":
                         self.flow(element, anything[0])
         for element, _ in by_kind["escaped"]:
-            for bag in dict.fromkeys(self._bags_given_away):
+            for bag in dict.fromkeys(self.given_away):
                 self.flow(element, bag)
             if self._opaque is not None:
                 self.flow(self._opaque, element)
@@ -415,17 +473,21 @@ class PointsToBuilder:
     def _apply_rebinding(self) -> None:
         """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see
         it."""
-        if not self._rebound:
+        if not self.rebound:
             return
         found: list[tuple[int, int, Node]] = []
-        for tensor, new_storage, node in self._rebound:
+        for tensor, new_storage, node in self.rebound:
             seen, todo = {tensor}, [tensor]
             while todo:
                 element = todo.pop()
-                if element not in self._edges:
+                if element not in self.edges:
                     found.append((element, new_storage, node))
-                fresh = [target for target in self._edges.get(element, ()) if target not in seen]
+                fresh = [target for target in self.edges.get(element, ()) if target not in seen]
                 seen.update(fresh)
                 todo.extend(fresh)
         for location, new_storage, node in found:
             self.flow(location, new_storage, node)
+
+
+Shared = Callable[[PointsToBuilder], int]
+"""How to find, in any builder, an element that all programs of one run share."""

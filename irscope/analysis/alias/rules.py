@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from irscope.analysis.alias.points_to import PointsToBuilder
-from irscope.analysis.alias.structure import TENSOR
+from irscope.analysis.alias.structure import TENSOR, Structures
+from irscope.analysis.alias.summary import Summaries, apply
+from irscope.analysis.call_sites import CALLS, callee_of, operands_of
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import constant_of
@@ -47,10 +49,11 @@ def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
 class NodeRules:
     """Adds the elements, edges and writes of single nodes to a builder."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, structures: Structures, callees: Summaries) -> None:
         self.graph = graph
-        self.builder = PointsToBuilder()
+        self.builder = PointsToBuilder(structures)
         self.signatures = Signatures()
+        self.callees = callees
 
     # Constructors and accessors
 
@@ -194,6 +197,22 @@ class NodeRules:
                 builder.flow(builder.attribute(holder.type.name, name, structure), stored_element, node)
         elif stored_element is not None:
             builder.flow(builder.bag_of_objects(), stored_element, node)
+
+    # Calls
+
+    def call(self, node: Node) -> None:
+        """A call of a program that is known does what that does; another is unseen code."""
+        if node.op == "prim::CallFunction":
+            self.builder.consulted.update(node.inputs[:1])
+        if not self.descend(node):
+            self.by_signature(node)
+
+    def descend(self, node: Node) -> bool:
+        """Add what the callee does, if it is known."""
+        summary = self.callees.get(callee_of(self.graph, node) or "") if self.callees else None
+        if summary is not None:
+            apply(self.builder, summary, node, operands_of(node))
+        return summary is not None
 
     # Tasks
 
@@ -380,6 +399,7 @@ RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::ListUnpack": NodeRules.list_unpack,
     "prim::GetAttr": NodeRules.get_attr,
     "prim::SetAttr": NodeRules.set_attr,
+    **dict.fromkeys(CALLS, NodeRules.call),
     "prim::BailOut": NodeRules.pass_on_second,
     "prim::AutogradAdd": NodeRules.pass_on_any,
     "prim::BroadcastingChunk": NodeRules.broadcasting_chunk,

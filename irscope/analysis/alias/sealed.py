@@ -12,14 +12,16 @@ from typing import Literal, NamedTuple
 from irscope._base.frozen import fast_constructor
 from irscope.ir.core import Node, Value
 
-__all__ = ["Label", "Origin", "Place", "PointsTo", "Reasons", "Write", "make_place"]
+__all__ = ["Called", "Label", "Origin", "Place", "PointsTo", "Reasons", "Write", "make_place"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """What an element that is not a value's stands for."""
 
-    kind: Literal["contents", "field", "input", "escaped", "unknown", "attribute", "slot", "objects", "opaque"]
+    kind: Literal[
+        "contents", "field", "input", "escaped", "unknown", "attribute", "slot", "objects", "opaque", "called"
+    ]
     of: Value | None = None
     """The container whose contents or field this is."""
     name: str = ""
@@ -41,6 +43,21 @@ class Write(NamedTuple):
     element: int
     to_shape: bool
     """Whether extents, strides or the storage itself may change, and not just data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What is known of one call, besides what it adds to the graph and writes."""
+
+    callee: str
+    has_side_effect: bool
+    is_random: bool
+    stops: bool
+    """May end the program by an exception."""
+    waits: bool
+    """Waits for a task that may have written anything."""
+    reads: tuple[int, ...]
+    """Elements that it may read, with all that they hold, besides its operands."""
 
 
 Edges = Mapping[int, Sequence[int]]
@@ -82,6 +99,8 @@ class PointsTo:
     """Values that are always None, or never set."""
     consulted: Container[Value]
     """Values that a rule looked at to learn whether they are known numbers: indexes of tuples, training flags."""
+    calls: Mapping[int, Called]
+    """By the ids of their nodes, the calls whose callees are known."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from irscope.analysis.alias.rules import LIST_RULES, REBINDING, RULES, STATISTICS, NodeRules, Rule
 from irscope.analysis.alias.sealed import PointsTo, Write
-from irscope.analysis.alias.structure import TENSOR
+from irscope.analysis.alias.structure import TENSOR, Structures
+from irscope.analysis.alias.summary import NO_CALLEES, Summaries
 from irscope.analysis.effects import OBJECT, MemorySignature, fits
 from irscope.ir.core import Block, Graph, Node
 from irscope.ir.types import TensorType
@@ -46,16 +47,21 @@ Plan = Rule | tuple[int, bool, bool]
 """A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
 
 
-def build(graph: Graph, *, distinct_inputs: bool = False) -> PointsTo:
-    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory."""
-    return Walk(graph, distinct_inputs).run()
+def build(
+    graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES
+) -> PointsTo:
+    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory.
+
+    `callees` has what is known of the programs that it calls, in terms of the same `structures`.
+    """
+    return Walk(graph, structures, distinct_inputs, callees).run()
 
 
 class Walk(NodeRules):
     """The walk over one graph."""
 
-    def __init__(self, graph: Graph, distinct_inputs: bool) -> None:
-        super().__init__(graph)
+    def __init__(self, graph: Graph, structures: Structures, distinct_inputs: bool, callees: Summaries) -> None:
+        super().__init__(graph, structures, callees)
         for value in graph.inputs:
             structure = self.builder.structures.of(value.type)
             if structure is not None:
@@ -64,6 +70,11 @@ class Walk(NodeRules):
                 self.builder.element_of[value] = element
 
     def run(self) -> PointsTo:
+        """The whole program's points-to graph."""
+        self.visit(self.graph)
+        return self.builder.seal()
+
+    def visit(self, graph: Graph) -> None:
         """Visit every node once; a structured node before its blocks, between them, and after them.
 
         The three plans of `Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
@@ -72,7 +83,7 @@ class Walk(NodeRules):
         plans: dict[tuple[str, int], Any] = {}  # of Plan | dict[type, Plan]: the checker cannot follow `__class__ is`
         known = plans.get
         element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
-        stack: list[Iterator[Node]] = [iter(self.graph.body.nodes)]
+        stack: list[Iterator[Node]] = [iter(graph.body.nodes)]
         open_nodes: list[tuple[Node, Iterator[Block]]] = []
         while stack:
             for node in stack[-1]:
@@ -116,7 +127,6 @@ class Walk(NodeRules):
                         stack.append(iter(following.nodes))
                     else:
                         self.leave(open_nodes.pop()[0])
-        return self.builder.seal()
 
     def plan(self, node: Node, first: type | None = None) -> Plan | dict[type, Plan]:
         """What to do with this node and all others of its op and number of operands (and class of the first one's

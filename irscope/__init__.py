@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from irscope.session import compare, compile, explore, load, write_report
     from irscope.transforms.dedup import Dedup, dedup
     from irscope.transforms.fusion import Fusion, fuse
+    from irscope.transforms.fusion.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 
 __version__ = "0.1.0"
 
@@ -41,11 +42,13 @@ _HOMES = {
     "irscope.session": ("compare", "compile", "explore", "load", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),
     "irscope.transforms.fusion": ("Fusion", "fuse"),
+    "irscope.transforms.fusion.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AliasDb",
+    "AutodiffSubgraphs",
     "Block",
     "Dedup",
     "Fusion",
@@ -55,6 +58,7 @@ __all__ = [
     "Module",
     "Node",
     "Value",
+    "autodiff_subgraphs",
     "compare",
     "compile",
     "dedup",

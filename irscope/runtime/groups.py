@@ -7,27 +7,31 @@ kernel can be made, the group's block runs through the library, and a remark say
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from functools import partial
+from typing import Any, Final
 
 from irscope._base.words import plural
 from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec
+from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
 from irscope.codegen.source import SourceText
 from irscope.errors import IrscopeError
 from irscope.ir.core import Node
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.base import Device, Kernel, PreparedPlan
-from irscope.runtime.buffers import BufferPool
 from irscope.runtime.flat_code import Instruction, Slots, flatten
 from irscope.runtime.library import Library
+from irscope.runtime.memory import Make, Memory
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupKernels", "Kernels", "Memory", "NumpyMemory", "TorchMemory"]
+__all__ = ["CompiledKernel", "GroupKernels", "Kernels", "Ready"]
+
+_MOST: Final = 1024
+"""Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
 
 
 @dataclass(eq=False)
@@ -74,10 +78,33 @@ class Kernels:
         except IrscopeError as error:
             self._remark(group, error)
             return None
+        self._record_all(prepared, device, group)
+        return prepared
+
+    def prepare_all(self, types: Mapping[Node, Sequence[Type]]) -> dict[Node, PreparedPlan | None]:
+        """The plans of several groups for their types: distinct kernels are compiled side by side, equal ones once."""
+        plans: dict[Node, tuple[Device, LaunchPlan]] = {}
+        for group, operands in types.items():
+            try:
+                plans[group] = self.device_of(group), spec_of_group(group, operands)
+            except IrscopeError as error:
+                self._remark(group, error)
+        distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
+        _side_by_side([partial(device.prepare, plan) for device, plan in distinct.values()])
+        made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
+        for group, (device, plan) in plans.items():
+            try:
+                prepared = made[group] = device.prepare(plan)
+            except IrscopeError as error:
+                self._remark(group, error)
+            else:
+                self._record_all(prepared, device, group)
+        return made
+
+    def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
         with self._lock:
             for kernel in prepared.kernels:
                 self._record(kernel, device, group)
-        return prepared
 
     def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
         known = self._by_identity.get(id(kernel))
@@ -109,41 +136,83 @@ class GroupKernels:
         """The plan for arguments of these types, made at most once."""
         with self._lock:
             if types not in self._plans:
+                if len(self._plans) >= _MOST:
+                    self._plans.clear()
                 self._plans[types] = self.kernels.prepare(self.group, types)
             return self._plans[types]
 
-    def prepare_known(self) -> None:
-        """Make the plan for the types that the graph says, if it says all of them."""
-        types = [_plain(value.type) for value in self.group.inputs]
-        if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types):
-            self.plan(tuple(types))
+    def known_types(self) -> tuple[Type, ...] | None:
+        """The types of the arguments, if the graph says all that a kernel depends on."""
+        types = tuple([_plain(value.type) for value in self.group.inputs])
+        return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
+
+    def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
+        """Remember the plan for arguments of these types."""
+        with self._lock:
+            self._plans.setdefault(types, plan)
 
     def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
         """The instruction that runs the group on the slots `reads`."""
-        plans: dict[Hashable, PreparedPlan | None] = {}
+        ready: dict[Hashable, Ready | None] = {}
         fallback: list[Callable[[list[Any]], Sequence[Any]]] = []
+        first = writes[0] if len(writes) == 1 else None
 
         def run(slots: Slots) -> None:
             operands = [slots[slot] for slot in reads]
             key = memory.key(operands)
-            plan = plans.get(key)
-            if plan is None:
-                if key not in plans:
-                    types = memory.types(operands)
-                    plan = plans[key] = None if types is None else self.plan(types)
-                if plan is None:
-                    if not fallback:
-                        fallback.append(_by_library(self.group, library))
-                    results = fallback[0](operands)
-                    for slot, result in zip(writes, results, strict=True):
-                        slots[slot] = result
-                    return
-            outputs = [memory.empty(type) for type in plan.plan.outputs]
-            plan([memory.address(output) for output in outputs], memory.addresses(operands))
-            for slot, output in zip(writes, outputs, strict=True):
-                slots[slot] = output
+            found = ready.get(key)
+            if found is None:
+                if key not in ready:
+                    if len(ready) >= _MOST:
+                        ready.clear()
+                    ready[key] = self.ready(operands, memory)
+                    return run(slots)
+                if not fallback:
+                    fallback.append(_by_library(self.group, library))
+                results = fallback[0](operands)
+            elif first is not None:
+                output = slots[first] = found.make()
+                found.plan((memory.address(output),), memory.addresses(operands))
+                return None
+            else:
+                results = [make() for make in found.makers]
+                found.plan([memory.address(result) for result in results], memory.addresses(operands))
+            for slot, result in zip(writes, results, strict=True):
+                slots[slot] = result
+            return None
 
         return run
+
+    def ready(self, operands: Sequence[Any], memory: Memory) -> Ready | None:
+        """What runs the group on operands like these; None if no kernel can."""
+        types = memory.types(operands)
+        plan = None if types is None else self.plan(types)
+        return None if plan is None else Ready(plan, tuple(map(memory.maker, plan.plan.outputs)))
+
+
+class Ready:
+    """A plan, and what makes its results."""
+
+    __slots__ = ("make", "makers", "plan")
+
+    def __init__(self, plan: PreparedPlan, makers: tuple[Make, ...]) -> None:
+        self.plan = plan
+        self.makers = makers
+        self.make = makers[0] if makers else list
+
+
+def _side_by_side(jobs: Sequence[Callable[[], object]]) -> None:
+    """Run jobs on as many threads as there are processors. An IrscopeError is left to who asks for the result again."""
+    if len(jobs) < 2:
+        return  # nothing to gain
+    pool = ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1), thread_name_prefix="irscope-compile")
+    try:
+        for future in [pool.submit(job) for job in jobs]:
+            error = future.exception()
+            if error is not None and not isinstance(error, IrscopeError):
+                raise error
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:
@@ -167,118 +236,3 @@ def _plain(type: Type) -> Type:
 
 def _is_full(type: Type) -> bool:
     return isinstance(type, TensorType) and type.is_static and type.strides is not None
-
-
-class Memory:
-    """How groups see operands and make results; one for torch, one for NumPy."""
-
-    def key(self, operands: Sequence[Any]) -> Hashable:
-        """What a plan depends on, cheap to make."""
-        raise NotImplementedError
-
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        """The operands' types; None if a kernel cannot read one of them where it lies."""
-        raise NotImplementedError
-
-    def empty(self, type: TensorType) -> Any:
-        """A new tensor with undefined elements."""
-        raise NotImplementedError
-
-    def address(self, tensor: Any) -> int:
-        raise NotImplementedError
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        """Addresses of tensors, and numbers as they are."""
-        raise NotImplementedError
-
-
-class TorchMemory(Memory):
-    """Torch's tensors and its allocator."""
-
-    def __init__(self, device: str, *, may_be_negated: bool = False) -> None:
-        """`may_be_negated`: whether the program makes tensors whose memory holds their elements with the other sign."""
-        import torch
-
-        self.torch = torch
-        self.may_be_negated = may_be_negated
-        self.tensor = torch.Tensor
-        self.plain = (torch.Tensor, torch.nn.Parameter)
-        self.device = device
-        self.dtypes = {name: getattr(torch, name) for name in _NAMES}
-
-    def key(self, operands: Sequence[Any]) -> Hashable:
-        tensor = self.tensor
-        if self.may_be_negated and any(isinstance(x, tensor) and x.is_neg() for x in operands):
-            return None  # no plan is ever made for it
-        return tuple([
-            (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x)
-            for x in operands
-        ])  # fmt: skip
-
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        types: list[Type] = []
-        for operand in operands:
-            if not isinstance(operand, self.tensor):
-                types.append(_number_type(operand))
-                continue
-            elsewhere = operand.device.type != self.device or type(operand) not in self.plain
-            if elsewhere or operand.layout != self.torch.strided or operand.is_neg() or operand.is_quantized:
-                return None
-            dtype = str(operand.dtype).removeprefix("torch.")
-            types.append(TensorType(dtype, tuple(operand.shape), tuple(operand.stride())))
-        return tuple(types)
-
-    def empty(self, type: TensorType) -> Any:
-        assert type.dtype is not None
-        return self.torch.empty_strided(type.shape, type.strides, dtype=self.dtypes[type.dtype], device=self.device)
-
-    def address(self, tensor: Any) -> int:
-        return tensor.data_ptr()  # type: ignore[no-any-return]
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        tensor = self.tensor
-        return [operand.data_ptr() if isinstance(operand, tensor) else operand for operand in operands]
-
-
-class NumpyMemory(Memory):
-    """NumPy's arrays, and a pool that keeps freed memory."""
-
-    def __init__(self, pool: BufferPool) -> None:
-        self.pool = pool
-
-    def key(self, operands: Sequence[Any]) -> Hashable:
-        return tuple(
-            [(x.dtype, x.shape, x.strides) if isinstance(x, np.ndarray | np.generic) else type(x) for x in operands]
-        )
-
-    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        types: list[Type] = []
-        for operand in operands:
-            if isinstance(operand, np.generic):
-                return None  # it has no address
-            if not isinstance(operand, np.ndarray):
-                types.append(_number_type(operand))
-                continue
-            item = operand.itemsize
-            if not operand.dtype.isnative or any(step < 0 or step % item for step in operand.strides):
-                return None
-            types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
-        return tuple(types)
-
-    def empty(self, type: TensorType) -> Any:
-        assert type.dtype is not None
-        assert type.shape is not None
-        return self.pool.empty([int(dim) for dim in type.shape if isinstance(dim, int)], type.dtype, type.strides)
-
-    def address(self, tensor: Any) -> int:
-        return tensor.__array_interface__["data"][0]  # type: ignore[no-any-return]
-
-    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        return [self.address(x) if isinstance(x, np.ndarray) else x for x in operands]
-
-
-def _number_type(value: Any) -> Type:
-    return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
-
-
-_NAMES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")

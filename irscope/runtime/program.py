@@ -1,0 +1,102 @@
+"""The flat code of a program for one library, and the arguments as that library has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ir.core import Graph, Node
+from irscope.runtime.buffers import BufferPool
+from irscope.runtime.flat_code import FlatCode, Instruction, flatten
+from irscope.runtime.groups import GroupKernels
+from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
+from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
+
+__all__ = ["Program", "as_torch"]
+
+_NEGATING: Final = ("aten::imag", "aten::_neg_view")
+"""Ops whose results torch may hold with the other sign in memory."""
+_RESIZING: Final = ("aten::resize_", "aten::resize_as_", "aten::set_", "aten::resize_as_sparse_")
+"""Ops that exchange a tensor's memory, which must then be torch's own."""
+
+
+class Program:
+    """The flat code of a graph for one library."""
+
+    def __init__(
+        self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None
+    ) -> None:
+        self.graph = graph
+        self.library: Library
+        self.memory: Memory
+        self.is_torch = library == "torch"
+        self.move_to = "cuda" if device == "cuda" else ""
+        if self.is_torch:
+            self.library = TorchLibrary(device=self.move_to)
+            ops = {node.op for node in graph.nodes()}
+            own = pool if ops.isdisjoint(_RESIZING) else None
+            negated = not ops.isdisjoint(_NEGATING)
+            self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own)
+        else:
+            self.library, self.memory = library_for(()), NumpyMemory(pool or BufferPool(limit_bytes=0))
+        bound = {
+            value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
+        }
+        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
+        self.slots = tuple(
+            slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
+        )
+
+    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None) -> tuple[Any, ...]:
+        slots = self.code.template.copy()
+        for slot, argument in zip(self.slots, args, strict=True):
+            slots[slot] = self._moved(argument)
+        if isinstance(self.library, TorchLibrary):
+            torch = self.library.torch
+            before = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)  # `torch.no_grad()` in a fifth of its microsecond
+            try:
+                self.code.run(slots, visit)
+            finally:
+                torch._C._set_grad_enabled(before)
+        else:
+            self.code.run(slots, visit)
+        return tuple([slots[slot] for slot in self.code.outputs])
+
+    def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
+        def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
+            group = groups.get(node)
+            return None if group is None else group.call(reads, writes, self.memory, self.library)
+
+        return call
+
+    def _moved(self, value: Any) -> Any:
+        """The value as the library has it: arrays become tensors that share their memory, containers are copied.
+
+        A program thus writes its arguments' elements, and not the caller's lists, as it is with TorchScript.
+        """
+        if isinstance(value, list):
+            return [self._moved(item) for item in value]
+        if isinstance(value, tuple):
+            return tuple(self._moved(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._moved(item) for key, item in value.items()}
+        if self.is_torch and isinstance(value, np.ndarray | np.generic):
+            value = as_torch(value)
+        if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
+            self.memory.may_be_negated = True
+        return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def as_torch(value: Any) -> Any:
+    """An array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
+    import torch
+
+    if isinstance(value, list | tuple):
+        return type(value)([as_torch(item) for item in value])
+    if isinstance(value, dict):
+        return {key: as_torch(item) for key, item in value.items()}
+
+    return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value

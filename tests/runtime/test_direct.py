@@ -1,0 +1,160 @@
+"""The short way through a program of one kernel gives what the long way gives, and is taken only where it may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError
+from irscope.runtime.executable import Executable, compile_graph
+from tests.work import calls_made
+
+BODY = """  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::tanh(%b)
+"""
+TEXT = f"graph(%x : Tensor, %y : Tensor):\n{BODY}  return (%c)\n"
+
+
+def fused(text: str, *args: object) -> Executable:
+    return compile_graph(irs.fuse(irs.load(text, *args)))
+
+
+def given(*shape: int) -> list[np.ndarray[Any, Any]]:
+    numbers = np.random.default_rng(0)
+    return [numbers.uniform(-1, 1, shape).astype(np.float32) for _ in range(2)]
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.tanh(np.maximum(x, 0) * y)
+
+
+def test_the_second_call_does_far_less() -> None:
+    x, y = given(8)
+    run = fused(TEXT, x, y)
+    run(x, y)
+    run(x, y)
+    short, long = calls_made(lambda: run(x, y)), calls_made(lambda: run.run((x, y)))
+    assert short <= 30
+    assert short < long / 2
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "wanted"),
+    [
+        ("%y : Tensor, %x : Tensor", "%c", lambda y, x: chain(x, y)),
+        ("%x : Tensor, %y : Tensor, %z : Tensor", "%c", lambda x, y, z: chain(x, y)),
+        ("%z : Tensor, %x : Tensor, %y : Tensor", "%c, %a", lambda z, x, y: (chain(x, y), np.maximum(x, 0))),
+        ("%x : Tensor, %y : Tensor", "%a, %c, %a", lambda x, y: (np.maximum(x, 0), chain(x, y), np.maximum(x, 0))),
+        ("%x : Tensor, %y : Tensor", "%c, %x", lambda x, y: (chain(x, y), x)),
+    ],
+    ids=["swapped", "unused last", "unused first", "one result twice", "an input given back"],
+)
+def test_operands_and_results_keep_their_places(head: str, tail: str, wanted: Any) -> None:
+    count = head.count(":")
+    arguments = [array for _ in range(2) for array in given(5, 3)][:count]
+    arguments = [array + index for index, array in enumerate(arguments)]
+    run = fused(f"graph({head}):\n{BODY}  return ({tail})\n", *arguments)
+    for _ in range(3):
+        results = run(*arguments)
+        truth = wanted(*arguments)
+        for result, true in zip(*((r if isinstance(r, tuple) else (r,)) for r in (results, truth)), strict=True):
+            np.testing.assert_allclose(result, true, rtol=1e-6)
+
+
+def test_each_call_gets_memory_of_its_own() -> None:
+    for shape in ((4,), (300, 1000)):
+        x, y = given(*shape)
+        run = fused(TEXT, x, y)
+        results = [run(x * scale, y) for scale in (np.float32(1), np.float32(2), np.float32(3))]
+        for scale, result in enumerate(results, 1):
+            np.testing.assert_allclose(result, chain(x * np.float32(scale), y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [
+    lambda x, y: (x.astype(np.float64), y), lambda x, y: (x[:2], y), lambda x, y: (x[None], y), lambda x, y: (x,),
+    lambda x, y: (x, y, y), lambda x, y: (x, 1.0), lambda x, y: (x, None), lambda x, y: (x.T, y),
+], ids=["dtype", "extent", "rank", "too few", "too many", "a number", "None", "strides"])  # fmt: skip
+def test_what_was_wrong_before_is_wrong_afterwards(bad: Any) -> None:
+    x, y = given(4, 4)
+    run = fused(TEXT, x, y)
+    run(x, y)
+    run(x, y)
+    with pytest.raises(ArgumentError):
+        run(*bad(x, y))
+    np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
+
+
+def test_layouts_of_an_unknown_program_are_told_apart() -> None:
+    x, y = given(6, 6)
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    layouts = [x, x.T, x[::2, ::2].repeat(2, 0).repeat(2, 1), np.asfortranarray(x), x[::-1], x.astype(np.float64)]
+    for _ in range(2):
+        for layout in layouts:
+            np.testing.assert_allclose(run(layout, y), chain(layout, y), rtol=1e-6)
+    for size in range(300):
+        a, b = given(size)
+        np.testing.assert_allclose(run(a, b), chain(a, b), rtol=1e-6)
+
+
+@pytest.mark.torch
+def test_both_libraries_in_turn() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = given(7)
+    run = fused(TEXT, x, y)
+    for _ in range(3):
+        assert isinstance(run(x, y), np.ndarray)
+        result = run(torch.from_numpy(x), torch.from_numpy(y))
+        assert isinstance(result, torch.Tensor)
+        assert isinstance(run(torch.from_numpy(x), y), torch.Tensor)
+        np.testing.assert_allclose(result, chain(x, y), rtol=1e-6)
+
+
+@pytest.mark.torch
+def test_a_tensor_that_lies_negated_is_read_as_it_is_meant() -> None:
+    torch = pytest.importorskip("torch")
+    negated = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    plain = torch.tensor([-2.0, 4.0, 0.0, 0.0])[:2].clone()
+    assert negated.is_neg()
+    strided = torch.zeros(4)[::2]
+    strided.copy_(plain)
+    assert strided.stride() == negated.stride()
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    wanted = torch.tanh(plain.relu() * plain)
+    for _ in range(3):
+        assert torch.allclose(run(strided, strided), wanted)
+        assert torch.allclose(run(negated, negated), wanted)
+
+
+@pytest.mark.torch
+def test_results_need_no_gradient_and_large_ones_are_ordinary_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.rand(2200, 1000, requires_grad=True)
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    for dtype in (torch.float32, torch.bfloat16):
+        given = x.to(dtype)
+        for _ in range(2):
+            result = run(given, given)
+            assert not result.requires_grad
+            assert (result.dtype, result.shape, result.stride()) == (dtype, given.shape, given.stride())
+        assert torch.allclose(result.float(), torch.tanh(given.relu() * given).float(), atol=1e-2)
+    assert run.pool is not None
+    kept = run.pool.free_bytes
+    del result
+    assert run.pool.free_bytes >= kept + 2 * x.numel(), "the memory came back"
+
+
+@pytest.mark.torch
+def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
+    torch = pytest.importorskip("torch")
+    text = f"""graph(%x : Tensor, %y : Tensor, %size : int[]):
+{BODY}
+  %d : Tensor = aten::resize_(%c, %size, %none)
+  return (%d)
+""".replace("  %d :", "  %none : NoneType = prim::Constant()\n  %d :")
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    x = torch.rand(1200, 1000)
+    assert run(x, x, [1300, 1000]).shape == (1300, 1000)

@@ -4,25 +4,36 @@ The plan knows who reads what and what a merge would close; this file alone know
 groups that are about to become one: the domain of the merged group, or why there is none. It looks at the two domains
 and at how the groups meet, and keeps nothing.
 
-Pointwise groups: all results of a launch have one shape. The domain of a group is the shape of what leaves it, so a group
-of another shape may join its reader only if nothing of it leaves: its values are then computed, broadcast, at the
+*Pointwise groups*: all results of a launch have one shape. The domain of a group is the shape of what leaves it, so a
+group of another shape may join its reader only if nothing of it leaves: its values are then computed, broadcast, at the
 reader's points.
+
+*Groups that gather* iterate over a full space S and gather along one set A of its axes. What leaves such a group is full
+(shape S) or gathered (S with the axes A at extent 1, or without them). A pointwise group of space S may join in front
+and behind; one of another shape in front only if nothing of it leaves. Behind, a reader must see a gathered value where
+it belongs: with the axes kept, positions agree; without them they agree only among gathered values, or where A is in
+front, or after a view that puts the axes back (`arrival`). Two groups that gather need the same S and A.
+
+*Views* move nothing. One joins the group that reads it if nobody else does; what it sees may then join that group like
+any other producer. So a view is in a group only between two of its nodes, and never its result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from irscope.ir.core import Node, Value
-from irscope.ir.types import Dim
+from irscope.transforms.fusion.arrival import arrives, gathered_shapes
 from irscope.transforms.fusion.rules import Refusal, Rules
+from irscope.transforms.fusion.spaces import Space, same_space, told_space
 
-__all__ = ["Domain", "Domains", "Meeting", "Space", "same_space", "told_space"]
+__all__ = ["Domain", "Domains", "Meeting"]
 
-Space = tuple[Dim, ...] | None
-"""The points over which a node iterates: its result's shape; None when the rank is unknown."""
+MAX_ROW: Final = 1 << 16
+"""Elements gathered into one, at most, if the group goes through them again afterwards: a longer row does not stay in a
+core's cache, and then two kernels cost no more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +44,9 @@ class Domain:
     device: str | None = None
     """Where it runs, if that is known."""
     kind: str = "pointwise"
-    """What people call such a group."""
+    """What people call such a group: pointwise, reduction, view."""
+    axes: tuple[int, ...] = ()
+    """The axes of the space along which it gathers, ascending."""
 
     @property
     def is_known(self) -> bool:
@@ -41,7 +54,10 @@ class Domain:
         return self.space is not None and None not in self.space
 
     def __str__(self) -> str:
-        return told_space(self.space)
+        if not self.axes:
+            return told_space(self.space)
+        first, last = ", ".join(map(str, self.axes[:-1])), self.axes[-1]
+        return f"{told_space(self.space)} reduced over {f'axes {first} and {last}' if first else f'axis {last}'}"
 
 
 class Meeting(Protocol):
@@ -79,53 +95,91 @@ class Domains:
 
     def of(self, node: Node) -> Domain:
         """The domain of a group of this one node, which must be fit for a group."""
-        found = self._rules.tensor_type(node.outputs[0])
-        domain = Domain(found.shape, found.device) if found is not None else Domain(None)
-        return self._known.setdefault(domain, domain)
+        rules = self._rules
+        found = rules.tensor_type(node.outputs[0])
+        device = found.device if found is not None else None
+        if rules.is_view(node):
+            return self._same(Domain(None, device, "view"))
+        axes = rules.axes(node)
+        return self._same(Domain(rules.space(node), device, "reduction" if axes else "pointwise", axes))
 
     def join(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """The domain of both groups together, or why they cannot be one kernel."""
-        if first is second and (meeting.shared or first.is_known):
+        if first is second and first.kind == "pointwise" and (meeting.shared or first.is_known):
             return first
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}", meeting.nodes)
-        if not meeting.shared and not (first.is_known and first.space == second.space):
+        if first.kind == "view" or second.kind == "view":
+            found = self._with_view(first, second, meeting)
+        elif not meeting.shared:
+            found = self._siblings(first, second, meeting)
+        elif first.axes:
+            found = self._behind(first, second, meeting)
+        else:
+            apart = not same_space(first.space, second.space) and meeting.leaves()
+            found = self._apart(first, second, meeting) if apart else second
+        if isinstance(found, Refusal):
+            return found
+        return self._same(Domain(found.space, second.device or first.device, found.kind, found.axes))
+
+    def _same(self, domain: Domain) -> Domain:
+        return self._known.setdefault(domain, domain)
+
+    def _with_view(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
+        """A view joins the group that reads it, and no group ends in one."""
+        if second.kind == "view" or not meeting.shared:
+            view = meeting.nodes[second.kind == "view"]
+            return Refusal("view", f"{view.op} is a view, which only joins the kernel that reads it", meeting.nodes)
+        kept = meeting.kept()
+        if kept is not None or meeting.leaves():
+            name = self._rules.name(kept or meeting.shared[0])
+            told = f"{name} is a view that is needed outside too, where it costs nothing"
+            return Refusal("view", told if kept else f"other parts than {name} are needed outside too", meeting.nodes)
+        return second
+
+    def _siblings(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
+        """Neither reads the other: they must have the same points, and gather along the same axes if both do."""
+        axes = {domain.axes for domain in (first, second) if domain.axes}
+        if first.is_known and first.space == second.space and len(axes) <= 1:
+            return first if first.axes else second
+        return self._apart(first, second, meeting)
+
+    def _behind(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
+        """Something reads from a group that gathers."""
+        full = same_space(first.space, second.space)
+        gathered = any(same_space(shape, second.space) for shape in gathered_shapes(first.space, first.axes))
+        if second.axes not in ((), first.axes) or not (full or (gathered and not second.axes)):
             return self._apart(first, second, meeting)
-        if not same_space(first.space, second.space) and meeting.leaves():
-            return self._apart(first, second, meeting)
-        joined = Domain(second.space, second.device or first.device)
-        return self._known.setdefault(joined, joined)
+        wrong = arrives(meeting, first.space, first.axes, self._rules)
+        if wrong is not None:
+            node, value = wrong
+            told = f"{node.op} reads {self._rules.name(value)} along other axes than those that {first} leaves"
+            return Refusal("iteration-space", told, (node, value))
+        row = _row(first)
+        if full and row is not None and row > MAX_ROW:
+            told = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel"
+            return Refusal("long-row", told, meeting.nodes)
+        return first
 
     def _apart(self, first: Domain, second: Domain, meeting: Meeting) -> Refusal:
-        differ = "may differ" if same_space(first.space, second.space) else "differ"
-        spaces = f"the iteration spaces {differ}, {first} and {second}"
+        maybe = same_space(first.space, second.space) and first.axes == second.axes
+        spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {first} and {second}"
         if not meeting.shared:
             return Refusal("iteration-space", f"{spaces}, and neither group reads from the other", meeting.nodes)
         kept, name = meeting.kept(), self._rules.name
+        if first.axes:
+            return Refusal("iteration-space", spaces, meeting.nodes)
         what = name(kept) if kept else f"another result of the group that makes {name(meeting.shared[0])}"
         because = f"{spaces}, and {what} is needed outside too"
         return Refusal("iteration-space", because, (kept or meeting.shared[0], *meeting.nodes))
 
 
-def same_space(a: Space, b: Space) -> bool:
-    """Whether two iteration spaces are, or as far as is known may be, the same.
-
-    >>> same_space((2, 3), (2, 3)), same_space((2, None), (2, 3)), same_space(None, (2,)), same_space((2, 1), (2, 3))
-    (True, True, True, False)
-    """
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(
-        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True)
-    )
-
-
-def told_space(space: Space) -> str:
-    """An iteration space as text.
-
-    >>> told_space((2, None)), told_space(None)
-    ('(2, *)', 'of unknown rank')
-    """
-    return (
-        "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
-    )
+def _row(domain: Domain) -> int | None:
+    """How many elements a group gathers into one, if that is known."""
+    size = 1
+    for axis in domain.axes:
+        extent = domain.space[axis] if domain.space is not None else None
+        if not isinstance(extent, int):
+            return None
+        size *= extent
+    return size

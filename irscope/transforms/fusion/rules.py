@@ -16,11 +16,13 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, OptionalType, TensorType, Type
+from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, Dim, OptionalType, TensorType, Type
 from irscope.ops.expression import NoExpression, input_element, number, reduced_axes
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.transforms.fusion.spaces import told_space
+from irscope.transforms.fusion.views import SEEN_THROUGH, keeps_axes_apart, unpacked_cut
 
 __all__ = ["ITEM_SIZES", "Refusal", "Rules"]
 
@@ -30,11 +32,15 @@ ITEM_SIZES: Final = {
 }  # fmt: skip
 """Bytes of an element of each type that a kernel can compute with."""
 
-_CATEGORY_WORDS: Final = {
-    "reduction": "a reduction", "normalization": "a normalisation", "matmul": "a matrix product",
-    "convolution": "a convolution", "view": "a view", "memory": "a copy or an allocation", "random": "random",
-    "container": "an operation on containers", "scalar": "arithmetic on numbers", "control": "control flow",
-    "other": "of no kind known to fuse", "pointwise": "without an expression",
+_LIBRARY_WORDS: Final = {
+    "reduction": "gathers windows or prefixes", "normalization": "is a normalisation without a kernel",
+    "matmul": "is a matrix product", "convolution": "is a convolution", "memory": "moves or makes elements",
+    "random": "draws random numbers", "other": "is of no kind known to fuse", "pointwise": "has no expression",
+}  # fmt: skip
+"""What ops do that stay with the library, by their categories."""
+_OTHER_WORDS: Final = {
+    "view": "is a view, which needs no kernel", "container": "works on containers", "scalar": "computes with numbers",
+    "control": "is control flow",
 }  # fmt: skip
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
@@ -61,11 +67,13 @@ class Rules:
         self.db = db
         self._shapes = shapes
         self._refusals: dict[Node, Refusal | None] = {}
-        self._trials: dict[object, str] = {}
+        self._trials: dict[object, _Trial] = {}
+        self._axes: dict[Node, tuple[int, ...]] = {}
         self._types: dict[Value, TensorType | None] = {}
+        self._between: frozenset[Node] | None = None
 
     def refusal(self, node: Node) -> Refusal | None:
-        """Why a node cannot be in any pointwise group; None when it can."""
+        """Why a node cannot be in any group; None when it can."""
         if node not in self._refusals:
             self._refusals[node] = self._judge(node)
         return self._refusals[node]
@@ -77,6 +85,20 @@ class Rules:
         found = self._shapes.type(value) if isinstance(value.type, TensorType) else None
         self._types[value] = found if isinstance(found, TensorType) else None
         return self._types[value]
+
+    def is_view(self, node: Node) -> bool:
+        """Whether a node that qualifies is a view, or unpacks a list of views."""
+        return node.op in SEEN_THROUGH or node.op == "prim::ListUnpack"
+
+    def axes(self, node: Node) -> tuple[int, ...]:
+        """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
+        return () if self.refusal(node) else self._axes.get(node, ())
+
+    def space(self, node: Node) -> tuple[Dim, ...] | None:
+        """The points over which a node that qualifies iterates: what it gathers from, or else its result."""
+        source = next((v for v in node.inputs if self.tensor_type(v)), None) if self.axes(node) else node.outputs[0]
+        found = None if source is None else self.tensor_type(source)
+        return None if found is None else found.shape
 
     def name(self, value: Value) -> str:
         """A value in a sentence, as it is printed."""
@@ -105,6 +127,8 @@ class Rules:
                 f"{self.name(node.output)} is a constant, which each group that reads it has inside",
                 (node,),
             )
+        if self.is_view(node):
+            return self._judge_view(node)
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
@@ -124,13 +148,72 @@ class Rules:
                 "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
             )
         if op.expression is None:
-            return Refusal("not-pointwise", f"{node.op} is {_CATEGORY_WORDS[op.category]}, not a pointwise op", (node,))
+            library = _LIBRARY_WORDS.get(op.category)
+            what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
         refusal = self._judge_types(node) or self._judge_arguments(node, op, schema)
         if refusal is None and effect == "view":
             refusal = self._judge_aliasing(node, schema)
         return refusal
+
+    def _judge_view(self, node: Node) -> Refusal | None:
+        """A view moves nothing, so it is worth having in a kernel only between two nodes of one."""
+        what = self._why_opaque(node)
+        if what:
+            return Refusal("view", what, (node,))
+        if self._between is None:
+            self._between = frozenset(self._views_between())
+        if node not in self._between:
+            return Refusal("not-pointwise", f"{node.op} is a view, and not one between two nodes of a kernel", (node,))
+        return None
+
+    def _why_opaque(self, node: Node) -> str:
+        """Why a kernel cannot see through a view; empty when it can."""
+        if node.op == "prim::ListUnpack" and unpacked_cut(self.graph, node) is None:
+            return f"{node.op} works on containers"
+        if node.op == "prim::ListUnpack":
+            return ""
+        schema = schema_of(node)
+        if schema is None or not node.inputs or self.tensor_type(node.inputs[0]) is None:
+            return f"{node.op} has no known overload"
+        if any(self.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
+            return f"{node.op} is a view of a part that is only known when the program runs"
+        if len(node.outputs) != 1:
+            return f"{node.op} here gives {len(node.outputs)} results"
+        if isinstance(node.output.type, TensorType):
+            before, after = (self.tensor_type(value) for value in (node.inputs[0], node.output))
+            if before is None or after is None or before.shape is None or after.shape is None:
+                return f"{node.op} is a view of a tensor of unknown shape"
+            if not keeps_axes_apart(node, before.shape, after.shape):
+                return f"{node.op} puts axes together, {told_space(before.shape)} to {told_space(after.shape)}"
+        elif unpacked_cut(self.graph, node) is None:
+            return f"{node.op} gives a list of views that is not just unpacked"
+        return ""
+
+    def _views_between(self) -> set[Node]:
+        """The views that a kernel can see through and that lie between nodes of one block that are fit for kernels."""
+        graph, fit, below = self.graph, set[Node](), set[Node]()
+        nodes = list(graph.nodes())
+        views = {node for node in nodes if self.is_view(node) and not self._why_opaque(node)}
+        above: set[Node] = set()
+        for node in nodes:
+            if node in views:
+                maker = graph.producer.get(node.inputs[0])
+                if maker is not None and (maker in fit or maker in above) and self._together(maker, node):
+                    above.add(node)
+            elif not self.is_view(node) and self.refusal(node) is None:
+                fit.add(node)
+        for node in reversed(nodes):
+            if node in above:
+                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+                if any(isinstance(u, Node) and (u in fit or u in below) and self._together(u, node) for u in users):
+                    below.add(node)
+        return below
+
+    def _together(self, a: Node, b: Node) -> bool:
+        return self.graph.block_of[a] is self.graph.block_of[b]
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
         """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
@@ -140,8 +223,8 @@ class Rules:
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def _judge_types(self, node: Node) -> Refusal | None:
-        if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType):
-            return Refusal("not-pointwise", f"{node.op} here does not give one tensor", (node,))
+        if not node.outputs or not all(isinstance(value.type, TensorType) for value in node.outputs):
+            return Refusal("not-pointwise", f"{node.op} here does not give tensors", (node,))
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZES:
@@ -174,11 +257,16 @@ class Rules:
                 return Refusal("unknown-argument", what, (node, operand))
         if draws_random_numbers(node.op, known_flags):
             return Refusal("random", f"{node.op} draws random numbers", (node,))
-        failure = self._try_expression(op, arguments)
-        return Refusal("no-expression", f"{node.op}: {failure}", (node,)) if failure else None
+        trial = self._try_expression(op, arguments)
+        if trial.complaint:
+            return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))
+        if trial.results != len(node.outputs):
+            return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
+        self._axes[node] = trial.axes
+        return None
 
-    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> str:
-        """What keeps the op from being an expression of such arguments; empty when nothing does."""
+    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> _Trial:
+        """What becomes of the op's expression with such arguments."""
         operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
         types = {name: self._stand_in(value) for name, value in operands.items()}
         key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
@@ -212,7 +300,18 @@ def _takes_run_time_number(declared: Type, given: Type) -> bool:
     return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS
 
 
-def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What an op's expression of certain arguments is like."""
+
+    complaint: str
+    """Why there is none; empty when there is one."""
+    results: int = 1
+    axes: tuple[int, ...] = ()
+    """The axes that it gathers along."""
+
+
+def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> _Trial:
     """Try the expression with each guess for the element types that are unknown; the first complaint when all fail."""
     assert op.expression is not None
     complaint = ""
@@ -226,6 +325,7 @@ def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str
         except NoExpression as error:
             complaint = complaint or error.what
         else:
-            several = isinstance(made, tuple)
-            return "it reads many elements for one" if several or reduced_axes(made) else ""
-    return complaint
+            results = made if isinstance(made, tuple) else (made,)
+            axes = {axis for expr in results for axis in reduced_axes(expr)}
+            return _Trial("", len(results), tuple(sorted(axes)))
+    return _Trial(complaint)

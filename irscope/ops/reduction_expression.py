@@ -264,7 +264,7 @@ def _last_axes(input: Expr, normalized_shape: Any) -> tuple[int, ...]:
     sizes = known_ints(require_known(normalized_shape, "the normalised shape"))
     if input.rank is None or sizes is None:
         raise NoExpression("the normalised dimensions are not known")
-    return _axes(input, range(input.rank - len(sizes), input.rank))
+    return _axes(input, list(range(input.rank - len(sizes), input.rank)))
 
 
 def native_layer_norm(

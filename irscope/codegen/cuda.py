@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from irscope.codegen.cuda_element import HELPERS, MEMORY, REGISTER, element_text, load_text, store_text
 from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, STRIDED, UNIT, KernelSpec, is_float
 from irscope.codegen.source import Lines, SourceText
+from irscope.errors import CodegenError
 
 __all__ = ["BLOCK", "emit_cuda", "stride_arguments", "vector_lanes"]
 
@@ -50,7 +51,9 @@ def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
 
 
 def emit_cuda(spec: KernelSpec) -> SourceText:
-    """The kernel as CUDA C++ text, both entries."""
+    """The kernel as CUDA C++ text, both entries. Raises CodegenError for one with reductions."""
+    if spec.reduced:
+        raise CodegenError("reductions have no CUDA text yet", rule="codegen-target")
     return _Kernel(spec).source()
 
 

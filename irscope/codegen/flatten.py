@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope.codegen.kernel_spec import Instruction, constant_bits, constant_value
-from irscope.ops.expression import Expr, const, evaluate
+from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const, evaluate
 
 __all__ = ["InstructionList", "to_expressions"]
 
@@ -42,23 +42,46 @@ class InstructionList:
         """The step that reads an operand."""
         return self._step("input", (), dtype, operand, node)
 
-    def splice(self, root: Expr, leaves: Mapping[int, int], *, node: int) -> int:
-        """Append what an expression computes; `leaves` gives the step of each operand. Gives its last step."""
-        done: dict[int, int] = {}
-        stack = [root]
+    def splice(
+        self,
+        root: Expr,
+        leaves: Mapping[int, int],
+        *,
+        node: int,
+        gathered: Mapping[int, int] | None = None,
+        index: int | None = None,
+    ) -> int:
+        """Append what an expression computes; `leaves` gives the step of each operand. Gives its last step.
+
+        `gathered` gives the steps of operands inside reductions, if these are others, and `index` the step of the
+        place within the reduced loops.
+        """
+        outside, inside = (leaves, False), (leaves if gathered is None else gathered, True)
+        done: dict[tuple[int, bool], int] = {}
+        stack = [(root, outside)]
         while stack:
-            here = stack[-1]
-            waiting = [arg for arg in here.args if id(arg) not in done]
+            here, scope = stack[-1]
+            below = inside if here.op in REDUCTIONS else scope
+            args = () if here.op == "count" else here.args
+            waiting = [(arg, below) for arg in args if (id(arg), below[1]) not in done]
             if waiting:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            if id(here) not in done:
-                done[id(here)] = self._expr(here, tuple(done[id(arg)] for arg in here.args), leaves, node)
-        result = done[id(root)]
+            if (id(here), scope[1]) not in done:
+                given = tuple(done[id(arg), below[1]] for arg in args)
+                if here.op in POSITIONS:
+                    assert index is not None
+                    given = (*given, index)
+                done[id(here), scope[1]] = self._expr(here, given, scope[0], node)
+        result = done[id(root), False]
         if root.op == "cast" and root.args[0].op == "input":
             self._asked.add(result)
         return result
+
+    def cast(self, step: int, dtype: str, *, node: int) -> int:
+        """A step converted to another type; itself when it has that type."""
+        return self._cast(step, dtype, node)
 
     def trimmed(self, results: Sequence[int]) -> tuple[tuple[Instruction, ...], tuple[int, ...]]:
         """Only the steps that these results need, renumbered; and the results' new numbers."""
@@ -69,7 +92,8 @@ class InstructionList:
         number = {old: new for new, old in enumerate(sorted(needed))}
         steps = tuple(
             Instruction(step.op, tuple(number[arg] for arg in step.args), step.dtype, step.value, step.node)
-            for index, step in enumerate(self.steps) if index in needed
+            for index, step in enumerate(self.steps)
+            if index in needed
         )
         return steps, tuple(number[result] for result in results)
 
@@ -83,6 +107,8 @@ class InstructionList:
             return self._step("const", (), expr.dtype, constant_bits(expr.value, expr.dtype), node)
         if expr.op == "cast":
             return self._cast(args[0], expr.dtype, node)
+        if expr.op in REDUCTIONS or expr.op == "count":
+            return self._step(expr.op, args, expr.dtype, None, node)
         if all(self.steps[arg].op == "const" for arg in args):
             return self._folded(expr.op, args, expr.dtype, node)
         return self._step(expr.op, args, expr.dtype, None, node)
@@ -114,7 +140,7 @@ class InstructionList:
 
 
 def to_expressions(steps: Sequence[Instruction]) -> list[Expr]:
-    """Each instruction as an expression again, for evaluation in NumPy; operands keep their positions."""
+    """Each instruction of a pointwise kernel as an expression again; operands keep their positions."""
     made: list[Expr] = []
     for step in steps:
         if step.op == "const":

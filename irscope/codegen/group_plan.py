@@ -1,23 +1,27 @@
 """From a fusion group and the types of its inputs to the kernels that compute it.
 
-Outputs of one shape share a kernel. A kernel's iteration space is that shape; each value inside the group is followed
-from the outputs back to the inputs together with the axes of the space along which it lies, because the same value
-can be read in two ways (a vector along the last axis by an addition, along axis 1 by a batch norm). Values that are
-broadcast inside the group are computed at every point where they are read, or outside the loops along which they do
-not change (`loop_nest`).
+Outputs of one iteration space share a kernel. Each value inside the group is followed from the outputs back to the
+inputs together with its index (`index_map`), because the same value can be read in several ways: a vector along the
+last axis by an addition, along axis 1 by a batch norm, in part through a view. Values that are broadcast inside the
+group are computed at every point where they are read, or outside the loops along which they do not change.
+
+An output that no reduction leads to has its own shape for an iteration space. For any other, the axes along which it
+walks a reduction's results are kept; those along which it walks past them (each row of a softmax has one sum) must be
+as long as what the reduction gathers, and are the reduced axes. Where there are none, the output is as small as the
+reductions' results, and the reduced axes are added to its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final
 
 from irscope.codegen.flatten import InstructionList
+from irscope.codegen.group_values import Compute, GroupValues, Joined, Seen
+from irscope.codegen.index_map import ZERO, AxisMustSplit, Form, Space, combined, digits
 from irscope.codegen.kernel_spec import (
-    ITEM_SIZE,
     KernelSpec,
     Launch,
     LaunchPlan,
@@ -26,22 +30,20 @@ from irscope.codegen.kernel_spec import (
     row_limit,
     stride_classes,
 )
-from irscope.codegen.loop_nest import collapse_loops
+from irscope.codegen.loop_nest import arrange_loops
 from irscope.errors import CodegenError
-from irscope.ir.core import Block, Node, Value
-from irscope.ir.payload import TensorData, constant_value
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, TensorType, Type
-from irscope.ops.expression import Expr, const, input_element, number
-from irscope.ops.op import Op
-from irscope.ops.registry import bind, op_of, schema_of
-from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, iterator_strides
-from irscope.ops.type_rules import Unknown
+from irscope.ir.core import Node, Value
+from irscope.ir.types import TensorType, Type
 
 __all__ = ["spec_of_group"]
 
-_NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
+REDUCED: Final = -1
+"""In place of an axis's number: a dimension that lies along reduced axes."""
+_MOST_SPLITS: Final = 64
 
-_Axes = tuple[int, ...]
+_Forms = tuple[Form, ...]
+_Axes = tuple[int | None, ...]
+"""For each dimension the kept axis along which it lies; `REDUCED`; or None for an extent of 1."""
 
 
 def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
@@ -51,248 +53,317 @@ def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
     missing), for a number its type. Raises CodegenError, which names the node, for what no kernel computes.
     """
     (block,) = group.blocks
-    values = _Values(block, types)
-    by_shape: dict[tuple[int, ...], list[int]] = {}
-    for position, value in enumerate(block.returns):
-        by_shape.setdefault(values.layout(value)[0], []).append(position)
-    launches = tuple(_launch(values, shape, positions) for shape, positions in by_shape.items())
-    return LaunchPlan(launches, tuple(values.tensor_type(value) for value in block.returns), len(block.params))
+    values = GroupValues(block, types)
+    outputs = tuple(values.tensor_type(value) for value in block.returns)
+    targets = [target for position in range(len(outputs)) for target in _targets(values, position)]
+    placed = [(target, *_domain(values, target)) for target in targets]
+    launches: dict[_Domain, list[tuple[_Target, _Axes]]] = {}
+    for target, domain, axes in placed:
+        if not domain.gathers:
+            domain, axes = next(
+                ((other, other.whole[1]) for _, other, _ in placed if other.whole and other.whole[0] == target.shape),
+                (domain, axes),
+            )
+        launches.setdefault(domain, []).append((target, axes))
+    made = tuple(_launch(values, domain, each) for domain, each in launches.items())
+    return LaunchPlan(made, outputs, len(block.params))
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    """One node of the group, understood."""
+class _Target:
+    """A tensor that a launch writes: an output of the group, or a part of one."""
 
-    position: int
-    expr: Expr
-    operands: tuple[tuple[int, Value, int | None], ...]
-    """What each leaf of the expression stands for: its index, its value, and the axis of the result along which it lies
-    if not the last ones. Arguments that the expression does not look at (`other` of a `type_as`) are missing."""
-
-
-class _Values:
-    """What is known of every value of a block: constants, types, and how each is computed."""
-
-    def __init__(self, block: Block, types: Sequence[Type]) -> None:
-        if len(types) != len(block.params):
-            raise CodegenError(f"the group has {len(block.params)} inputs, and {len(types)} types were given")
-        self.block = block
-        self.params = {value: index for index, value in enumerate(block.params)}
-        self.types: dict[Value, Any] = dict(zip(block.params, map(_concrete, types), strict=True))
-        self.known: dict[Value, Any] = {}
-        self.steps: dict[Value, _Step] = {}
-        for position, node in enumerate(block.nodes):
-            self._node(position, node)
-
-    def tensor_type(self, value: Value) -> TensorType:
-        """The type of a tensor value, with shape and strides."""
-        found = self.types.get(value)
-        if not isinstance(found, TensorType):
-            raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
-        return found
-
-    def layout(self, value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shape and strides; a number has neither."""
-        type = self.types[value]
-        if not isinstance(type, TensorType):
-            return (), ()
-        assert type.shape is not None
-        assert type.strides is not None
-        return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
-
-    def dtype(self, value: Value) -> str:
-        """The element type of a tensor, or the type of a number."""
-        type = self.types[value]
-        dtype = type.dtype if isinstance(type, TensorType) else _NUMBERS.get(type)
-        if dtype not in ITEM_SIZE:
-            raise CodegenError(f"kernels do not compute with {dtype or type}", where=repr(value), rule="codegen-dtype")
-        return dtype
-
-    def _node(self, position: int, node: Node) -> None:
-        if node.op == "prim::Constant":
-            self.known[node.output] = _payload(node)
-            return
-        op, schema = op_of(node), schema_of(node)
-        if op is None or schema is None or op.expression is None:
-            raise CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
-        arguments = bind(node, schema)
-        leaves: list[tuple[int, Value, int | None]] = []
-        given: dict[str, Any] = {}
-        for name, argument in arguments.items():
-            if not isinstance(argument, Value) or argument in self.known:
-                given[name] = self.known[argument] if isinstance(argument, Value) else argument
-                continue
-            given[name] = self._leaf(len(leaves), argument)
-            leaves.append((len(leaves), argument, op.operand_axes.get(name)))
-        try:
-            expr = op.expression(**given)
-        except CodegenError as error:
-            raise CodegenError(error.what, where=repr(node), rule=error.rule, hint=error.hint) from None
-        used = _leaves_of(expr)
-        operands = tuple(leaf for leaf in leaves if leaf[0] in used)
-        self.steps[node.output] = _Step(position, expr, operands)
-        self.types[node.output] = self._result(op, arguments, expr, operands)
-
-    def _leaf(self, index: int, value: Value) -> Expr:
-        if isinstance(self.types[value], TensorType):
-            return input_element(index, self.dtype(value), rank=len(self.layout(value)[0]))
-        return number(index, self.dtype(value))
-
-    def _result(
-        self, op: Op, arguments: Mapping[str, Any], expr: Expr, operands: Sequence[tuple[int, Value, int | None]]
-    ) -> Type:
-        """The type of a node's result: by the op's rule; by that of elementwise ops where it does not tell all."""
-        if not any(isinstance(self.types[v], TensorType) for v in arguments.values() if isinstance(v, Value)):
-            return {"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype]
-        if op.type_rule is not None:
-            type = op.type_rule(**{name: self._abstract(argument) for name, argument in arguments.items()})
-            if isinstance(type, TensorType) and type.is_static and type.strides is not None:
-                return TensorType(expr.dtype, type.shape, type.strides)
-        plain = [self.layout(value) for _, value, axis in operands if axis is None]
-        shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
-        if op.operand_axes:
-            strides = channels_last_strides(shape) if is_channels_last(*plain[0]) else contiguous_strides(shape)
-            return TensorType(expr.dtype, shape, strides)
-        return TensorType(expr.dtype, shape, iterator_strides(shape, plain))
-
-    def _abstract(self, argument: Any) -> Any:
-        if not isinstance(argument, Value):
-            return argument
-        if argument in self.known:
-            payload = self.known[argument]
-            return TensorType(payload.dtype, (), ()) if isinstance(payload, Expr) else payload
-        type = self.types[argument]
-        return type if isinstance(type, TensorType) else Unknown(type)
+    output: int
+    value: Value
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: str
 
 
-class _Kernel:
-    """One kernel while its instructions are gathered."""
+def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
+    """An output; of joined tensors, each part with its place in the output."""
+    value = values.block.returns[position]
+    shape, strides = values.layout(value)
+    step = values.steps.get(value)
+    if not isinstance(step, Joined):
+        yield _Target(position, value, shape, strides, 0, values.dtype(value))
+        return
+    start = 0
+    for part in step.parts:
+        own = values.shape(part)
+        inner = strides
+        if step.new_axis:
+            inner = (*strides[: step.axis], *strides[step.axis + 1 :])
+        yield _Target(position, part, own, inner, start * strides[step.axis], values.dtype(value))
+        start += 1 if step.new_axis else own[step.axis]
 
-    def __init__(self, values: _Values, shape: tuple[int, ...]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Domain:
+    """An iteration space: equal for outputs that can share a kernel."""
+
+    kept: tuple[int, ...]
+    """Extents other than 1 of the kept axes, in the order of the outputs' dimensions."""
+    reduced: tuple[int, ...] = ()
+    """Extents other than 1 of the reduced axes: what each reduction gathers, row by row."""
+    gathers: bool = False
+    """Whether there are reductions: they may gather just one element."""
+    whole: tuple[tuple[int, ...], _Axes] | None = field(default=None, compare=False)
+    """Of a space with reductions: the shape and the axes of a tensor that fills it."""
+
+
+def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, _Axes]:
+    """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
+    space = Space(list(target.shape), [])
+    walk = _lowered(values, space, [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
+    dims = [dim for dim, size in enumerate(target.shape) if size != 1]
+    if walk.gathered is None:
+        return _Domain(tuple(target.shape[dim] for dim in dims)), _numbered(dims, [], len(target.shape))
+    used = {space.owner(axis) for axis in walk.walked}
+    kept, free = [dim for dim in dims if dim in used], [dim for dim in dims if dim not in used]
+    sizes, gathered = tuple(target.shape[dim] for dim in kept), tuple(size for size in walk.gathered if size != 1)
+    axes = _numbered(kept, free, len(target.shape))
+    if not free:
+        return _Domain(sizes, gathered, True, walk.whole(axes)), axes
+    reduced = tuple(target.shape[dim] for dim in free)
+    if prod(reduced) != prod(gathered):
+        raise CodegenError(
+            f"an output of shape {list(target.shape)} repeats the results of a reduction over {prod(gathered)} elements",
+            hint="a kernel writes them once, or at each of the elements that they come from",
+            rule="codegen-reduction",
+        )
+    return _Domain(sizes, reduced, True, (target.shape, axes)), axes
+
+
+def _numbered(kept: Sequence[int], free: Sequence[int], rank: int) -> _Axes:
+    numbers = {dim: number for number, dim in enumerate(kept)} | dict.fromkeys(free, REDUCED)
+    return tuple(numbers.get(dim) for dim in range(rank))
+
+
+# -- from an output to its inputs -------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """One kernel while its instructions are gathered, for a space as it is cut now."""
+
+    def __init__(self, values: GroupValues, space: Space) -> None:
         self.values = values
-        self.shape = shape
+        self.space = space
         self.code = InstructionList()
-        self.operands: dict[tuple[int, tuple[int, ...]], int] = {}
-        """Each distinct way in which an input is read: (input, strides along the space) to the operand's position."""
-        self._done: dict[tuple[Value, _Axes], int] = {}
+        self.operands: dict[_Read, int] = {}
+        """Each distinct way in which an input is read, to the operand's position."""
+        self.gathered: tuple[int, ...] | None = None
+        """The extents that reductions gather."""
+        self.walked: set[int] = set()
+        """The axes along which reductions' results differ."""
+        self.first: tuple[tuple[int, ...], tuple[int, ...], _Forms] | None = None
+        """Of the first reduction: the shape it gathers from, its axes, and the index of its result."""
+        self._done: dict[tuple[Value, _Forms], int] = {}
 
-    def lower(self, root: Value) -> int:
-        """The step that computes an output at each point of the space."""
-        wanted = (root, tuple(range(len(self.shape))))
+    def lower(self, root: Value, forms: _Forms) -> int:
+        """The step that computes an element of a value."""
+        wanted = (root, forms)
         stack = [wanted]
+        below: dict[tuple[Value, _Forms], list[tuple[Value, _Forms]]] = {}
         while stack:
-            value, axes = stack[-1]
-            if (value, axes) in self._done:
+            need = stack[-1]
+            if need in self._done:
                 stack.pop()
                 continue
-            step = self.values.steps.get(value)
-            if step is None:
-                self._done[value, axes] = self._input(value, axes)
-                continue
-            below = [
-                (operand, _axes_of(axes, len(self.values.layout(operand)[0]), axis))
-                for _, operand, axis in step.operands
-            ]
-            waiting = [need for need in below if need not in self._done]
+            if need not in below:
+                below[need] = self._below(*need)
+            waiting = [other for other in below[need] if other not in self._done]
             if waiting:
                 stack.extend(waiting)
-                continue
-            leaves = {leaf: self._done[need] for (leaf, _, _), need in zip(step.operands, below, strict=True)}
-            self._done[value, axes] = self.code.splice(step.expr, leaves, node=step.position)
+            else:
+                self._done[need] = self._step(*need, [self._done[other] for other in below[need]])
         return self._done[wanted]
 
-    def _input(self, value: Value, axes: _Axes) -> int:
-        if value in self.values.known:
-            raise CodegenError(f"{value!r} is a constant that no kernel reads", rule="codegen-constant")
-        steps: list[int] = []
+    def whole(self, axes: _Axes) -> tuple[tuple[int, ...], _Axes] | None:
+        """The shape and axes of what the first reduction gathers from, if it lies along the axes as they are."""
+        assert self.first is not None
+        shape, reduced, forms = self.first
+        names = {self.space.kept_form(dim): axis for dim, axis in enumerate(axes) if axis is not None}
+        found: list[int | None] = []
+        for dim, (size, form) in enumerate(zip(shape, forms, strict=True)):
+            if size != 1 and dim not in reduced and form not in names:
+                return None
+            found.append(None if size == 1 else REDUCED if dim in reduced else names[form])
+        return shape, tuple(found)
+
+    def _below(self, value: Value, forms: _Forms) -> list[tuple[Value, _Forms]]:
+        step = self.values.steps.get(value)
+        if step is None:
+            return []
+        if isinstance(step, Seen):
+            shape = self.values.shape(step.operand)
+            return [(step.operand, digits(combined(forms, step.strides, step.offset), shape, self.space.extents))]
+        if isinstance(step, Joined):
+            raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
+        outside, inside = self._places(step, forms)
+        return [
+            (operand, _aligned(place, self.values.shape(operand), axis))
+            for place in ((outside, inside) if step.axes else (outside,))
+            for _, operand, axis in step.operands
+        ]
+
+    def _step(self, value: Value, forms: _Forms, below: list[int]) -> int:
+        step = self.values.steps.get(value)
+        if step is None:
+            return self._input(value, forms)
+        if isinstance(step, Seen):
+            return below[0]
+        assert isinstance(step, Compute)
+        leaves = [leaf for leaf, _, _ in step.operands]
+        outside = dict(zip(leaves, below, strict=False))
+        inside = dict(zip(leaves, below[len(leaves) :], strict=True)) if step.axes else outside
+        index = self._index() if step.positions else None
+        return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
+
+    def _places(self, step: Compute, forms: _Forms) -> tuple[_Forms, _Forms]:
+        """The index of what an expression reads outside its reductions, and inside."""
+        if not step.axes:
+            return forms, forms
+        outside = list(forms)
+        if len(forms) < len(step.shape):
+            for axis in step.axes:
+                outside.insert(axis, ZERO)
+        extents = tuple(step.shape[axis] for axis in step.axes)
+        self._gather(step, extents, outside)
+        inside = list(outside)
+        for axis, form in zip(step.axes, digits(self.space.reduced_form(), extents, self.space.extents), strict=True):
+            inside[axis] = form
+        return tuple(outside), tuple(inside)
+
+    def _gather(self, step: Compute, extents: tuple[int, ...], forms: Sequence[Form]) -> None:
+        kept = [form for dim, form in enumerate(forms) if dim not in step.axes]
+        if self.gathered is None:
+            self.gathered = extents
+            self.first = (step.shape, step.axes, tuple(forms))
+            self.space.gather(extents)
+        if prod(self.gathered) != prod(extents):
+            raise CodegenError(
+                f"one reduction gathers {prod(self.gathered)} elements, another {prod(extents)}",
+                rule="codegen-reduction",
+            )
+        walked = {axis for form in kept for axis in form.axes}
+        if any(axis >= self.space.first_reduced for axis in walked):
+            raise CodegenError("a reduction of a reduction along other axes", rule="codegen-reduction")
+        self.walked |= walked
+
+    def _input(self, value: Value, forms: _Forms) -> int:
+        if value in self.values.known or value not in self.values.params:
+            raise CodegenError(f"{value!r} is not something that a kernel reads", rule="codegen-constant")
+        read = _Read(self.values.params[value])
         if isinstance(self.values.types[value], TensorType):
-            steps = [0] * len(self.shape)
-            for axis, size, stride in zip(axes, *self.values.layout(value), strict=True):
-                if size != 1:
-                    steps[axis] = stride
-        key = (self.values.params[value], tuple(steps) if isinstance(self.values.types[value], TensorType) else (-1,))
-        position = self.operands.setdefault(key, len(self.operands))
-        return self.code.input(position, self.values.dtype(value))
+            read = _Read(read.input, combined(forms, self.values.layout(value)[1]))
+        return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
+
+    def _index(self) -> int:
+        read = _Read(-1, self.space.reduced_form())
+        return self.code.input(self.operands.setdefault(read, len(self.operands)), "int64")
 
 
-def _launch(values: _Values, shape: tuple[int, ...], positions: list[int]) -> Launch:
-    kernel = _Kernel(values, shape)
-    results = [kernel.lower(values.block.returns[position]) for position in positions]
-    operands = list(kernel.operands)
-    tensors = [key for key in operands if key[1] != (-1,)]
-    layouts = [values.layout(values.block.returns[position])[1] for position in positions] + [
-        steps for _, steps in tensors
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An operand of a kernel: an input of the group, and where in it; -1 is the place itself."""
+
+    input: int
+    place: Form | None = None
+    """None for a number."""
+
+
+def _aligned(forms: _Forms, shape: tuple[int, ...], axis: int | None) -> _Forms:
+    """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
+    own = (forms[axis],) if axis is not None and len(shape) == 1 else forms[len(forms) - len(shape) :]
+    return tuple(ZERO if size == 1 else form for size, form in zip(shape, own, strict=True))
+
+
+def _lowered(
+    values: GroupValues,
+    space: Space,
+    roots: Sequence[tuple[Value, _Forms]] | Callable[[], Sequence[tuple[Value, _Forms]]],
+) -> tuple[_Walk, list[int]]:
+    """Instructions for these elements; the space is cut as the views need it."""
+    for _ in range(_MOST_SPLITS):
+        walk = _Walk(values, space)
+        try:
+            wanted = roots() if callable(roots) else roots
+            return walk, [walk.lower(value, forms) for value, forms in wanted]
+        except AxisMustSplit as cut:
+            space.split(cut.axis, cut.inner)
+    raise CodegenError("the views inside the group cut its dimensions into too many parts", rule="codegen-view")
+
+
+# -- launches ---------------------------------------------------------------------------------------------------------
+
+
+def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Target, _Axes]]) -> Launch:
+    space = Space(list(domain.kept), list(domain.reduced))
+
+    def places() -> list[_Forms]:
+        return [_place(space, target, axes) for target, axes in targets]
+
+    walk, found = _lowered(
+        values, space, lambda: [(target.value, place) for (target, _), place in zip(targets, places(), strict=True)]
+    )
+    results = [
+        walk.code.cast(
+            step, target.dtype, node=values.steps[target.value].position if target.value in values.steps else -1
+        )
+        for step, (target, _) in zip(found, targets, strict=True)
     ]
-    sizes, strides = collapse_loops(shape, layouts)
-    of_tensor = dict(zip(tensors, strides[len(positions):], strict=True))
-    steps, results_at = kernel.code.trimmed(results)
-    params = values.block.params
+    written = [
+        combined(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)
+    ]
+    return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
+
+
+def _place(space: Space, target: _Target, axes: _Axes) -> _Forms:
+    """The index of an output at each point of the space."""
+    free = [dim for dim, axis in enumerate(axes) if axis == REDUCED]
+    inner = digits(space.reduced_form(), [target.shape[dim] for dim in free], space.extents)
+    own = dict(zip(free, inner, strict=True))
+    return tuple(
+        own[dim] if dim in own else ZERO if axis is None else space.kept_form(axis) for dim, axis in enumerate(axes)
+    )
+
+
+def _assembled(
+    values: GroupValues,
+    domain: _Domain,
+    walk: _Walk,
+    results: Sequence[int],
+    written: Sequence[Form],
+    outputs: Sequence[int],
+) -> Launch:
+    steps, results_at = walk.code.trimmed(results)
+    params, extents = values.block.params, walk.space.extents
+    reads = list(walk.operands)
+    forms = [*written, *(read.place for read in reads)]
+    tensors = [form for form in forms if form is not None]
+    strides = [[dict(form.terms).get(axis, 0) for axis in range(len(extents))] for form in tensors]
+    sizes, loops, reduced = arrange_loops(
+        extents, walk.space.first_reduced if domain.gathers else None, strides, len(written)
+    )
+    rows = iter(loops)
+    own = [next(rows) if form is not None else () for form in forms]
+    dtypes = ["int64" if read.input < 0 else values.dtype(params[read.input]) for read in reads]
     spec = KernelSpec(
         tuple(
-            Operand(values.dtype(params[key[0]]), "tensor", stride_classes(of_tensor[key])) if key in of_tensor
-            else Operand(values.dtype(params[key[0]]), "scalar")
-            for key in operands
+            Operand(dtype, "scalar")
+            if read.place is None
+            else Operand(dtype, "index" if read.input < 0 else "tensor", stride_classes(mine))
+            for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
         ),
         steps,
-        tuple(
-            Result(steps[at].dtype, stride_classes(strides[index]), at) for index, at in enumerate(results_at)
-        ),
+        tuple(Result(steps[at].dtype, stride_classes(own[slot]), at) for slot, at in enumerate(results_at)),
         len(sizes),
         row_limit=row_limit(sizes),
+        reduced=reduced,
     )
-    all_strides = (*strides[:len(positions)], *(of_tensor.get(key, ()) for key in operands))
-    return Launch(spec, sizes, tuple(key[0] for key in operands), tuple(positions), all_strides)
-
-
-def _axes_of(axes: _Axes, rank: int, axis: int | None) -> _Axes:
-    """Along which axes of the space an operand lies, given those of the result that reads it."""
-    if axis is not None and rank == 1:
-        return (axes[axis],)
-    return axes[len(axes) - rank:]
-
-
-def _concrete(type: Type) -> Type:
-    """A type checked to have all that a kernel needs; strides default to row-major."""
-    if not isinstance(type, TensorType):
-        if type not in _NUMBERS:
-            raise CodegenError(f"an input of type {type} cannot be read by a kernel", rule="codegen-input")
-        return type
-    if not type.is_static:
-        raise CodegenError(
-            f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input"
-        )
-    assert type.shape is not None
-    if type.strides is not None:
-        return type
-    return type.with_(strides=contiguous_strides([size for size in type.shape if isinstance(size, int)]))
-
-
-def _payload(node: Node) -> Any:
-    """A constant as an op's expression takes it; a tensor without dimensions is a number with its type."""
-    payload = constant_value(node)
-    if not isinstance(payload, TensorData):
-        return payload
-    if payload.shape != () or payload.array is None or payload.dtype not in ITEM_SIZE:
-        raise CodegenError(
-            f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group"
-        )
-    value = payload.array
-    if payload.dtype == "bfloat16":
-        value = (value.astype(np.uint32) << 16).view(np.float32)
-    element = const(value.item(), payload.dtype)
-    return Expr("const", (), element.dtype, element.value, 1)
-
-
-def _leaves_of(expr: Expr) -> set[int]:
-    """The indexes of the operands that an expression reads."""
-    found: set[int] = set()
-    stack, seen = [expr], {id(expr)}
-    while stack:
-        here = stack.pop()
-        if here.op in ("input", "scalar"):
-            found.add(here.value)
-        for arg in here.args:
-            if id(arg) not in seen:
-                seen.add(id(arg))
-                stack.append(arg)
-    return found
+    offsets = tuple(0 if form is None else form.offset for form in forms)
+    return Launch(
+        spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ()
+    )

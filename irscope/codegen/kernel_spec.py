@@ -5,8 +5,15 @@ pointers and scalars are arguments of the compiled kernel; of a stride the spec 
 stand still along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one
 compiled kernel.
 
+Some loops may be **reduced**: `reduce_…` instructions gather their argument over all steps of these loops, and `count`
+is how many steps they have together. The other loops are kept: to each step of the kept loops belongs one result of
+each reduction. The reduced loops are neighbours. Either they are the innermost ones (the kernel works row by row), or
+exactly one kept loop is inside them (it works on columns side by side). A result that stands still along the reduced
+loops is written once per step of the kept ones, every other result at every point. `reduction_nest` tells how often
+a kernel must pass over the reduced loops and what it does in each pass.
+
 A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
-group needs, one for each distinct shape among its outputs.
+group needs, one for each distinct iteration space among its outputs.
 """
 
 from __future__ import annotations
@@ -52,10 +59,14 @@ def is_float(dtype: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One thing that a kernel reads: a tensor's elements, or a number given at run time."""
+    """One thing that a kernel reads: a tensor's elements, a number given at run time, or where it stands.
+
+    An `index` has strides like a tensor, but no memory: its int64 element is its offset plus the strides times the
+    steps of the loops. It is how argmax names an element.
+    """
 
     dtype: str
-    kind: Literal["tensor", "scalar"]
+    kind: Literal["tensor", "scalar", "index"]
     pattern: tuple[int, ...] = ()
     """The stride class along each loop, outermost first; empty for a scalar."""
 
@@ -72,7 +83,8 @@ class Instruction:
     op: str
     """`input`, `const`, or an op of `irscope.ops.expression`."""
     args: tuple[int, ...]
-    """Positions of earlier instructions."""
+    """Positions of earlier instructions. `reduce_argmax` and `reduce_argmin` have two: what is compared, and the index
+    that is the result; of equals the one with the smaller index wins, and NaN wins over all numbers."""
     dtype: str
     value: int | None = None
     """`input`: the operand's position. `const`: the number's bits (see `constant_bits`)."""
@@ -91,7 +103,7 @@ class Result:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A pointwise kernel without sizes, hashable: the key of every kernel cache.
+    """A kernel without sizes, hashable: the key of every kernel cache.
 
     >>> x = Operand("float32", "tensor", (UNIT,))
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -110,6 +122,17 @@ class KernelSpec:
     row_limit: int = 0
     """The innermost of several loops is no longer than this (8, 16 or 32), so that wider vectors would be half empty;
     0 when it may have any length."""
+    reduced: tuple[int, ...] = ()
+    """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether a kept loop is inside the reduced ones."""
+        return bool(self.reduced) and self.rank - 1 not in self.reduced
+
+    def is_reduced(self, result: Result) -> bool:
+        """Whether a result is written once per step of the kept loops, not at every point."""
+        return bool(self.reduced) and all(result.pattern[loop] == BROADCAST for loop in self.reduced)
 
     @property
     def tensors(self) -> tuple[Operand | Result, ...]:
@@ -131,7 +154,7 @@ class KernelSpec:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit)
+        return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +165,14 @@ class Launch:
     sizes: tuple[int, ...]
     """The extent of each loop."""
     reads: tuple[int, ...]
-    """For each operand of the spec, the position of the group's input."""
+    """For each operand of the spec, the position of the group's input; -1 for an index."""
     writes: tuple[int, ...]
     """For each result of the spec, the position of the group's output."""
     strides: tuple[tuple[int, ...], ...]
     """Elements per step of each loop: for the results, then for the operands (a scalar has none)."""
+    offsets: tuple[int, ...] = ()
+    """For the results, then for the operands: how many elements behind the start of the tensor the first point lies
+    (0 for a scalar, the first number of an index). Empty when all are 0."""
 
     @property
     def elements(self) -> int:
@@ -154,11 +180,17 @@ class Launch:
         return int(np.prod(self.sizes, dtype=np.int64))
 
     @property
+    def kept_elements(self) -> int:
+        """How many points the kept loops have: with none there is nothing to do, even where nothing is gathered."""
+        kept = [size for loop, size in enumerate(self.sizes) if loop not in self.spec.reduced]
+        return int(np.prod(kept, dtype=np.int64))
+
+    @property
     def bytes_moved(self) -> int:
         """The bytes of every tensor that it reads or writes, each counted once."""
         total = 0
         for tensor, strides in zip(self.spec.tensors, self.strides, strict=True):
-            if tensor.pattern:
+            if tensor.pattern and not (isinstance(tensor, Operand) and tensor.kind == "index"):
                 extents = [size for size, stride in zip(self.sizes, strides, strict=True) if stride]
                 total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))
         return total

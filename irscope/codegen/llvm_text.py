@@ -22,6 +22,7 @@ from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, STRIDED, UNIT, Ker
 from irscope.codegen.lanes import Body, Lanes
 from irscope.codegen.loop_nest import loop_nest
 from irscope.codegen.source import NO_NODE, SourceText
+from irscope.errors import CodegenError
 
 __all__ = ["GENERIC", "Target", "emit_llvm", "vector_width"]
 
@@ -77,6 +78,8 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
     """The kernel as LLVM IR text (LLVM 20 or later)."""
+    if spec.reduced:
+        raise CodegenError("reductions have no LLVM text yet", rule="codegen-target")
     return _Kernel(spec, target).source()
 
 
@@ -220,7 +223,8 @@ class _Kernel:
         }
         steps = {
             slot: self._either(f"i64 [{self.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
-            for slot in self.moving if self.patterns[slot][-1] == STRIDED
+            for slot in self.moving
+            if self.patterns[slot][-1] == STRIDED
         }
         last = self._either(f"i64 [{last}, %{before}], [0, %{filled}]")
         self._vectors(bases, steps, last)
@@ -272,7 +276,7 @@ class _Kernel:
         """To the buffer a whole vector is stored, so that the load behind it need not wait for memory."""
         body, kind, align = self.body, MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
         wide, lanes = self.vector.type(kind), f"{self.vector.type('i1')} {self.mask}"
-        suffix = f"v{self.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind)}.p0"
+        suffix = f"v{self.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind) }.p0"
         if slot >= self.first_input:
             body.declarations.add(
                 f"declare {wide} @llvm.masked.load.{suffix}(ptr, i32, {self.vector.type('i1')}, {wide})"

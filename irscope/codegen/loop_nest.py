@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from irscope.codegen.kernel_spec import KernelSpec
 
-__all__ = ["LoopNest", "collapse_loops", "loop_nest"]
+__all__ = ["LoopNest", "arrange_loops", "collapse_loops", "loop_nest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +84,57 @@ def collapse_loops(
         for mine, tensor in zip(steps, strides, strict=True):
             mine.append(tensor[dim])
     return tuple(sizes), tuple(map(tuple, steps))
+
+
+def arrange_loops(
+    extents: Sequence[int], first_reduced: int | None, strides: Sequence[Sequence[int]], results: int
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The loops of a kernel: extents, the strides of each tensor along them, and which loops are reduced.
+
+    The axes from `first_reduced` on are reduced; None means a kernel without reductions. The first `results` tensors
+    are written, the others read. The axis along which most memory lies side by side becomes the innermost loop.
+
+    >>> arrange_loops((8, 4), 1, [(1, 0), (4, 1)], 1)
+    ((8, 4), ((1, 0), (4, 1)), (1,))
+    >>> arrange_loops((8, 4), 1, [(1, 0), (1, 8)], 1)
+    ((4, 8), ((0, 1), (8, 1)), (0,))
+    """
+    if first_reduced is None:
+        return (*collapse_loops(extents, strides), ())
+    weights = [prod(size for size, step in zip(extents, own, strict=True) if step) for own in strides]
+    guide = max(range(len(strides)), key=lambda tensor: (weights[tensor], tensor >= results, -tensor))
+    axes = [axis for axis, size in enumerate(extents) if size != 1]
+    inner = max(axes, key=lambda axis: _lies_along(axis, strides, weights, guide), default=None)
+    kept = _in_order([axis for axis in axes if axis < first_reduced], strides[guide], inner)
+    gone = _in_order([axis for axis in axes if axis >= first_reduced], strides[guide], inner)
+    outside, rows = _merged(kept, extents, strides), _merged(gone, extents, strides) or [(1, (0,) * len(strides))]
+    columns = [outside.pop()] if inner is not None and inner < first_reduced else []
+    loops = [*outside, *rows, *columns]
+    reduced = tuple(range(len(outside), len(outside) + len(rows)))
+    return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True)), reduced
+
+
+def _lies_along(
+    axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int
+) -> tuple[int, int, int]:
+    """How much memory lies side by side along an axis; of equals the closest steps win, then the last axis."""
+    side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
+    return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
+
+
+def _in_order(axes: Sequence[int], guide: Sequence[int], inner: int | None) -> list[int]:
+    return sorted(axes, key=lambda axis: (axis == inner, -guide[axis], axis))
+
+
+def _merged(
+    axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """These axes as loops, each an extent and a stride of every tensor; neighbours walked as one are merged."""
+    loops: list[tuple[int, tuple[int, ...]]] = []
+    for axis in axes:
+        steps = tuple(own[axis] for own in strides)
+        if loops and all(before == step * extents[axis] for before, step in zip(loops[-1][1], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * extents[axis], steps)
+        else:
+            loops.append((extents[axis], steps))
+    return loops

@@ -49,9 +49,11 @@ from irscope.ops.special import erf as erf_array
 from irscope.ops.special import sigmoid as sigmoid_array
 
 __all__ = [
+    "POSITIONS",
+    "REDUCTIONS",
     "Expr",
     "NoExpression",
-    "REDUCTIONS",
+    "apply",
     "call",
     "cast",
     "const",
@@ -280,12 +282,22 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
         return np.asarray(inputs[expr.value], _storage(expr.dtype))
     if expr.op == "const":
         return np.asarray(expr.value).astype(_storage(expr.dtype))
-    if expr.op == "cast":
-        return round_to(args[0], expr.dtype)
     if expr.op == "count":
         return np.asarray(np.prod([args[0].shape[axis] for axis in expr.value]), _storage(expr.dtype))
-    result = gathered(expr.op, args[0], tuple(expr.value)) if expr.op in REDUCTIONS else _NUMPY[expr.op](*args)
-    return np.asarray(result, _storage(expr.dtype))
+    if expr.op in REDUCTIONS:
+        return np.asarray(gathered(expr.op, args[0], tuple(expr.value)), _storage(expr.dtype))
+    return apply(expr.op, args, expr.dtype)
+
+
+def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
+    """One op of the first table on arrays, with a result of this type.
+
+    >>> apply("add", [np.array([1, 2]), np.array([3, 4])], "int64")
+    array([4, 6])
+    """
+    if op == "cast":
+        return round_to(args[0], dtype)
+    return np.asarray(_NUMPY[op](*args), _storage(dtype))
 
 
 def gathered(op: str, array: Array, axes: tuple[int, ...]) -> Array:

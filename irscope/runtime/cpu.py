@@ -20,13 +20,14 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, is_float
+from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, Operand, is_float
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
 from irscope.codegen.source import SourceText
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
+from irscope.runtime.llvm_emit import emitted_object, own_context
 from irscope.runtime.team import LOOP, OpenMP, loaded_openmp
 
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
@@ -161,7 +162,8 @@ class CpuDevice:
         kernels = tuple(self.compile(launch.spec) for launch in launches)
         calls = tuple(
             self._call(kernel, launch, estimated_seconds(launch, bytes_wide))
-            for kernel, launch in zip(kernels, launches, strict=True) if launch.elements
+            for kernel, launch in zip(kernels, launches, strict=True)
+            if launch.kept_elements
         )
         return CpuPlan(replace(plan, launches=tuple(launches)), kernels, calls)
 
@@ -236,7 +238,8 @@ class _LaunchCall:
         self.workers = workers
         self.first = ranges[0].dims_address
         self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
-        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads)))
+        self.moved = ranges[0].offsets
+        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
         """Whether the data block is the output, then the inputs in order."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
@@ -245,22 +248,23 @@ class _LaunchCall:
         elif self.plain and len(inputs) == len(self.launch.reads):
             self.function(self.pack(outputs[0], *inputs), self.first)
         else:
-            launch = self.launch
-            self.function(
-                self.pack(*[outputs[i] for i in launch.writes], *[inputs[i] for i in launch.reads]), self.first
-            )
+            self.function(self.pack(*map(add, self._words(outputs, inputs), self.moved)), self.first)
+
+    def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
+        """The data block before anything is moved: addresses and numbers; 0 for an index."""
+        launch = self.launch
+        return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
 
     def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         assert self.workers is not None
-        launch = self.launch
-        pointers = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
-        pool = self.workers()
+        pool, words = self.workers(), self._words(outputs, inputs)
         jobs: list[Future[None]] = []
         try:
-            for part in self.ranges[1:]:
-                moved = self.pack(*(pointer + offset for pointer, offset in zip(pointers, part.offsets, strict=True)))
-                jobs.append(pool.submit(self.function, moved, part.dims_address))
-            self.function(self.pack(*pointers), self.first)
+            jobs.extend(
+                pool.submit(self.function, self.pack(*map(add, words, part.offsets)), part.dims_address)
+                for part in self.ranges[1:]
+            )
+            self.function(self.pack(*map(add, words, self.moved)), self.first)
         finally:
             _finish(jobs)
 
@@ -280,9 +284,8 @@ class _TeamCall(_LaunchCall):
         self.loop, self.owner = loop
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        launch, pack = self.launch, self.pack
-        pointers = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
-        data = [pack(*map(add, pointers, part.offsets)) for part in self.ranges]
+        pack, words = self.pack, self._words(outputs, inputs)
+        data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
         self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
 
 
@@ -301,7 +304,8 @@ def _finish(jobs: Sequence[Future[None]]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Range:
-    """A part of an iteration space: how far each pointer moves, and the block of extents and strides."""
+    """A part of an iteration space: how far each pointer moves in bytes (an index in steps), and the block of extents
+    and strides."""
 
     offsets: tuple[int, ...]
     dims: Any
@@ -312,22 +316,34 @@ class _Range:
 
 
 def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
-    """Cut the longest loop into about equal parts; the innermost only at multiples of the vector width."""
-    loop = max(range(len(launch.sizes)), key=lambda loop: launch.sizes[loop])
+    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width."""
+    kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
+    if not kept:
+        return [_Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
+    loop = max(kept, key=lambda loop: launch.sizes[loop])
     grain = width * 4 if loop == len(launch.sizes) - 1 else 1
     length = launch.sizes[loop]
     cuts = sorted({min(length * part // parts // grain * grain, length) for part in range(parts)} | {length})
-    tensors = launch.spec.tensors
-    rows = [stride for strides in launch.strides for stride in strides]
     ranges = []
     for start, stop in pairwise(cuts):
-        offsets = tuple(
-            start * strides[loop] * ITEM_SIZE[tensor.dtype] if strides else 0
-            for tensor, strides in zip(tensors, launch.strides, strict=True)
-        )
-        sizes = [*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1:]]
-        ranges.append(_Range(offsets, (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)))
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(_Range(_moved(launch, loop, start), _dims(launch, sizes)))
     return ranges
+
+
+def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
+    """How far each pointer lies behind the start of its tensor at the first point of a part."""
+    offsets = launch.offsets or (0,) * len(launch.strides)
+    found = []
+    for tensor, strides, offset in zip(launch.spec.tensors, launch.strides, offsets, strict=True):
+        unit = 1 if isinstance(tensor, Operand) and tensor.kind == "index" else ITEM_SIZE[tensor.dtype]
+        found.append((offset + start * strides[loop]) * unit if strides else 0)
+    return tuple(found)
+
+
+def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
+    rows = [stride for strides in launch.strides for stride in strides]
+    return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)
 
 
 def _slot(operand: Any) -> str:
@@ -385,10 +401,10 @@ def _compiled(text: str, host: Host) -> bytes:
     """An object file, with no optimisation pass over the text."""
     binding = _llvm()
     machine = _machine(binding, host)
-    module = binding.parse_assembly(text)
+    module = binding.parse_assembly(text, own_context(binding))
     module.triple = binding.get_process_triple()
     module.data_layout = str(machine.target_data)
-    return bytes(machine.emit_object(module))
+    return emitted_object(machine, module)
 
 
 def _load(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:

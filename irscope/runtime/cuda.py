@@ -16,7 +16,7 @@ import numpy as np
 from irscope.codegen.cuda import BLOCK, emit_cuda, stride_arguments, vector_lanes
 from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, UNIT, KernelSpec, Launch, LaunchPlan, is_float
 from irscope.codegen.source import SourceText
-from irscope.errors import DeviceUnavailable, MissingExtra
+from irscope.errors import CodegenError, DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 
@@ -99,7 +99,9 @@ class CudaDevice:
         return self._kernels.get((spec, gpu.id), lambda: self._build(spec, gpu.compute_capability))
 
     def prepare(self, plan: LaunchPlan) -> CudaPlan:
-        """Compile what a plan needs."""
+        """Compile what a plan needs. Raises CodegenError for kernels that read or write a part of a tensor."""
+        if any(launch.offsets or -1 in launch.reads for launch in plan.launches):
+            raise CodegenError("kernels on parts of tensors have no CUDA text yet", rule="codegen-target")
         return CudaPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
 
     def _build(self, spec: KernelSpec, architecture: str) -> CudaKernel:

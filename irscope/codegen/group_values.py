@@ -1,0 +1,371 @@
+"""What a fusion group's block computes: each value's type, and how an element of it follows from others.
+
+A node is understood as one of three things: an expression of elements (`Compute`), other places of the same elements
+(`Seen`), or several tensors one behind the other (`Joined`). Nodes that make lists of tensors only pass them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irscope.codegen.kernel_spec import ITEM_SIZE
+from irscope.errors import CodegenError, IrscopeError
+from irscope.ir.core import Block, Node, Value
+from irscope.ir.payload import TensorData, constant_value
+from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, TensorType, Type
+from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const, input_element, number, reduced_axes
+from irscope.ops.op import Op
+from irscope.ops.registry import bind, op_of, schema_of
+from irscope.ops.strides import (
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+    iterator_strides,
+    like_strides,
+)
+from irscope.ops.type_rules import Unknown, wrap_dim
+
+__all__ = ["Compute", "GroupValues", "Joined", "Seen", "Step"]
+
+_NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
+_SAME_PLACE: Final = frozenset({"aten::contiguous", "aten::detach", "aten::alias"})
+_NOT_LOGICAL: Final = frozenset({"aten::as_strided", "aten::detach_", "aten::view_as_real", "aten::view_as_complex"})
+
+
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """One element is an expression of elements."""
+
+    position: int
+    """The node's place in the block."""
+    expr: Expr
+    operands: tuple[tuple[int, Value, int | None], ...]
+    """What each leaf of the expression stands for: its index, its value, and the axis of the result along which it lies
+    if not the last ones. Arguments that the expression does not look at (`other` of a `type_as`) are missing."""
+    axes: tuple[int, ...] = ()
+    """The axes of `shape` along which it gathers."""
+    shape: tuple[int, ...] = ()
+    """Of an expression that gathers: the extents of the op's first operand."""
+    positions: bool = False
+    """Whether it asks where an element stands."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Elements of another value, seen as if that lay row by row: from an offset on, with a stride per dimension."""
+
+    position: int
+    operand: Value
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Tensors one behind the other along an axis; for `stack` along a new one, each with extent 1."""
+
+    position: int
+    parts: tuple[Value, ...]
+    axis: int
+    new_axis: bool
+
+
+Step = Compute | Seen | Joined
+
+
+class GroupValues:
+    """What is known of every value of a block: constants, types, and how each is computed."""
+
+    def __init__(self, block: Block, types: Sequence[Type]) -> None:
+        if len(types) != len(block.params):
+            raise CodegenError(f"the group has {len(block.params)} inputs, and {len(types)} types were given")
+        self.block = block
+        self.params = {value: index for index, value in enumerate(block.params)}
+        self.types: dict[Value, Any] = dict(zip(block.params, map(_concrete, types), strict=True))
+        self.known: dict[Value, Any] = {}
+        self.steps: dict[Value, Step] = {}
+        self._lists: dict[Value, list[Any]] = {}
+        """Lists of tensors: values, or (step, type) of views that no value is."""
+        for position, node in enumerate(block.nodes):
+            self._node(position, node)
+
+    def tensor_type(self, value: Value) -> TensorType:
+        """The type of a tensor value, with shape and strides."""
+        found = self.types.get(value)
+        if not isinstance(found, TensorType):
+            raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
+        return found
+
+    def layout(self, value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides; a number has neither."""
+        type = self.types.get(value)
+        if not isinstance(type, TensorType):
+            return (), ()
+        assert type.shape is not None
+        assert type.strides is not None
+        return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The extents."""
+        return self.layout(value)[0]
+
+    def dtype(self, value: Value) -> str:
+        """The element type of a tensor, or the type of a number."""
+        type = self.types.get(value)
+        dtype = type.dtype if isinstance(type, TensorType) else _NUMBERS.get(type) if type is not None else None
+        if dtype not in ITEM_SIZE:
+            raise CodegenError(f"kernels do not compute with {dtype or type}", where=repr(value), rule="codegen-dtype")
+        return dtype
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def _node(self, position: int, node: Node) -> None:
+        if node.op == "prim::Constant":
+            self.known[node.output] = _payload(node)
+            return
+        if node.op in ("prim::ListConstruct", "prim::TupleConstruct"):
+            self._list(node)
+            return
+        if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self._lists:
+            for output, element in zip(node.outputs, self._lists[node.inputs[0]], strict=True):
+                self._element(position, output, element)
+            return
+        op, schema = op_of(node), schema_of(node)
+        if op is None or schema is None:
+            raise _no_kernel(node)
+        arguments = bind(node, schema)
+        if node.op == "aten::__getitem__" and node.inputs[0] in self._lists and node.inputs[1] in self.known:
+            self._element(position, node.output, self._lists[node.inputs[0]][self.known[node.inputs[1]]])
+        elif op.expression is not None:
+            self._compute(position, node, op, arguments)
+        elif node.op in ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack"):
+            self._join(position, node, op, arguments)
+        elif op.category == "view" and op.type_rule is not None and node.op not in _NOT_LOGICAL:
+            self._view(position, node, op, arguments)
+        else:
+            raise _no_kernel(node)
+
+    def _list(self, node: Node) -> None:
+        if all(value in self.known for value in node.inputs):
+            self.known[node.output] = [self.known[value] for value in node.inputs]
+        else:
+            self._lists[node.output] = list(node.inputs)
+
+    def _element(self, position: int, output: Value, element: Any) -> None:
+        """One tensor of a list."""
+        if isinstance(element, Value):
+            shape = self.shape(element)
+            self.types[output] = self.types[element]
+            self.steps[output] = Seen(position, element, 0, contiguous_strides(shape))
+        else:
+            self.steps[output], self.types[output] = element
+
+    def _compute(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        leaves: list[tuple[int, Value, int | None]] = []
+        given: dict[str, Any] = {}
+        for name, argument in arguments.items():
+            if not isinstance(argument, Value) or argument in self.known:
+                given[name] = self.known[argument] if isinstance(argument, Value) else argument
+                continue
+            given[name] = self._leaf(len(leaves), argument)
+            leaves.append((len(leaves), argument, op.operand_axes.get(name)))
+        assert op.expression is not None
+        try:
+            made = op.expression(**given)
+        except CodegenError as error:
+            raise CodegenError(error.what, where=repr(node), rule=error.rule, hint=error.hint) from None
+        exprs = made if isinstance(made, tuple) else (made,)
+        types = self._results(op, node, arguments, exprs, leaves)
+        for output, expr, type in zip(node.outputs, exprs, types, strict=True):
+            used = _leaves_of(expr)
+            operands = tuple(leaf for leaf in leaves if leaf[0] in used)
+            axes, kinds = reduced_axes(expr), _reductions_of(expr)
+            shape = self.shape(leaves[0][1]) if axes else ()
+            if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
+                raise CodegenError("nothing has no largest element", where=repr(node), rule="codegen-empty")
+            self.steps[output] = Compute(position, expr, operands, axes, shape, bool(kinds & POSITIONS))
+            self.types[output] = type
+
+    def _leaf(self, index: int, value: Value) -> Expr:
+        if isinstance(self.types.get(value), TensorType):
+            return input_element(index, self.dtype(value), rank=len(self.shape(value)))
+        return number(index, self.dtype(value))
+
+    def _results(
+        self,
+        op: Op,
+        node: Node,
+        arguments: Mapping[str, Any],
+        exprs: Sequence[Expr],
+        leaves: Sequence[tuple[int, Value, int | None]],
+    ) -> list[Type]:
+        """The types of a node's results: by the op's rule; by that of elementwise ops where it does not tell all."""
+        if not any(isinstance(self.types.get(v), TensorType) for v in arguments.values() if isinstance(v, Value)):
+            return [{"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype] for expr in exprs]
+        ruled = self._ruled(op, node, arguments)
+        found: list[Type] = []
+        for index, expr in enumerate(exprs):
+            type = ruled[index] if len(ruled) == len(exprs) else None
+            if isinstance(type, TensorType) and type.is_static and type.strides is not None:
+                found.append(TensorType(expr.dtype, type.shape, type.strides))
+            elif reduced_axes(expr):
+                raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
+            else:
+                used = _leaves_of(expr)
+                found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
+        return found
+
+    def _ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
+        if op.type_rule is None:
+            return []
+        try:
+            found = op.type_rule(**{name: self._abstract(argument) for name, argument in arguments.items()})
+        except CodegenError:
+            raise
+        except IrscopeError as error:
+            raise CodegenError(error.what, where=repr(node), rule=error.rule or "codegen-types") from None
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+    def _elementwise_type(self, op: Op, expr: Expr, operands: Sequence[tuple[int, Value, int | None]]) -> TensorType:
+        plain = [self.layout(value) for _, value, axis in operands if axis is None]
+        shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
+        if op.operand_axes:
+            strides = channels_last_strides(shape) if is_channels_last(*plain[0]) else contiguous_strides(shape)
+            return TensorType(expr.dtype, shape, strides)
+        return TensorType(expr.dtype, shape, iterator_strides(shape, plain))
+
+    def _abstract(self, argument: Any) -> Any:
+        if not isinstance(argument, Value):
+            return argument
+        if argument in self.known:
+            payload = self.known[argument]
+            return TensorType(payload.dtype, (), ()) if isinstance(payload, Expr) else payload
+        if argument in self._lists:
+            return [self._abstract(value) for value in self._lists[argument]]
+        type = self.types[argument]
+        return type if isinstance(type, TensorType) else Unknown(type)
+
+    # -- views and joins ----------------------------------------------------------------------------------------------
+
+    def _view(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        operand = node.inputs[0]
+        if operand in self.known or not isinstance(self.types.get(operand), TensorType):
+            raise _no_kernel(node)
+        types = self._ruled(op, node, arguments)
+        if not all(isinstance(type, TensorType) and type.is_static for type in types):
+            raise CodegenError(f"the shape of {node.op} is not known", where=repr(node), rule="codegen-view")
+        seen = self._seen(node, op, arguments)
+        made = []
+        for (offset, strides), type in zip(seen, types, strict=True):
+            shape = tuple(int(size) for size in type.shape)
+            laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
+            made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
+        if isinstance(node.output.type, TensorType):
+            self.steps[node.output], self.types[node.output] = made[0]
+        else:
+            self._lists[node.output] = list(made)
+
+    def _seen(self, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
+        """Offset and strides of each result, were the operand laid out row by row: the op's reference on an array that
+        has shape and strides, and one byte of memory."""
+        shape = self.shape(node.inputs[0])
+        if node.op in _SAME_PLACE:
+            return [(0, contiguous_strides(shape))]
+        probe = as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
+        given = {name: self._probe_argument(node, argument, probe) for name, argument in arguments.items()}
+        assert op.reference is not None
+        found = op.reference(**given)
+        start = probe.__array_interface__["data"][0]
+        views = found if isinstance(found, list | tuple) else [found]
+        return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
+
+    def _probe_argument(self, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
+        if not isinstance(argument, Value):
+            return argument
+        if argument in self.known:
+            return self.known[argument]
+        if argument is node.inputs[0]:
+            return probe
+        if isinstance(self.types.get(argument), TensorType):
+            shape = self.shape(argument)
+            return as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
+        raise CodegenError(
+            f"{argument!r}, which {node.op} looks at, is not known", where=repr(node), rule="codegen-view"
+        )
+
+    def _join(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        parts, dim = self._lists.get(node.inputs[0]), arguments["dim"]
+        dim = self.known.get(dim) if isinstance(dim, Value) else dim
+        if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
+            raise CodegenError(f"what {node.op} joins, or along what, is not known", where=repr(node))
+        (type,) = self._ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
+        if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
+            raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
+        new_axis = node.op == "aten::stack"
+        kept = tuple(part for part in parts if new_axis or len(self.shape(part)) == len(type.shape))
+        self.types[node.output] = type
+        self.steps[node.output] = Joined(position, kept, wrap_dim(dim, len(type.shape), op=node.op), new_axis)
+
+
+_PEAKS: Final = frozenset({"reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin"})
+
+
+def _no_kernel(node: Node) -> CodegenError:
+    return CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
+
+
+def _concrete(type: Type) -> Type:
+    """A type checked to have all that a kernel needs; strides default to row-major."""
+    if not isinstance(type, TensorType):
+        if type not in _NUMBERS:
+            raise CodegenError(f"an input of type {type} cannot be read by a kernel", rule="codegen-input")
+        return type
+    if not type.is_static:
+        raise CodegenError(
+            f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input"
+        )
+    assert type.shape is not None
+    if type.strides is not None:
+        return type
+    return type.with_(strides=contiguous_strides([size for size in type.shape if isinstance(size, int)]))
+
+
+def _payload(node: Node) -> Any:
+    """A constant as an op's expression takes it; a tensor without dimensions is a number with its type."""
+    payload = constant_value(node)
+    if not isinstance(payload, TensorData):
+        return payload
+    if payload.shape != () or payload.array is None or payload.dtype not in ITEM_SIZE:
+        raise CodegenError(
+            f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group"
+        )
+    value = payload.array
+    if payload.dtype == "bfloat16":
+        value = (value.astype(np.uint32) << 16).view(np.float32)
+    element = const(value.item(), payload.dtype)
+    return Expr("const", (), element.dtype, element.value, 1)
+
+
+def _parts_of(expr: Expr) -> list[Expr]:
+    """Every part of an expression once."""
+    found, seen = [expr], {id(expr)}
+    for here in found:
+        for arg in here.args:
+            if id(arg) not in seen:
+                seen.add(id(arg))
+                found.append(arg)
+    return found
+
+
+def _leaves_of(expr: Expr) -> set[int]:
+    """The indexes of the operands that an expression reads."""
+    return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
+
+
+def _reductions_of(expr: Expr) -> set[str]:
+    return {part.op for part in _parts_of(expr) if part.op in REDUCTIONS}

@@ -134,7 +134,50 @@ def merge(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
     rewriter.set_nodes(block, rest, edits)
 
 
-def group_of(graph: Graph, members: list[Node]) -> Node:
+def grow(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
+    """A group takes in the node before or after it, as fusion does that merges pair by pair."""
+    pairs = [
+        (block, index)
+        for block in graph.blocks()
+        for index in range(len(block.nodes) - 1)
+        if sum(map(is_group, block.nodes[index : index + 2])) == 1
+    ]
+    if not pairs:
+        return
+    block, index = rng.choice(pairs)
+    first, second = block.nodes[index : index + 2]
+    if any(node.op == "prim::Constant" or (node.blocks and not is_group(node)) for node in (first, second)):
+        return
+    group = first if is_group(first) else second
+    inside = group.blocks[0]
+    if len(set(inside.returns)) < len(inside.returns) or set(inside.returns) & set(inside.params):
+        return
+    members = [*parts_of(group), second] if group is first else [first, *parts_of(group)]
+    leaving = [
+        v
+        for n in (first, second)
+        for v in n.outputs
+        if any(u.user not in (first, second) for u in graph.users.get(v, ()))
+    ]
+    merged = group_of(graph, members, leaving)
+    nodes = (*block.nodes[:index], merged, *block.nodes[index + 2 :])
+    rewriter.set_nodes(block, nodes, [Merged((first, second), merged, "one more")])
+
+
+def parts_of(group: Node) -> list[Node]:
+    """The nodes of a group, reading and making the values that the group reads and makes."""
+    block = group.blocks[0]
+    names = {
+        **dict(zip(block.params, group.inputs, strict=True)),
+        **dict(zip(block.returns, group.outputs, strict=True)),
+    }
+    return [
+        replace(n, inputs=tuple(names.get(v, v) for v in n.inputs), outputs=tuple(names.get(v, v) for v in n.outputs))
+        for n in block.nodes
+    ]
+
+
+def group_of(graph: Graph, members: list[Node], leaving: list[Value] | None = None) -> Node:
     """The group of some neighbours: known numbers are copied into it, all else comes in as parameters."""
     made = {value for node in members for value in node.outputs}
     inside = {value: Value(new_id(), value.type, value.name) for value in made}
@@ -151,8 +194,8 @@ def group_of(graph: Graph, members: list[Node]) -> Node:
                 inside[value] = params[value] = Value(new_id(), value.type, value.name)
         outputs = tuple(inside[v] for v in node.outputs)
         body.append(replace(node, inputs=tuple(inside[v] for v in node.inputs), outputs=outputs))
-    order = [value for node in members for value in node.outputs]
-    leaving = [v for v in order if any(use.user not in members for use in graph.users.get(v, ()))]
+    order = [value for node in members for value in node.outputs] if leaving is None else []
+    leaving = leaving or [v for v in order if any(use.user not in members for use in graph.users.get(v, ()))]
     inner = Block(new_id(), tuple(params.values()), tuple(body), tuple(inside[v] for v in leaving))
     return Node(new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), blocks=(inner,))
 
@@ -171,15 +214,7 @@ def split(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
         for value, inner in zip(group.outputs, block.returns, strict=True):
             rewriter.replace(value, inner, reason="inlined")
         return
-    names = {
-        **dict(zip(block.params, group.inputs, strict=True)),
-        **dict(zip(block.returns, group.outputs, strict=True)),
-    }
-    parts = [
-        replace(n, inputs=tuple(names.get(v, v) for v in n.inputs), outputs=tuple(names.get(v, v) for v in n.outputs))
-        for n in block.nodes
-    ]
-    rewriter.replace_node(group, parts, reason="inlined")
+    rewriter.replace_node(group, parts_of(group), reason="inlined")
 
 
 def move(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
@@ -209,6 +244,7 @@ EDITS: dict[str, Callable[[Graph, Rewriter, random.Random], None]] = {
     "replace": forward,
     "exchange": exchange,
     "merge": merge,
+    "grow": grow,
     "split": split,
     "move": move,
     "several": several,

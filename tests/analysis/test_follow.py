@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -78,10 +79,26 @@ def test_nothing_is_rebuilt_without_containers_and_exchanges() -> None:
         rng = random.Random(seed)
         db = AliasDb(parse(random_program(seed, size=12, features={"views", "in-place", "if", "loop"}).text))
         for _ in range(20):
-            _, record = random_record(db.graph, rng, ("insert", "erase", "merge", "split", "move"))
+            _, record = random_record(db.graph, rng, ("insert", "erase", "merge", "grow", "split", "move"))
             db = db.follow(record)
             assert not db.was_rebuilt
         check_equal(db, rng)
+
+
+def test_groups_grow_node_by_node_in_any_block_and_are_followed() -> None:
+    grown = Counter[bool]()
+    for seed in range(40):
+        rng = random.Random(seed)
+        db = AliasDb(parse(random_program(seed, size=16).text))
+        for _ in range(12):
+            kind, record = random_record(db.graph, rng, ("merge", "grow", "grow", "grow"))
+            block = next((db.graph.block_of[e.nodes[0]] for e in record.edits if isinstance(e, Merged)), None)
+            before, db = db, db.follow(record)
+            assert not db.was_rebuilt, db.was_rebuilt
+            grown[kind == "grow" and block is not before.graph.body] += block is not None
+        if seed % 4 == 0:
+            check_equal(db, rng)
+    assert grown[True] > 10 and grown[False] > 100
 
 
 def test_the_db_before_stays_valid() -> None:
@@ -179,6 +196,31 @@ def test_what_cannot_be_followed_is_rebuilt_and_says_why(inserted: tuple[str, in
     rewriter.insert_after(g.node("d"), Node(new_id(), op, inputs, (), blocks=blocks), reason="new")
     db = AliasDb(g).follow(record(rewriter))
     assert db.was_rebuilt and why in db.was_rebuilt.because
+    check_equal(db, random.Random(0))
+
+
+def test_erased_constants_are_followed() -> None:
+    g = parse("""graph(%x : Tensor):
+  %sizes : int[] = prim::Constant[value=[1, 2]]()
+  %none : Tensor? = prim::Constant()
+  %a : Tensor = aten::neg(%x)
+  return (%a)""")
+    rewriter = Rewriter(g)
+    for name in ("sizes", "none"):
+        rewriter.erase(g.node(name), reason="nobody reads it")
+    assert not AliasDb(g).follow(record(rewriter)).was_rebuilt
+
+
+def test_a_none_that_is_made_again_is_rebuilt() -> None:
+    g = parse("""graph(%x : Tensor):
+  %a : Tensor? = prim::Constant()
+  %l : Tensor?[] = prim::ListConstruct(%a, %x)
+  return (%a, %l)""")
+    rewriter = Rewriter(g)
+    made = Node(new_id(), "aten::neg", g.inputs, (g.value("a"),))
+    rewriter.replace_node(g.node("a"), [made], reason="something after all")
+    db = AliasDb(g).follow(record(rewriter))
+    assert db.was_rebuilt
     check_equal(db, random.Random(0))
 
 

@@ -36,7 +36,9 @@ class _Elements(Draft[Value, int]):
         self._builder = builder
 
     def __setitem__(self, value: Value, element: int) -> None:
-        known = self.get(value)
+        known = dict.get(self, value)
+        if known is None:
+            known = self._base.get(value)
         if known is not None and known != element:
             self._builder.redirect(value, known, element)
         dict.__setitem__(self, value, element)
@@ -71,6 +73,7 @@ class Extension(PointsToBuilder):
     def __init__(self, before: PointsTo, structures: Structures) -> None:
         super().__init__(structures)
         self.element_of = _Elements(self, before.element_of)
+        self._known_elements = before.element_of
         self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
         self.cells, self.fields = Draft(before.cells), Draft(before.fields)
         self.labels: DraftList[Label] = DraftList(before.labels)
@@ -120,6 +123,25 @@ class Extension(PointsToBuilder):
         """An element that was a location is from now on just what another is."""
         self.add_edge(element, target)
         self.moved[element] = target
+
+    def share(self, value: Value, source: Value, node: Node) -> None:  # the layers looked through by hand
+        known, base = self.element_of, self._known_elements
+        if value.type.__class__ is not TensorType or source.type.__class__ is not TensorType:
+            super().share(value, source, node)
+            return
+        element = dict.get(known, source)
+        if element is None:
+            element = base.get(source)
+        if element is None:
+            if source in self.nones:
+                return
+            element = len(self.labels)
+            self.labels.append(source)
+            dict.__setitem__(known, source, element)
+        if value in known:
+            known[value] = element
+        else:
+            dict.__setitem__(known, value, element)
 
     # Edges
 

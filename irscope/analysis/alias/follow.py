@@ -38,7 +38,7 @@ the target of a new edge, and given up on after a few hundred classes.) Question
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from irscope._base.frozen import fast_constructor
@@ -133,20 +133,21 @@ class _Step(Walk):
 
     def _note(self, edit: Edit) -> None:
         """Keep what the edits come to: a node that is created and erased again does not count."""
-        match edit:
-            case Merged(nodes, group):
-                for node in nodes:
-                    self._remove(node)
-                self._added[group] = None
-            case Created(node):
-                if node in self._removed:
-                    del self._removed[node]
-                else:
-                    self._added[node] = None
-            case Erased(node):
+        kind = edit.__class__  # a `match` would cost more than all the rest here
+        if kind is Merged:
+            for node in edit.nodes:  # type: ignore[union-attr]
                 self._remove(node)
-            case Replaced(old, new):
-                self._replaced[self._resolve(old)] = self._resolve(new)
+            self._added[edit.group] = None  # type: ignore[union-attr]
+        elif kind is Erased:
+            self._remove(edit.node)  # type: ignore[union-attr]
+        elif kind is Created:
+            node = edit.node  # type: ignore[union-attr]
+            if node in self._removed:
+                del self._removed[node]
+            else:
+                self._added[node] = None
+        elif kind is Replaced:
+            self._replaced[self._resolve(edit.old)] = self._resolve(edit.new)  # type: ignore[union-attr]
 
     def _remove(self, node: Node) -> None:
         if node in self._added:
@@ -162,10 +163,11 @@ class _Step(Walk):
     def apply(self) -> None:
         """Erase, create, replace."""
         builder = self.builder
-        for node in self._removed:
-            self._forget(node)
-        for node in self._added:
-            builder.gone.difference_update(_defined(node))
+        self._forget(self._removed)
+        again = [value for node in self._added for value in _defined(node) if value in builder.gone]
+        if any(value in builder.nones for value in again):
+            raise CannotFollow("a value that was None is made again")
+        builder.gone.difference_update(again)
         for node in self._added:
             self._create(node)
         for node, rule in self._in_doubt.items():
@@ -175,19 +177,21 @@ class _Step(Walk):
 
     # Erasing
 
-    def _forget(self, node: Node) -> None:
-        todo = [node]
-        while todo:
-            node = todo.pop()
-            gone = self.builder.gone
+    def _forget(self, nodes: Iterable[Node]) -> None:
+        """Note what is gone with some nodes; rules that may have done more than can be taken back stay in doubt."""
+        gone, forgotten, structure_of = self.builder.gone, self._forgotten, self.builder.structures.of
+        todo = list(nodes)
+        for node in todo:  # grows
+            if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
+                continue  # a number is no memory: no rule ever saw an element of it
             gone.update(node.outputs)
             if node.blocks:
                 self._check_group(node)
                 gone.update(node.blocks[0].params)
                 todo.extend(node.blocks[0].nodes)
                 continue
+            forgotten[node.id] = node
             plan = self._plan_of(node)
-            self._forgotten[node.id] = node
             if plan is NOTHING:
                 continue
             if plan.__class__ is not tuple:
@@ -197,6 +201,8 @@ class _Step(Walk):
 
     def _forget_rule(self, node: Node, rule: Any) -> None:
         """Take back what a rule added, if that is no more than names, writes and edges that nobody comes to from above."""
+        if rule in (NodeRules.constant, NodeRules.uninitialized):
+            return
         structures = [self.builder.structures.of(value.type) for value in node.outputs]
         if rule in (NodeRules.list_construct, NodeRules.tuple_construct):
             if any(s is not None and s.kind != "tuple" and s.content not in (None, TENSOR) for s in structures):
@@ -222,22 +228,28 @@ class _Step(Walk):
     # Creating
 
     def _create(self, node: Node) -> None:
-        todo: list[tuple[Node, bool]] = [(node, False)]
-        while todo:
-            node, is_left = todo.pop()
-            if is_left:
-                self.leave_group(node)
-                continue
-            if self._replaced:
-                node = self._renamed(node)
-            if node.blocks:
-                self._check_group(node)
-                self._lend(node)
-                self.enter(node)
-                todo.append((node, True))
-                todo.extend((inner, False) for inner in reversed(node.blocks[0].nodes))
-            else:
+        """Add a node; a group with everything in it."""
+        structure_of = self.builder.structures.of
+        pending: list[Iterator[Node]] = [iter((node,))]
+        groups: list[Node] = []
+        while pending:
+            for node in pending[-1]:
+                if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
+                    continue
+                if self._replaced:
+                    node = self._renamed(node)
+                if node.blocks:
+                    self._check_group(node)
+                    self._lend(node)
+                    self.enter(node)
+                    groups.append(node)
+                    pending.append(iter(node.blocks[0].nodes))
+                    break
                 self._add(node, self._plan_of(node))
+            else:
+                pending.pop()
+                if groups:
+                    self.leave_group(groups.pop())
 
     def _renamed(self, node: Node) -> Node:
         if not any(value in self._replaced for value in node.inputs):
@@ -270,17 +282,17 @@ class _Step(Walk):
 
     def _add_by_rule(self, node: Node, rule: Any) -> None:
         builder = self.builder
-        if self.graph is _NO_CONSTANTS:  # rules look here for what is known
-            self.graph = Graph(make_block(0, (), tuple(self._added), ()))
         known = node.inputs[1:2] if node.op == "prim::TupleIndex" else ()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
+        if known and self.graph is _NO_CONSTANTS:  # rules look here for what is known
+            self.graph = Graph(make_block(0, (), tuple(self._added), ()))
         if any(constant_of(self.graph, value) is NOT_CONSTANT for value in known):
             raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
-        if rule is NodeRules.by_signature and self.signatures.of(node).is_pure:
+        if node.op in STATISTICS and self.signatures.of(node).is_pure:
             for value in node.outputs:
                 builder.keep(value)
-        elif any(value in builder.element_of for value in node.outputs):
+        elif any(value in builder.element_of or value in builder.nones for value in node.outputs):
             raise CannotFollow(f"{node.op} makes a value that was known before")
         rule(self, node)
 
@@ -299,11 +311,16 @@ class _Step(Walk):
         old, element_of = self._forgotten[node.id], self.builder.element_of
         if old.op != node.op or old.attrs != node.attrs or len(old.inputs) != len(node.inputs):
             return False
+        if node.op in STATISTICS:
+            flag = STATISTICS[node.op][2]
+            if node.inputs[flag : flag + 1] != old.inputs[flag : flag + 1]:
+                return False
+        for known, new in zip(old.inputs, node.inputs, strict=True):
+            if known is not new and element_of.get(known) != element_of.get(new):
+                return False
         for known, new in (*zip(old.inputs, node.inputs, strict=True), *zip(old.outputs, node.outputs, strict=True)):
             if known is not new and (known.type != new.type or known in self.builder.consulted):
                 return False
-        if any(element_of.get(x) != element_of.get(y) for x, y in zip(old.inputs, node.inputs, strict=True)):
-            return False
         for known, new in zip(old.outputs, node.outputs, strict=True):
             element = element_of.get(known)
             if element_of.get(new, element) != element:
@@ -333,7 +350,9 @@ class _Step(Walk):
             chosen: Any = plan.get(kind)
             if chosen is None:
                 chosen = plan[kind] = self.plan(node, kind)
-            return chosen
+            plan = chosen
+        if plan is NodeRules.by_signature and node.op not in STATISTICS and self.signatures.of(node).is_pure:
+            return NOTHING
         return plan
 
     # Groups
@@ -342,11 +361,14 @@ class _Step(Walk):
         if not is_inlined(node) or node.op == "prim::fork":
             raise CannotFollow(f"{node.op} has blocks, and they come or go")
         block = node.blocks[0]
-        for inside, outside in ((block.params, node.inputs), (block.returns, node.outputs)):
-            for inner, outer in zip(inside, outside, strict=True):
-                is_tensor = inner.type.__class__ is TensorType and outer.type.__class__ is TensorType
-                if not is_tensor and inner.type != outer.type:
-                    raise CannotFollow(f"{outer!r} has another type inside {node.op}")
+        for inner, outer in (
+            *zip(block.params, node.inputs, strict=True),
+            *zip(block.returns, node.outputs, strict=True),
+        ):
+            if inner.type is outer.type or inner.type.__class__ is outer.type.__class__ is TensorType:
+                continue
+            if inner.type != outer.type:
+                raise CannotFollow(f"{outer!r} has another type inside {node.op}")
 
     def _lend(self, node: Node) -> None:
         """Let the values inside a new group have the elements by which their readers know what leaves it."""

@@ -164,6 +164,18 @@ class PointsToBuilder:
         for element in found:
             self.flow(merged, element, node)
 
+    def share(self, value: Value, source: Value, node: Node) -> None:
+        """Let a value be what another is: `bind_any` of one element, at once where both are tensors."""
+        if value.type.__class__ is TensorType and source.type.__class__ is TensorType:
+            element = self.element_of.get(source)
+            if element is None and source not in self.nones:
+                element = self.element_of[source] = len(self.labels)
+                self.labels.append(source)
+            if element is not None:
+                self.element_of[value] = element
+        else:
+            self.bind_any(value, [self.element(source)], node)
+
     def _needs_own(self, structure: Structure, element: int) -> bool:
         """Whether a value of this structure has parts that the element lacks (a list taken out of an `Any`)."""
         if structure.kind == "tuple":

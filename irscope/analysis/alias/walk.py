@@ -167,7 +167,7 @@ class Walk(NodeRules):
                         builder.flow(element, start_element, node)
         elif is_inlined(node):
             for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
-                builder.bind_any(param, [builder.element(operand)], node)
+                builder.share(param, operand, node)
         elif node.op not in ("prim::If", "prim::GradOf"):
             for block in node.blocks:
                 for param in block.params:
@@ -208,16 +208,16 @@ class Walk(NodeRules):
                 builder.bind_any(value, [element], node)
 
     def leave_group(self, node: Node) -> None:
-        builder = self.builder
-        returned = [builder.element(value) for value in node.blocks[0].returns]
+        builder, returns = self.builder, node.blocks[0].returns
         if node.op == "prim::fork":
+            returned = [builder.element(value) for value in returns]
             for value in node.outputs:
                 future = builder.element(value)
                 if future is not None:
                     builder.hold(future, [element for element in returned if element is not None], node)
             return
-        for index, value in enumerate(node.outputs):
-            builder.bind_any(value, returned[index : index + 1], node)
+        for value, result in zip(node.outputs, returns, strict=True):
+            builder.share(value, result, node)
 
 
 def is_inlined(node: Node) -> bool:

@@ -35,9 +35,9 @@ def answer(sections: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _options(text: str) -> dict[str, int]:
+def _options(text: str) -> dict[str, Any]:
     pairs = (part.partition("=") for part in text.split())
-    return {key: int(number) for key, _, number in pairs}
+    return {key: int(given) if given.isdigit() else given for key, _, given in pairs}
 
 
 def _remark_line(fusion: Fusion, remark: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -15,10 +16,11 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
+from irscope.transforms.fusion.best_first import Score
 from irscope.transforms.fusion.domain import Domains
-from irscope.transforms.fusion.greedy import grow_greedily
 from irscope.transforms.fusion.group import Grouped, Groups
-from irscope.transforms.fusion.plan import BlockPlan, Limits
+from irscope.transforms.fusion.plan import BlockPlan, Candidate, Limits
+from irscope.transforms.fusion.policies import Policy, policy_of
 from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.why import same_group, why_apart
@@ -27,7 +29,7 @@ from irscope.transforms.history import History
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Fusion", "fuse"]
+__all__ = ["Candidate", "Fusion", "fuse"]
 
 MAX_ARGUMENTS = 128
 """Inputs and outputs of one kernel at most, as in PyTorch's fuser."""
@@ -43,6 +45,7 @@ class _Plans:
     by_block: dict[Block, BlockPlan]
     grouped: Grouped
     groups: Groups
+    policy: Policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,7 @@ class Fusion:
         return {
             "group": index, "result": ", ".join(f"%{names[value]}" for value in group.outputs), "nodes": len(members),
             "ops": ", ".join(node.op.partition("::")[2] for node in members[:8]) + (", …" if len(members) > 8 else ""),
-            "kind": group.attrs["kind"], "space": str(plan.domain(plan.index[members[-1]])),
+            "kind": group.attrs["kind"], "space": str(plan.group(plan.index[members[-1]]).domain),
             "bytes before": before, "bytes after": after, "bytes saved": before - after,
         }  # fmt: skip
 
@@ -120,7 +123,7 @@ class Fusion:
             owners = [folded.owner.get(block) for block in blocks]
             told = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
             return no(f"they are in different blocks: one {told[0]}, the other {told[1]}", a, b)
-        return why_apart(self._plans.by_block[blocks[0]], a, b)
+        return why_apart(self._plans.by_block[blocks[0]], self._plans.policy, a, b)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: its own property, or what keeps it from the neighbours that might have had it."""
@@ -191,14 +194,19 @@ class Fusion:
 
 
 def fuse(
-    graph: Graph, *, policy: str = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
+    graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES,
 ) -> Fusion:  # fmt: skip
-    """Group pointwise ops, broadcasting included, into kernels; first fold what is known before the program runs.
+    """Group ops into kernels; first fold what is known before the program runs.
 
-    Groups are made in each block, of `min_size` to `max_nodes` nodes, with at most `max_arguments` inputs and outputs. A
-    value that is also read outside its group becomes another result, if all results have the same shape. The program
-    means the same afterwards: see `irscope.transforms.fusion.partition` for the argument.
+    Groups are made in each block, of `min_size` to `max_nodes` nodes, with at most `max_arguments` inputs and outputs.
+    The program means the same afterwards: see `irscope.transforms.fusion.partition` for the argument. `policy`:
+
+    * `"greedy"`: consumers from the last to the first, and for each what it reads, the latest first; then siblings.
+    * `"min-bytes"`: always the merge that saves most memory traffic; then siblings.
+    * `"torch-legacy"`: exactly the order of PyTorch's `_jit_pass_fuse`, its count of arguments included.
+    * a function that is given a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
+      decline. It is asked again when the groups have grown.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -218,9 +226,11 @@ def fuse(
       return (%c)
     >>> bool(f.why_not("a", "b")), bool(f.why_not("b", "c"))
     (True, False)
+    >>> f = fuse(g, policy=lambda candidate: None if candidate.consumer.op == "aten::tanh" else candidate.bytes_saved)
+    >>> print(f.why_not("a", "b"))
+    no, because policy '<lambda>' declines: its score is None
     """
-    if policy != "greedy":
-        raise ArgumentError(f"there is no fusion policy {policy!r}", hint="the policy is 'greedy'")
+    chosen = policy_of(policy)
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"fuse works on a Graph, not on {type(graph).__name__}",
@@ -230,8 +240,9 @@ def fuse(
     folded = found.record
     started = perf_counter()
     rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
-    plans = _plan(rules, Limits(max_arguments, max_nodes))
-    groups = Groups(folded.after, list(plans.values()), rules, min_size=min_size)
+    readings = _readings(folded.after)
+    plans = _plan(rules, Limits(max_arguments, max_nodes), chosen, readings)
+    groups = Groups(folded.after, list(plans.values()), rules, readings, min_size=min_size)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
@@ -239,16 +250,27 @@ def fuse(
     made = set(grouped.group_of.values())
     nodes = tuple(node for node in grouped.graph.nodes() if node in made)
     history = History(graph, (folded, record))
-    return Fusion(grouped.graph, graph, policy, nodes, history, _Plans(rules, plans, grouped, groups))
+    return Fusion(grouped.graph, graph, chosen.name, nodes, history, _Plans(rules, plans, grouped, groups, chosen))
 
 
-def _plan(rules: Rules, limits: Limits) -> dict[Block, BlockPlan]:
+def _plan(rules: Rules, limits: Limits, policy: Policy, readings: Counter[Value]) -> dict[Block, BlockPlan]:
     """The plan of each block that is not the body of a group already."""
+    graph = rules.graph
     plans: dict[Block, BlockPlan] = {}
     domains = Domains(rules)
-    for block in rules.graph.blocks():
-        owner = rules.graph.owner.get(block)
+    for block in graph.blocks():
+        owner = graph.owner.get(block)
         if owner is None or owner.op in ("prim::If", "prim::Loop"):
-            plans[block] = BlockPlan(dependences(rules.graph, block, rules.db), rules, domains, limits)
-            grow_greedily(plans[block])
+            ties = dependences(graph, block, rules.db)
+            plan = plans[block] = BlockPlan(ties, rules, domains, limits, readings)
+            policy.grow(plan)
     return plans
+
+
+def _readings(graph: Graph) -> Counter[Value]:
+    """How often each value is read."""
+    readings: Counter[Value] = Counter()
+    for block in graph.blocks():
+        readings.update(value for node in block.nodes for value in node.inputs)
+        readings.update(block.returns)
+    return readings

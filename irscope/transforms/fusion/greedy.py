@@ -2,32 +2,50 @@
 
 The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer
 that was refused because a path leads around it stays refused while its group grows: whatever joins later stands
-before it in the program, and what stands on the path was asked before it. So a group looks at each candidate once;
-further sweeps over the block find what becomes possible only when two groups have met.
+before it in the program, and what stands on the path was asked before it. So a group looks at each candidate once. What
+was refused for another reason is asked again when two groups have met; siblings join when nothing else can, and then
+it is asked once more.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import Final
 
-from irscope.transforms.fusion.plan import BlockPlan
+from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.siblings import join_siblings
 
 __all__ = ["grow_greedily"]
 
-_SWEEPS = 8
+_ROUNDS: Final = 8
+
+_FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device"})
+"""Refusals that stand however the groups grow."""
 
 
 def grow_greedily(plan: BlockPlan) -> None:
     """Decide the groups of a block."""
-    consumers = [index for index in reversed(range(len(plan.block.nodes))) if plan.fusible[index]]
-    for sweep in range(_SWEEPS):
+    for consumer in reversed(range(len(plan.block.nodes))):
+        if plan.fusible[consumer] and plan.group(consumer).size == 1:
+            _grow(plan, consumer)
+    for _ in range(_ROUNDS):
         before = len(plan.merges)
-        plan.refusals.clear()
-        for consumer in consumers:
-            if sweep or len(plan.partition.members(consumer)) == 1:
-                _grow(plan, consumer)
+        _ask_again(plan)
+        if len(plan.merges) == before:
+            join_siblings(plan)
         if len(plan.merges) == before:
             break
+
+
+def _ask_again(plan: BlockPlan) -> None:
+    """Try the pairs that were refused, consumers bottom-up."""
+    find = plan.partition.find
+    refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
+    for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
+        if find(producer) != find(consumer):
+            refusal = plan.try_merge(Candidate(plan, producer, consumer))
+            if refusal is not None:
+                plan.refusals[producer, consumer] = refusal
 
 
 def _grow(plan: BlockPlan, consumer: int) -> None:
@@ -42,9 +60,8 @@ def _grow(plan: BlockPlan, consumer: int) -> None:
         if producer in asked or find(producer) == find(consumer):
             continue
         asked.add(producer)
-        joining = plan.partition.members(producer)
-        single = len(joining) == 1
-        refusal = plan.try_merge(producer, reader)
+        single = plan.group(producer).size == 1
+        refusal = plan.try_merge(Candidate(plan, producer, reader))
         if refusal is not None:
             plan.refusals[producer, reader] = refusal
         elif single:  # the producers of a larger group were its candidates already

@@ -9,18 +9,24 @@ graphs: a group goes by its last node, keeps its id while it grows, and is made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.rewriter import Edit, Erased, Merged, Rewriter
+from irscope.ir.types import TensorType
 from irscope.transforms.fold import constant_node
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Rules
 
 __all__ = ["Grouped", "Groups"]
+
+_MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
+"""Ops that can go when nobody reads what they make."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,15 @@ class _Identity:
 class Groups:
     """Makes the groups of the plans of one graph."""
 
-    def __init__(self, graph: Graph, plans: Sequence[BlockPlan], rules: Rules, *, min_size: int) -> None:
+    def __init__(
+        self, graph: Graph, plans: Sequence[BlockPlan], rules: Rules, readings: Mapping[Value, int], *, min_size: int
+    ) -> None:
         self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""
         self._graph = graph
         self._plans = plans
         self._rules = rules
+        self._readings = readings
         self._min_size = max(min_size, 2)
         self._identity: dict[Node, _Identity] = {}
         self._made: dict[tuple[Node, int], Node] = {}
@@ -77,7 +86,7 @@ class Groups:
         scheduled: dict[Block, Sequence[Node]] = {}
         for plan, schedule in zip(self._plans, schedules, strict=True):
             scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
-        unused = _unused_constants(self._graph, group_of, self._rules)
+        unused = _unused_numbers(self._graph, group_of, self._readings, self._rules)
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
         for block in self._graph.blocks():
             gone = [
@@ -133,7 +142,7 @@ class Groups:
         block = make_block(
             identity.block, tuple(params.values()), tuple(body), tuple(standing[value] for value in leaving)
         )
-        attrs: FrozenDict[str, str] = FrozenDict(kind=plan.domain(plan.index[members[-1]]).kind)
+        attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
         scope = _common_scope(node.scope for node in members)
         return make_node(
             identity.node, "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,),
@@ -171,27 +180,34 @@ def _agreement(a: list[str], b: list[str]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _unused_constants(graph: Graph, group_of: dict[Node, Node], rules: Rules) -> set[Node]:
-    """Constants that only groups read, which have copies now."""
-    candidates = {value for node in group_of for value in node.inputs if rules.known(value) is not NOT_CONSTANT}
-    unused = set()
-    for value in candidates:
+def _unused_numbers(graph: Graph, group_of: dict[Node, Node], readings: Mapping[Value, int], rules: Rules) -> set[Node]:
+    """The makers of known numbers, and of lists of them, that only groups read, which have copies now."""
+    inside = Counter(
+        value for node in group_of for value in node.inputs if value.type.__class__ is not TensorType
+    )  # a constant tensor is an argument, and has no copy
+    unused: set[Node] = set()
+    pending = [value for value in inside if rules.known(value) is not NOT_CONSTANT]
+    while pending:
+        value = pending.pop()
         maker = graph.producer.get(value)
-        if maker is None or maker.op != "prim::Constant":
+        if maker is None or maker in unused or maker.op not in _MAKES_NUMBERS or inside[value] < readings[value]:
             continue
-        if all(isinstance(use.user, Node) and use.user in group_of for use in graph.users[value]):
-            unused.add(maker)
+        unused.add(maker)
+        inside.update(maker.inputs)
+        pending.extend(maker.inputs)
     return unused
 
 
 def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
     """The merges of a plan in the order in which they were decided."""
     edits: list[Edit] = []
+    name = plan.rules.name
     for merge in plan.merges:
         group = group_of.get(merge.consumer)
         if group is not None:
-            a, b = (plan.rules.name(node.output) for node in (merge.producer, merge.consumer))
-            reason = f"{a} feeds {b}; iteration space {merge.domain}"
+            a, b = name(merge.producer.outputs[0]), name(merge.consumer.outputs[0])
+            what = f"{a} and {b} both read {name(merge.shared)}" if merge.is_sibling else f"{a} feeds {b}"
+            rule = "sibling" if merge.is_sibling else "producer-consumer"
             nodes = merge.producer, merge.consumer
-            edits.append(Merged(nodes, group, reason, merge.bytes_saved, "producer-consumer"))
+            edits.append(Merged(nodes, group, f"{what}; iteration space {merge.domain}", merge.bytes_saved, rule))
     return edits

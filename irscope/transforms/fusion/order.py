@@ -25,7 +25,7 @@ class Line:
     def __init__(self, size: int) -> None:
         self.label = [_GAP * place for place in range(1, size + 1)]
         """Compare two items' labels to see which comes first; a label means nothing else, and moves change it."""
-        self._end = size  # a sentinel before the first and after the last item
+        self.end = size  # a sentinel before the first and after the last item
         self.label.append(0)
         self._next = [*range(1, size + 1), 0]
         self._previous = [size, *range(size)]
@@ -41,6 +41,11 @@ class Line:
         assert item != anchor
         self.remove(item)
         self._insert_after(item, self._previous[anchor])
+
+    def previous(self, item: int) -> int | None:
+        """The item in front of one, if there is any; in front of `end`, the last one."""
+        found = self._previous[item]
+        return None if found == self.end else found
 
     def remove(self, item: int) -> None:
         """Take an item out for good; its label no longer means anything."""
@@ -58,17 +63,17 @@ class Line:
 
     def _label_behind(self, item: int) -> int:
         after = self._next[item]
-        return self.label[item] + 2 * _GAP if after == self._end else self.label[after]
+        return self.label[item] + 2 * _GAP if after == self.end else self.label[after]
 
     def _spread(self, anchor: int) -> None:
         """Widen the gaps behind the anchor: over the shortest run that ends more than its squared length away."""
         base = self.label[anchor]
         run: list[int] = []
         item = self._next[anchor]
-        while item != self._end and self.label[item] - base <= (len(run) + 1) ** 2:
+        while item != self.end and self.label[item] - base <= (len(run) + 1) ** 2:
             run.append(item)
             item = self._next[item]
         parts = len(run) + 1
-        span = (self.label[item] if item != self._end else base + parts * _GAP) - base
+        span = (self.label[item] if item != self.end else base + parts * _GAP) - base
         for place, moved in enumerate(run, 1):
             self.label[moved] = base + place * span // parts

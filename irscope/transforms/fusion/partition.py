@@ -85,6 +85,9 @@ class Partition:
         first, last = self._in_order(a, b)
         if first == last:
             return []
+        if self._leads_nowhere_else(first, last):
+            self._make_room(first, last, {}, None)
+            return []
         ahead, behind, path = self._search(first, last)
         if path:
             return path
@@ -99,6 +102,45 @@ class Partition:
         a, b = self.find(a), self.find(b)
         if a != b:
             self._unite(a, b)
+
+    def bring(self, a: int, b: int) -> list[int]:
+        """Move the group that stands in front directly before the other one, and what waits for it and stands between
+        directly behind that one, as far as it has to move; or give the path that forbids it.
+
+        That decides as `merge` does, by a search in one direction, which may take longer; it is how PyTorch moves.
+        """
+        first, last = self._in_order(a, b)
+        if first == last:
+            return []
+        ahead: dict[int, tuple[int, int]] = {first: (-1, first)}
+        if last in self._walk(self._after, first, last, ahead):
+            return _joined(ahead, {last: (-1, last)}, last)
+        self._move_behind(last, ahead, first)
+        self._line.move_before(self._place[first], self._place[last])
+        return []
+
+    def place(self, node: int) -> int:
+        """A number that grows along the line from group to group, as long as nothing moves."""
+        return self._line.label[self._place[self.find(node)]]
+
+    def last(self) -> int | None:
+        """A node of the group at the end of the line."""
+        return self._line.previous(self._line.end)
+
+    def in_front_of(self, node: int) -> int | None:
+        """A node of the group in front of a node's group in the line."""
+        return self._line.previous(self._place[self.find(node)])  # an item is a node of the group that it stands for
+
+    def _leads_nowhere_else(self, first: int, last: int) -> bool:
+        """Whether all that waits for the first group is in the last, by a short look: the most frequent case."""
+        after = self._after[first]
+        if len(after) > 8:
+            return False
+        parent = self._parent
+        for node in after:  # noqa: SIM110  (a generator costs as much as the look)
+            if parent[node] != last and self.find(node) != last:
+                return False
+        return True
 
     def obstacle(self, a: int, b: int) -> list[int]:
         """The path that forbids a merge, or an empty list; changes nothing."""
@@ -189,25 +231,35 @@ class Partition:
     ) -> None:
         """Move what was found out of the way and unite the two ends."""
         line, place = self._line, self._place
-        by_label = lambda group: line.label[place[group]]  # noqa: E731
         if ahead is not None:
-            for group in sorted((group for group in ahead if group != first), key=by_label, reverse=True):
-                line.move_after(place[group], place[last])
+            if len(ahead) > 1:
+                self._move_behind(last, ahead, first)
             kept, freed = place[last], place[first]
         else:
             assert behind is not None
-            for group in sorted((group for group in behind if group != last), key=by_label):
+            for group in sorted((group for group in behind if group != last), key=self._label):
                 line.move_before(place[group], place[first])
             kept, freed = place[first], place[last]
         line.remove(freed)
         self._place[self._unite(first, last)] = kept
 
+    def _move_behind(self, last: int, ahead: dict[int, tuple[int, int]], first: int) -> None:
+        """Move all that was found on the way from the first group behind the last one, in their order."""
+        place = self._place
+        for group in sorted((group for group in ahead if group != first), key=self._label, reverse=True):
+            self._line.move_after(place[group], place[last])
+
+    def _label(self, group: int) -> int:
+        return self._line.label[self._place[group]]
+
     def _unite(self, a: int, b: int) -> int:
-        weight = [len(self._members[g]) + len(self._after[g]) + len(self._before[g]) for g in (a, b)]
-        large, small = (a, b) if weight[0] >= weight[1] else (b, a)
+        members, after, before = self._members, self._after, self._before
+        large, small = a, b
+        if len(members[a]) + len(after[a]) + len(before[a]) < len(members[b]) + len(after[b]) + len(before[b]):
+            large, small = b, a
         self._parent[small] = large
-        for lists in (self._members, self._after, self._before):
-            lists[large].extend(lists[small])
+        for lists in (members, after, before):
+            lists[large] += lists[small]
             lists[small] = []
         return large
 

@@ -2,10 +2,10 @@
 
 A merge is legal if the contraction stays acyclic (`partition`), if the two groups have a common domain (`domain`), and if
 the kernel stays within the limits. Which of the legal merges happen, and in which order, is a policy's business
-(`greedy`). A merge is decided before anything is changed: a refused one leaves nothing behind.
+(`policies`). A merge is decided before anything is changed: a refused one leaves nothing behind.
 
-What decides (readings outside a group, inputs, outputs) is counted per group and updated from the smaller side of
-each merge.
+Nodes go by their position in the block, groups by the position of one of their nodes. What decides (readings outside a
+group, inputs, outputs) is counted per group and updated from the smaller side of each merge.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from irscope.analysis.dependence import Dependences
 from irscope.ir.core import Node, Value
@@ -21,11 +23,10 @@ from irscope.transforms.fusion.domain import Domain, Domains
 from irscope.transforms.fusion.partition import Partition
 from irscope.transforms.fusion.rules import Refusal, Rules
 
-__all__ = ["BlockPlan", "Limits", "Merge", "Pair"]
+__all__ = ["BlockPlan", "Candidate", "Limits", "Merge"]
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(NamedTuple):
     """One step of a plan: the groups of two nodes became one."""
 
     producer: Node
@@ -34,18 +35,25 @@ class Merge:
     """The domain of the merged group."""
     bytes_saved: int
     """Memory traffic that it avoids; 0 when sizes are not known."""
+    shared: Value
+    """A value that the second group read from the first, or that both read."""
+    is_sibling: bool
+    """Whether neither read the other."""
 
 
 @dataclass(slots=True)
-class _Group:
+class Group:
     """What decides about merging a group."""
 
     domain: Domain
     inputs: dict[Value, int]
     """Values from outside that are not known numbers, and how often the group reads each."""
     values: list[Value]
+    """What its nodes make."""
     outputs: int
     """How many of its values are read outside."""
+    size: int = 1
+    """How many nodes it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,54 +69,90 @@ class Limits:
 class BlockPlan:
     """The groups of one block, while they grow and for later questions."""
 
-    def __init__(self, ties: Dependences, rules: Rules, domains: Domains, limits: Limits) -> None:
-        block = ties.block
-        self.block = block
+    def __init__(
+        self, ties: Dependences, rules: Rules, domains: Domains, limits: Limits, readings: Mapping[Value, int]
+    ) -> None:
+        """`readings`: how often each value is read in the whole program."""
+        self.block = ties.block
         self.ties = ties
         self.rules = rules
         self.domains = domains
-        self.index = {node: index for index, node in enumerate(block.nodes)}
+        self.limits = limits
+        nodes = self.block.nodes
+        self.index = {node: index for index, node in enumerate(nodes)}
         self.partition = Partition(_successors(ties, self.index))
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
         """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
-        self.limits = limits
-        self.fusible = [rules.refusal(node) is None for node in block.nodes]
-        users = rules.graph.users
-        self.outside = {
-            v: len(users.get(v, ())) for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs
-        }
+        self.fusible = [rules.refusal(node) is None for node in nodes]
+        self.outside: dict[Value, int] = {}
         """For each value that fusible nodes make, how many readings of it lie outside its group."""
-        self._maker = {v: i for i, n in enumerate(block.nodes) if self.fusible[i] for v in n.outputs}
-        self._groups = {i: self._alone(i) for i in range(len(block.nodes)) if self.fusible[i]}
+        self.maker: dict[Value, int] = {}
+        """The fusible node that makes a value."""
+        self.readers: dict[Value, list[int]] = {}
+        """The fusible nodes that read a value that is not a known number, in program order."""
+        self._readings = readings
+        for index, node in enumerate(nodes):
+            if self.fusible[index]:
+                for value in node.outputs:
+                    self.outside[value] = readings.get(value, 0)
+                    self.maker[value] = index
+        self._groups = [self._alone(index) if fits else None for index, fits in enumerate(self.fusible)]
 
-    def _alone(self, index: int) -> _Group:
+    def _alone(self, index: int) -> Group:
         node = self.block.nodes[index]
         inputs: dict[Value, int] = {}
+        known, readers = self.rules.known, self.readers
         for value in node.inputs:
-            if self.rules.known(value) is NOT_CONSTANT:
-                inputs[value] = inputs.get(value, 0) + 1
-        outputs = sum(self.outside[value] > 0 for value in node.outputs)
-        return _Group(self.domains.of(node), inputs, list(node.outputs), outputs)
+            if value in inputs:
+                inputs[value] += 1
+            elif known(value) is NOT_CONSTANT:
+                inputs[value] = 1
+                readers.setdefault(value, []).append(index)
+        outputs = 0
+        for value in node.outputs:
+            outputs += self.outside[value] > 0
+        return Group(self.domains.of(node), inputs, list(node.outputs), outputs)
+
+    def group(self, index: int) -> Group:
+        """The group that a fusible node is in."""
+        group = self._groups[self.partition.find(index)]
+        assert group is not None
+        return group
+
+    @cached_property
+    def untouched(self) -> BlockPlan:
+        """The same block before any merge, for questions; not to be merged."""
+        return self.anew()
+
+    def anew(self) -> BlockPlan:
+        """A new plan of the same block, without merges."""
+        return BlockPlan(self.ties, self.rules, self.domains, self.limits, self._readings)
+
+    def nodes(self, *indexes: int) -> tuple[Node, ...]:
+        """The nodes at these positions."""
+        return tuple(self.block.nodes[index] for index in indexes)
 
     def producers(self, index: int) -> list[int]:
         """The fusible nodes of this block that a node reads from, in no particular order."""
-        maker = self._maker
+        maker = self.maker
         return [maker[value] for value in self.block.nodes[index].inputs if value in maker]
+
+    def reader(self, index: int, value: Value) -> int:
+        """The first node that reads a value in the group of a node."""
+        find = self.partition.find
+        here = find(index)
+        return next(reader for reader in self.readers[value] if find(reader) == here)
 
     def members(self, index: int) -> Iterator[Node]:
         """The nodes of the group of a node, in no particular order."""
         return (self.block.nodes[member] for member in self.partition.members(index))
 
-    def domain(self, index: int) -> Domain:
-        """The domain of the group that a fusible node is in."""
-        return self._groups[self.partition.find(index)].domain
-
     def leaving(self, members: Sequence[Node]) -> list[Value]:
         """The values that these nodes make and others read, in program order."""
         inside = Counter(value for node in members for value in node.inputs)
-        users = self.rules.graph.users
-        return [v for node in members for v in node.outputs if len(users.get(v, ())) > inside.get(v, 0)]
+        readings = self._readings
+        return [v for node in members for v in node.outputs if readings.get(v, 0) > inside.get(v, 0)]
 
     def kept_merges(self, min_size: int) -> list[Merge]:
         """The merges, in the order in which they were decided, that made groups of at least so many nodes."""
@@ -125,91 +169,135 @@ class BlockPlan:
             parts.unite(self.index[merge.producer], self.index[merge.consumer])
         return parts.schedule()
 
-    def try_merge(self, producer: int, consumer: int) -> Refusal | None:
-        """Merge the groups of two fusible nodes, the second reading the first; or say why not, and change nothing."""
-        pair = Pair(self, producer, consumer)
-        domain = pair.domain()
+    def try_merge(self, candidate: Candidate) -> Refusal | None:
+        """Merge two groups; or say why not, and change nothing."""
+        domain = candidate.verdict()
         if isinstance(domain, Refusal):
             return domain
-        path = self.partition.merge(producer, consumer)
+        path = self.partition.merge(candidate.producer_index, candidate.consumer_index)
         if path:
             nodes = tuple(self.block.nodes[index] for index in path)
             return Refusal("cycle", "together they would wait for what waits for them", nodes)
-        self._commit(pair, domain)
+        self._commit(candidate, domain)
         return None
-
-    def refusal(self, producer: int, consumer: int) -> Refusal | None:
-        """Why two groups would not be merged even if no cycle closed."""
-        domain = Pair(self, producer, consumer).domain()
-        return domain if isinstance(domain, Refusal) else None
-
-    def reads_from(self, consumer: int, producer: int) -> bool:
-        """Whether the group of one fusible node reads a value of another's."""
-        return bool(Pair(self, producer, consumer).shared)
-
-    def group(self, index: int) -> _Group:
-        """The bookkeeping of the group that a fusible node is in."""
-        return self._groups[self.partition.find(index)]
 
     def shared(self, producer: int, consumer: int) -> list[Value]:
         """The values that the second node's group reads from the first's, found from the smaller side."""
         ours, theirs = self.group(producer), self.group(consumer)
-        if len(ours.values) <= len(theirs.inputs):
-            return [value for value in ours.values if value in theirs.inputs]
-        find, maker = self.partition.find, self._maker
+        inputs = theirs.inputs
+        if len(ours.values) <= len(inputs):
+            return [value for value in ours.values if value in inputs]
+        find, maker = self.partition.find, self.maker
         here = find(producer)
-        return [value for value in theirs.inputs if value in maker and find(maker[value]) == here]
+        return [value for value in inputs if value in maker and find(maker[value]) == here]
 
-    def _commit(self, pair: Pair, domain: Domain) -> None:
-        size = self.rules.size_in_bytes
-        ours, theirs = pair.ours, pair.theirs
-        saved = sum(map(size, _common(ours.inputs, theirs.inputs)))
-        for value in pair.shared:
-            self.outside[value] -= theirs.inputs.pop(value)
-            inside = self.outside[value] == 0
-            ours.outputs -= inside
-            saved += size(value) * (2 if inside else 1)
-        inputs, fewer = (
-            (theirs.inputs, ours.inputs) if len(theirs.inputs) >= len(ours.inputs) else (ours.inputs, theirs.inputs)
-        )
+    def _commit(self, candidate: Candidate, domain: Domain) -> None:
+        ours, theirs, shared = candidate.ours, candidate.theirs, candidate.shared
+        saved, is_sibling = candidate.bytes_saved, candidate.is_sibling
+        witness = shared[0] if shared else next(iter(candidate.common), next(iter(theirs.inputs)))
+        outside, inputs = self.outside, theirs.inputs
+        for value in shared:
+            outside[value] -= inputs.pop(value)
+            if not outside[value]:
+                ours.outputs -= 1
+        fewer, values, others = ours.inputs, theirs.values, ours.values
+        if len(fewer) > len(inputs):
+            inputs, fewer = fewer, inputs
         for value, times in fewer.items():
             inputs[value] = inputs.get(value, 0) + times
-        values, others = (
-            (theirs.values, ours.values) if len(theirs.values) >= len(ours.values) else (ours.values, theirs.values)
-        )
+        if len(others) > len(values):
+            values, others = others, values
         values.extend(others)
-        merged = _Group(domain, inputs, values, ours.outputs + theirs.outputs)
-        self._groups[self.partition.find(pair.consumer)] = merged
-        self.merges.append(Merge(*pair.nodes, domain, saved))
+        merged = Group(domain, inputs, values, ours.outputs + theirs.outputs, ours.size + theirs.size)
+        self._groups[self.partition.find(candidate.consumer_index)] = merged
+        self.merges.append(Merge(candidate.producer, candidate.consumer, domain, saved, witness, is_sibling))
 
 
-class Pair:
-    """Two groups that might become one: how they meet, and what the merged kernel would be."""
+class Candidate:
+    """Two groups of one block that might become one; a fusion policy may look at it, and must not change it.
 
-    __slots__ = ("consumer", "ours", "plan", "producer", "shared", "theirs")
+    The first has something that the second reads, or they are siblings: both read something, and neither the other.
+    Everything is as it is now, for groups that have grown since the candidate came up, too.
+    """
+
+    __slots__ = ("_plan", "consumer_index", "ours", "producer_index", "shared", "theirs")
 
     def __init__(self, plan: BlockPlan, producer: int, consumer: int) -> None:
-        self.plan = plan
-        self.producer = producer
-        self.consumer = consumer
+        self._plan = plan
+        self.producer_index = producer
+        self.consumer_index = consumer
         self.ours = plan.group(producer)
         self.theirs = plan.group(consumer)
         self.shared: Sequence[Value] = plan.shared(producer, consumer)
+        """What the second group reads of the first; empty for siblings."""
+
+    @property
+    def producer(self) -> Node:
+        """The node of the first group that the question is about."""
+        return self._plan.block.nodes[self.producer_index]
+
+    @property
+    def consumer(self) -> Node:
+        """The node of the second group that the question is about."""
+        return self._plan.block.nodes[self.consumer_index]
 
     @property
     def nodes(self) -> tuple[Node, Node]:
-        """The two nodes, one of each group, that the question is about."""
-        return self.plan.block.nodes[self.producer], self.plan.block.nodes[self.consumer]
+        """Both."""
+        return self.producer, self.consumer
 
     @property
-    def first(self) -> Iterator[Node]:
-        """The nodes of the producer's group."""
-        return self.plan.members(self.producer)
+    def first(self) -> tuple[Node, ...]:
+        """The nodes of the first group."""
+        return tuple(self._plan.members(self.producer_index))
 
     @property
-    def second(self) -> Iterator[Node]:
-        """The nodes of the consumer's group."""
-        return self.plan.members(self.consumer)
+    def second(self) -> tuple[Node, ...]:
+        """The nodes of the second group."""
+        return tuple(self._plan.members(self.consumer_index))
+
+    @property
+    def is_sibling(self) -> bool:
+        """Whether neither group reads from the other."""
+        return not self.shared
+
+    @property
+    def common(self) -> list[Value]:
+        """What both groups read from outside."""
+        a, b = self.ours.inputs, self.theirs.inputs
+        if len(a) > len(b):
+            a, b = b, a
+        return [value for value in a if value in b]
+
+    @property
+    def bytes_saved(self) -> int:
+        """Memory traffic that the merge avoids: what both read is read once, what only the second reads is not written
+        either; 0 where sizes are not known."""
+        size = self._plan.rules.size_in_bytes
+        outside, times = self._plan.outside, self.theirs.inputs
+        saved = 0
+        for value in self.common:
+            saved += size(value)
+        for value in self.shared:
+            saved += size(value) * (2 if outside[value] == times[value] else 1)
+        return saved
+
+    @property
+    def transfers_saved(self) -> int:
+        """How many tensors less are read or written after the merge, of known size or not."""
+        return len(self.common) + len(self.shared) + self._inside()
+
+    @property
+    def arguments(self) -> int:
+        """How many inputs and outputs the kernel would have."""
+        ours, theirs = self.ours, self.theirs
+        both = len(ours.inputs) + len(theirs.inputs) - len(self.common) + ours.outputs + theirs.outputs
+        return both - len(self.shared) - self._inside()
+
+    @property
+    def size(self) -> int:
+        """How many nodes the kernel would have."""
+        return self.ours.size + self.theirs.size
 
     def leaves(self) -> bool:
         """Whether something of the first group is still read outside when the second has joined."""
@@ -217,38 +305,33 @@ class Pair:
 
     def kept(self) -> Value | None:
         """A shared value that is still read outside when the two are one."""
-        outside, times = self.plan.outside, self.theirs.inputs
+        outside, times = self._plan.outside, self.theirs.inputs
         return next((value for value in self.shared if outside[value] > times[value]), None)
 
-    def domain(self) -> Domain | Refusal:
+    def verdict(self) -> Domain | Refusal:
         """The domain of the merged group; or why there would be none, or one that is too large a kernel."""
-        domain = self.plan.domains.join(self.ours.domain, self.theirs.domain, self)
-        return (self._count_refusal() or domain) if isinstance(domain, Domain) else domain
+        ours, theirs, limits = self.ours, self.theirs, self._plan.limits
+        domain = self._plan.domains.join(ours.domain, theirs.domain, self)
+        if isinstance(domain, Refusal):
+            return domain
+        if len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs > limits.arguments:
+            count = self.arguments
+            if count > limits.arguments:
+                return self._too_many("argument-limit", count, "arguments", limits.arguments)
+        if ours.size + theirs.size > limits.nodes:
+            return self._too_many("size-limit", self.size, "nodes", limits.nodes)
+        return domain
 
     def _inside(self) -> int:
         """How many of the shared values nobody else reads."""
-        outside, times = self.plan.outside, self.theirs.inputs
-        return sum(outside[value] == times[value] for value in self.shared)
+        outside, times = self._plan.outside, self.theirs.inputs
+        count = 0
+        for value in self.shared:
+            count += outside[value] == times[value]
+        return count
 
-    def _count_refusal(self) -> Refusal | None:
-        ours, theirs, limits = self.ours, self.theirs, self.plan.limits
-        count = len(ours.inputs) + len(theirs.inputs) - len(self.shared) + ours.outputs + theirs.outputs
-        if count > limits.arguments:
-            count -= len(_common(ours.inputs, theirs.inputs)) + self._inside()
-        size = len(ours.values) + len(theirs.values)
-        for rule, number, what, limit in (
-            ("argument-limit", count, "arguments", limits.arguments),
-            ("size-limit", size, "nodes", limits.nodes),
-        ):
-            if number > limit:
-                return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)
-        return None
-
-
-def _common(a: dict[Value, int], b: dict[Value, int]) -> list[Value]:
-    """The values that are in both."""
-    fewer, more = (a, b) if len(a) <= len(b) else (b, a)
-    return [value for value in fewer if value in more]
+    def _too_many(self, rule: str, number: int, what: str, limit: int) -> Refusal:
+        return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)
 
 
 def _successors(ties: Dependences, index: Mapping[Node, int]) -> list[list[int]]:

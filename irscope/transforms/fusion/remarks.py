@@ -10,7 +10,7 @@ from irscope.transforms.base import Remark
 from irscope.transforms.fusion.group import Grouped
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Refusal
-from irscope.transforms.fusion.why import explain_path
+from irscope.transforms.fusion.why import explain_path, told_bytes
 
 __all__ = ["remarks_of"]
 
@@ -102,17 +102,3 @@ def _has_pure_twin(node: Node) -> bool:
     """Whether the op without its underscore could be part of a kernel."""
     twin = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
     return twin is not None and twin.expression is not None
-
-
-def told_bytes(count: int) -> str:
-    """An amount of memory with its unit.
-
-    >>> told_bytes(800), told_bytes(1_500_000)
-    ('800 B', '1.5 MB')
-    """
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:.3g} {unit}"

@@ -8,10 +8,11 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Graph, Node
-from irscope.transforms.fusion.plan import BlockPlan
+from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.policies import Policy
 from irscope.transforms.fusion.rules import Refusal
 
-__all__ = ["explain_path", "why_apart"]
+__all__ = ["explain_path", "obstacle", "same_group", "told_bytes", "why_apart"]
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
@@ -49,33 +50,86 @@ def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:
     raise AssertionError(f"no dependence leads from {a!r} to {b!r}")
 
 
-def why_apart(plan: BlockPlan, a: Node, b: Node) -> Verdict:
+def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node) -> Verdict:
     """Why two nodes of one block, each fit for a group, are in different ones."""
     x, y = sorted((plan.index[a], plan.index[b]))
-    first, last = plan.block.nodes[x], plan.block.nodes[y]
+    if plan.partition.find(x) == plan.partition.find(y):
+        return no("their group is smaller than the smallest that this policy makes", *plan.nodes(x, y))
+    found = obstacle(plan, x, y)
+    if found is None:
+        found = _declined(plan, policy, x, y)
+    elif found.rule not in ("argument-limit", "size-limit") and obstacle(plan.untouched, x, y) is None:
+        found = _other_partner(plan, policy, x, y, found)
+    return no(found.because, *found.evidence)
+
+
+def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
+    """What forbids a merge of the groups of two nodes, as they are in the plan, whatever the policy."""
     path = plan.partition.obstacle(x, y)
     if path:
-        found = explain_path(plan, tuple(plan.block.nodes[index] for index in path))
-        return no(found.because, *found.evidence)
-    if plan.partition.find(x) == plan.partition.find(y):
-        return no("their group is smaller than the smallest that this policy makes", first, last)
-    for producer, consumer in ((x, y), (y, x)):
-        if plan.reads_from(consumer, producer):
-            refusal = plan.refusal(producer, consumer)
-            if refusal is not None:
-                return no(refusal.because, *refusal.evidence)
-            return no("the policy chose other partners first", first, last)
-    refusal = plan.refusal(x, y)
-    if refusal is not None:
-        return no(refusal.because, *refusal.evidence)
-    return no(
-        "neither group reads from the other, and policy 'greedy' merges producers with their consumers only",
-        first,
-        last,
-    )
+        return explain_path(plan, plan.nodes(*path))
+    verdict = _candidate(plan, x, y).verdict()
+    return verdict if isinstance(verdict, Refusal) else None
+
+
+def _candidate(plan: BlockPlan, x: int, y: int) -> Candidate:
+    """The two groups, the one that is read first."""
+    return Candidate(plan, y, x) if plan.shared(y, x) else Candidate(plan, x, y)
+
+
+def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
+    """Why a policy did not do what it could have done."""
+    candidate = _candidate(plan, x, y)
+    nodes, name = plan.nodes(x, y), plan.rules.name
+    if candidate.is_sibling:
+        told = "neither group reads from the other"
+        if not policy.joins_siblings:
+            what = f"{told}, and policy {policy.name!r} merges producers with their consumers only"
+        elif not candidate.common:
+            what = f"{told}, and they read nothing in common: one kernel would save nothing"
+        elif not candidate.bytes_saved:
+            what = f"{told}, and how large {name(candidate.common[0])} is, which both read, is not known"
+        else:
+            what = f"{told}, and of those that read {name(candidate.common[0])} too, only neighbours are looked at"
+        return Refusal("siblings", what, nodes)
+    score = policy.score(candidate) if policy.score is not None else 1
+    if score is None or score <= 0:
+        return Refusal("declined", f"policy {policy.name!r} declines: its score is {score}", nodes)
+    return Refusal("declined", f"policy {policy.name!r} had gone past them when that became possible", nodes)
+
+
+def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:
+    """Alone the two could be one kernel; which merge came before, and made that impossible."""
+    replay, find = plan.anew(), plan.partition.find
+    ends = {find(x), find(y)}
+    for merge in plan.merges:
+        producer, consumer = plan.index[merge.producer], plan.index[merge.consumer]
+        replay.try_merge(Candidate(replay, producer, consumer))
+        if find(consumer) in ends and obstacle(replay, x, y) is not None:
+            a, b = (plan.rules.name(node.outputs[0]) for node in (merge.producer, merge.consumer))
+            saving = f", saving {told_bytes(merge.bytes_saved)}" if merge.bytes_saved else ""
+            what = (
+                f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
+            )
+            return Refusal("other-partner", what, (merge.producer, merge.consumer, *now.evidence))
+    return now
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
     """The verdict on two nodes of one group."""
     names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
     return yes(f"both are in the fusion group that makes {names}", group, a, b)
+
+
+def told_bytes(count: int) -> str:
+    """An amount of memory with its unit.
+
+    >>> told_bytes(800), told_bytes(1_500_000)
+    ('800 B', '1.5 MB')
+    """
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.3g} {unit}"

@@ -1,0 +1,153 @@
+"""What each policy decides: the order of PyTorch, the most bytes, a user's own score, siblings; legal in every case."""
+
+from __future__ import annotations
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError
+from irscope.ir.verify import verify
+from irscope.transforms.fusion import Candidate, Fusion, fuse
+from irscope.transforms.fusion.domain import Domain
+from irscope.transforms.fusion.policies import POLICIES
+from tests.strategies import random_program
+from tests.transforms.fusion.torch_plan import our_groups, program, torch_groups
+from tests.work import calls_made
+
+FORK = """graph(%x : Float(100), %y : Float(4, 100)):
+  %a : Float(100) = aten::exp(%x)
+  %small : Float(100) = aten::neg(%a)
+  %large : Float(4, 100) = aten::mul(%a, %y)
+  return (%small, %large)"""
+
+SIBLINGS = """graph(%x : Float(8, 8), %y : Float(8, 8)):
+  %a : Float(8, 8) = aten::exp(%x)
+  %b : Float(8, 8) = aten::mul(%x, %y)
+  return (%a, %b)"""
+
+
+def members(fusion: Fusion) -> list[set[str]]:
+    """By group, its nodes, by the names of what they make."""
+    names = fusion.history.graph(1).names
+    return [{names[v] for node in nodes for v in node.outputs} for nodes in fusion._members.values()]
+
+
+def bytes_saved(fusion: Fusion) -> int:
+    return sum(step.bytes_saved for step in fusion.history.steps)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("block", range(6))
+def test_torch_legacy_groups_what_torch_groups(block: int) -> None:
+    pytest.importorskip("torch")
+    for seed in range(10 * block, 10 * block + 10):
+        text = program(seed, 4 + 3 * (seed % 25))
+        assert our_groups(text) == torch_groups(text), text
+
+
+@pytest.mark.torch
+def test_torch_legacy_counts_arguments_as_torch_does() -> None:
+    """The sum of both sides, whatever they share."""
+    pytest.importorskip("torch")
+    inputs = [f"%x{i} : Float(4)" for i in range(100)]
+    lines = [f"  %k{i} : int = prim::Constant[value={i + 100}]()" for i in range(99)]
+    lines += [f"  %v{i} : Float(4) = aten::add(%{f'v{i - 1}' if i else 'x99'}, %x{i}, %k{i})" for i in range(99)]
+    text = "\n".join([f"graph({', '.join(inputs)}):", *lines, f"  return ({', '.join(f'%v{i}' for i in range(99))})"])
+    assert our_groups(text) == torch_groups(text)
+    assert len(our_groups(text)) > 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(20))
+def test_every_policy_gives_a_legal_graph_and_no_merge_that_saves_less_than_nothing(policy: str, seed: int) -> None:
+    fusion = fuse(irs.parse(random_program(seed, size=25).text), policy=policy)
+    verify(fusion.graph)
+    assert fusion.policy == policy
+    assert all(step.bytes_saved >= 0 for step in fusion.history.steps)
+
+
+def test_min_bytes_prefers_the_reader_that_saves_more() -> None:
+    """%a can join one of its readers only: it leaves the group, so the shapes must agree, or it is copied nowhere."""
+    fusion = fuse(irs.parse(FORK), policy="min-bytes")
+    assert members(fusion) == [{"a", "small"}]
+
+
+def test_min_bytes_saves_at_least_as_much_as_a_policy_that_looks_at_one_reader_at_a_time() -> None:
+    better = 0
+    for seed in range(40):
+        graph = irs.parse(program(seed, 40))
+        ours, torchs = bytes_saved(fuse(graph, policy="min-bytes")), bytes_saved(fuse(graph, policy="torch-legacy"))
+        better += (ours > torchs) - (ours < torchs)
+    assert better > 0
+
+
+def test_siblings_join_where_they_read_the_same() -> None:
+    for policy, count in {"greedy": 1, "min-bytes": 1, "torch-legacy": 0}.items():
+        fusion = fuse(irs.parse(SIBLINGS), policy=policy)
+        assert len(fusion.groups) == count
+    (step,) = fuse(irs.parse(SIBLINGS)).history.steps
+    assert (step.rule, step.bytes_saved) == ("sibling", 8 * 8 * 4)
+    assert step.because == "%a and %b both read %x; iteration space (8, 8)"
+
+
+def test_siblings_of_unknown_size_stay_apart() -> None:
+    assert fuse(irs.parse(SIBLINGS.replace("Float(8, 8)", "Tensor"))).groups == ()
+    assert fuse(irs.parse(SIBLINGS.replace("Float(8, 8)", "Float(*, 8)"))).groups == ()
+
+
+def test_siblings_of_which_one_waits_for_the_other_stay_apart() -> None:
+    text = SIBLINGS.replace("%b : Float(8, 8) = aten::mul(%x, %y)", "%m : Float(8, 8) = aten::matmul(%a, %y)\n  "
+                            "%b : Float(8, 8) = aten::mul(%x, %m)")  # fmt: skip
+    assert fuse(irs.parse(text)).groups == ()
+
+
+def test_a_users_score_decides() -> None:
+    seen = []
+
+    def only_exp(candidate: Candidate) -> float | None:
+        assert isinstance(candidate.verdict(), Domain)
+        shared = [value.name for value in candidate.shared]
+        seen.append((shared, candidate.bytes_saved, candidate.arguments, candidate.size))
+        return 1.0 if "aten::exp" in (candidate.producer.op, candidate.consumer.op) else None
+
+    text = """graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = aten::relu(%x)
+  %b : Float(2, 3) = aten::exp(%a)
+  %c : Float(2, 3) = aten::neg(%b)
+  %d : Float(2, 3) = aten::tanh(%c)
+  return (%d)"""
+    fusion = fuse(irs.parse(text), policy=only_exp)
+    assert members(fusion) == [{"a", "b", "c"}]
+    assert fusion.policy == "only_exp"
+    assert (["c"], 48, 2, 2) in seen
+
+
+def test_a_score_that_declines_everything_fuses_nothing() -> None:
+    graph = irs.parse(SIBLINGS)
+    assert fuse(graph, policy=lambda candidate: 0.0).graph is graph
+    assert fuse(graph, policy=lambda candidate: None).graph is graph
+
+
+def test_an_unknown_policy_is_an_error_with_all_choices() -> None:
+    with pytest.raises(ArgumentError, match="'cleverest'") as caught:
+        fuse(irs.parse(SIBLINGS), policy="cleverest")
+    assert all(name in str(caught.value) for name in POLICIES)
+
+
+def chain(count: int) -> str:
+    lines = [f"  %v{i + 1} : Float(8) = aten::mul(%v{i}, %v{max(0, i - 1)})" for i in range(count)]
+    return "\n".join(["graph(%v0 : Float(8)):", *lines, f"  return (%v{count})"])
+
+
+def wide(count: int) -> str:
+    lines = [f"  %v{i} : Float(8) = aten::mul(%x, %x)" for i in range(count)]
+    return "\n".join(["graph(%x : Float(8)):", *lines, f"  return ({', '.join(f'%v{i}' for i in range(count))})"])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("family", [chain, wide], ids=lambda f: f.__name__)
+def test_the_work_grows_with_the_program_and_not_with_its_square(policy: str, family: object) -> None:
+    small, large = (irs.parse(family(count)) for count in (400, 1600))  # type: ignore[operator]
+    fuse(small, policy=policy)  # fills the tables of ops
+    work = [calls_made(lambda graph=graph: fuse(graph, policy=policy)) for graph in (small, large)]  # type: ignore[misc]
+    assert work[1] < 5 * work[0]

@@ -11,6 +11,8 @@ import numpy as np
 from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.arrays import Array, laid_out_like, numpy_dtype
 from irscope.ops.define import define
+from irscope.ops.elementwise import require_known
+from irscope.ops.expression import Expr, NoExpression, lift
 from irscope.ops.op import Op
 from irscope.ops.strides import channels_last_strides
 from irscope.ops.type_rules import Abstract, Unknown, as_dims, dtype_name, fresh, static_shape
@@ -178,6 +180,22 @@ def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> 
     return np.eye(n, m, dtype=numpy_dtype(dtype, np.float32))
 
 
+def _constant(value: Any = None) -> Callable[..., Expr]:
+    """The expression of a new tensor that is like another and holds one number everywhere."""
+
+    def expression(
+        self: Expr, size: Any = None, fill_value: Any = value, dtype: Any = None, device: Any = None, **rest: Any
+    ) -> Expr:
+        if device is not None:
+            raise NoExpression("the elements may lie on another device")
+        target = dtype_name(require_known(dtype, "the element type"), self.dtype)
+        if target is None or target.startswith(("complex", "float8", "q")):
+            raise NoExpression(f"kernels do not compute with {target}")
+        return lift(fill_value, target)
+
+    return expression
+
+
 def _family(word: str, value: Any) -> tuple[Op, ...]:
     """`zeros`, `zeros_like` and `new_zeros`. What `empty` holds is nobody's business; the reference makes it 0."""
     plain = f"aten::{word}(SymInt[] size, *, {_OPTIONS}) -> Tensor"
@@ -185,10 +203,11 @@ def _family(word: str, value: Any) -> tuple[Op, ...]:
         plain = f"aten::empty.memory_format(SymInt[] size, *, {_LIKE}) -> Tensor"
     like = f"aten::{word}_like(Tensor self, *, {_LIKE}) -> Tensor"
     new = f"aten::new_{word}(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor"
+    expression = None if word == "empty" else _constant(value)
     return (
         define(plain, category="memory", type_rule=_sized, reference=_filled(value)),
-        define(like, category="memory", type_rule=_like, reference=_filled_like(value)),
-        define(new, category="memory", type_rule=_new, reference=_filled_new(value)),
+        define(like, category="memory", type_rule=_like, reference=_filled_like(value), expression=expression),
+        define(new, category="memory", type_rule=_new, reference=_filled_new(value), expression=expression),
     )
 
 
@@ -207,12 +226,14 @@ OPS = (
         category="memory",
         type_rule=_like,
         reference=_full_like_array,
+        expression=_constant(),
     ),
     define(
         f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
         category="memory",
         type_rule=_new,
         reference=_new_full_array,
+        expression=_constant(),
     ),
     define(
         f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",

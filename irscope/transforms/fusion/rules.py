@@ -22,7 +22,7 @@ from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.transforms.fusion.spaces import told_space
-from irscope.transforms.fusion.views import SEEN_THROUGH, keeps_axes_apart, unpacked_cut
+from irscope.transforms.fusion.views import SEEN_THROUGH, has_finer_space, unpacked_cut
 
 __all__ = ["ITEM_SIZES", "Refusal", "Rules"]
 
@@ -186,8 +186,9 @@ class Rules:
             before, after = (self.tensor_type(value) for value in (node.inputs[0], node.output))
             if before is None or after is None or before.shape is None or after.shape is None:
                 return f"{node.op} is a view of a tensor of unknown shape"
-            if not keeps_axes_apart(node, before.shape, after.shape):
-                return f"{node.op} puts axes together, {told_space(before.shape)} to {told_space(after.shape)}"
+            if not has_finer_space(node, before.shape, after.shape):
+                told = f"{told_space(before.shape)} as {told_space(after.shape)}"
+                return f"{node.op} sees {told}, and no strides lead from one to the other"
         elif unpacked_cut(self.graph, node) is None:
             return f"{node.op} gives a list of views that is not just unpacked"
         return ""

@@ -1,19 +1,22 @@
 """Views that a kernel can see through: those whose element at some place is an element of what they see, at a place that
 is found from the first by adding, multiplying and leaving out.
 
-Cutting (select, slice, chunk, ...) and exchanging axes are; so is taking an axis apart into several. Putting axes together
-takes a division, which kernels do not do.
+Cutting (select, slice, chunk, ...), exchanging axes and taking one apart are. Putting axes together takes divisions, and
+kernels do without them: they walk a finer space, in which both shapes are products of neighbouring axes. There is one
+when, counted from the last axis, the sizes of the tails of both shapes divide each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Final
 
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import Dim
 
-__all__ = ["CUTS", "SEEN_THROUGH", "keeps_axes_apart", "unpacked_cut"]
+__all__ = ["CUTS", "SEEN_THROUGH", "has_finer_space", "unpacked_cut"]
 
 CUTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes unbind tensor_split".split())
 """Views that cut a tensor into a list, which something must unpack."""
@@ -21,41 +24,32 @@ _RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_v
 SEEN_THROUGH: Final = CUTS | _RESHAPES | frozenset(
     f"aten::{name}"
     for name in (
-        "select slice narrow transpose swapaxes swapdims t numpy_T mT permute movedim unsqueeze squeeze expand broadcast_to"
+        "select slice narrow transpose swapaxes swapdims t numpy_T mT permute movedim unsqueeze squeeze expand "
+        "broadcast_to contiguous"
     ).split()
 )  # fmt: skip
 
 
-def keeps_axes_apart(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
-    """Whether no axis of a view's result runs along several axes of what it sees; true of all but reshapes.
+def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
+    """Whether a view and what it sees can be walked together; true of all views but some reshapes.
 
     >>> from irscope.ir.parser import parse
     >>> g = parse('''graph(%x : Tensor, %s : int[]):
     ...   %y : Tensor = aten::view(%x, %s)
     ...   return (%y)''')
     >>> view = g.node("y")
-    >>> keeps_axes_apart(view, (2, 12), (2, 1, 3, 4)), keeps_axes_apart(view, (2, 3, 4), (2, 12))
-    (True, False)
+    >>> has_finer_space(view, (2, 12), (2, 3, 4)), has_finer_space(view, (4, 6), (24,)), has_finer_space(view, (4, 6), (6, 4))
+    (True, True, False)
     """
-    if node.op not in _RESHAPES:
+    if node.op not in _RESHAPES or (before is not None and before == after and None not in before):
         return True
-    if before is None or after is None:
-        return False
-    known = [dim for dim in before if isinstance(dim, int)]
-    parts = [dim for dim in after if isinstance(dim, int)]
-    if len(known) < len(before) or len(parts) < len(after):
-        return None not in before and before == after
-    rest = iter([dim for dim in parts if dim != 1])
-    for extent in known:
-        product = 1
-        while product < extent:
-            part = next(rest, 0)
-            if part == 0:
-                return False
-            product *= part
-        if product != extent and extent != 0:
-            return False
-    return next(rest, None) is None
+    tails = sorted({*_tails(before), *_tails(after)})
+    return None not in (before, after) and 0 not in tails and all(big % small == 0 for small, big in pairwise(tails))
+
+
+def _tails(shape: Sequence[Dim] | None) -> Iterator[int]:
+    """How many elements lie along the last axes, for each number of them; 0 where that is not known."""
+    return accumulate((dim if isinstance(dim, int) else 0 for dim in reversed(shape or ())), mul, initial=1)
 
 
 def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
@@ -65,10 +59,6 @@ def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
         return None
     uses = graph.users.get(cut.output, ())
     reader = uses[0].user if len(uses) == 1 else None
-    if (
-        not isinstance(reader, Node)
-        or reader.op != "prim::ListUnpack"
-        or graph.block_of[reader] is not graph.block_of[cut]
-    ):
+    if not isinstance(reader, Node) or reader.op != "prim::ListUnpack":
         return None
-    return cut, reader
+    return (cut, reader) if graph.block_of[reader] is graph.block_of[cut] else None

@@ -1,0 +1,354 @@
+"""Which names a fresh tensor has, who writes it, and until when every name of it is known.
+
+A *family* is one fresh tensor, its *base*, with its *members*: the base itself, views of members that can be taken
+again of another tensor of the same layout, and the results of in-place ops, which are the member that was written.
+
+A use of a member is a *read* if the op's schema says that it gives nothing of the operand back and writes none of it. A
+use that is neither a read, a write in place, nor a view that is a member is a *capture*: from then on there may be
+names that we do not know (an element of a list, a result of an if, memory of unseen code). A capture is harmless if no
+write that would be carried out elsewhere can run after it. Otherwise the family is *frozen* from the node of the base's
+own block that holds the capture: what comes later stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.known_ops import SHAPE_READERS, is_fully_opaque
+from irscope.analysis.tensor_objects import reshaped_objects
+from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.payload import constant_of
+from irscope.ir.schema import AliasAnnotation, OpSchema
+from irscope.ir.traversal import Step, steps
+from irscope.ir.types import ListType, OptionalType, TensorType, Type
+from irscope.ops.effects import statistics_flag
+from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.strides import is_contiguous
+from irscope.ops.type_rules import static_shape
+from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_apart
+from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
+
+__all__ = ["Capture", "Families", "Family", "Member", "Refusal", "Write", "kept_operands"]
+
+_MOST_VIEWS: Final = 16
+"""The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
+
+_NOT_DENSE: Final = ("aten::empty_strided", "aten::new_empty_strided", "aten::as_strided")
+"""Ops whose results may lie with gaps or overlaps."""
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """One name of the memory, or several that are the same tensor."""
+
+    family: Family
+    value: Value
+    parent: Member | None = None
+    view: Node | None = None
+    """The op that makes it of the parent."""
+    depth: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    """An in-place op on a member that has a pure twin."""
+
+    node: Node
+    member: Member
+    twin: Twin
+    block: Block
+    time: int
+
+
+@dataclass(eq=False, slots=True)
+class Capture:
+    """A use after which there may be names that are not known."""
+
+    member: Member
+    node: Node | None
+    """Who takes it; None for the result of a block."""
+    block: Block
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a write stays in place."""
+
+    node: Node
+    target: Value
+    rule: str
+    because: str
+    evidence: tuple[Value | Node, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Family:
+    """A fresh tensor and what happens to it."""
+
+    base: Value
+    block: Block
+    writes: list[Write] = field(default_factory=list)
+    captures: list[Capture] = field(default_factory=list)
+
+
+class Families:
+    """Walks a graph once, in textual order, and finds its families."""
+
+    def __init__(self, graph: Graph, *, scatter: bool, db: AliasDb | None) -> None:
+        self.graph = graph
+        self.member_of: dict[Value, Member] = {}
+        self.refusals: list[Refusal] = []
+        self._scatter = scatter
+        self._db = db
+        self._twins = Twins(graph)
+        self._reshaped = reshaped_objects(graph)
+        self._foreign: set[Block] = set()
+        self._roots: dict[Value, Value] = {}
+        """Of values that are no members, those that they are views of, or the same tensors as."""
+        for time, step in enumerate(steps(graph)):
+            self._visit(step, time)
+
+    @property
+    def all(self) -> tuple[Family, ...]:
+        """The families, in order of their bases."""
+        return tuple(dict.fromkeys(member.family for member in self.member_of.values()))
+
+    def _visit(self, step: Step, time: int) -> None:
+        if step.kind == "enter" and step.node is not None:
+            if step.node.op not in ("prim::If", "prim::Loop") or self.graph.block_of[step.node] in self._foreign:
+                self._foreign.add(step.block)
+        elif step.kind == "leave":
+            self._capture(step.block.returns, None, step.block, time)
+        elif step.kind == "node" and step.node is not None:
+            self._node(step.node, step.block, time)
+
+    def _capture(self, values: tuple[Value, ...], node: Node | None, block: Block, time: int) -> None:
+        for value in values:
+            member = self.member_of.get(value)
+            if member is not None:
+                member.family.captures.append(Capture(member, node, block, time))
+
+    def _node(self, node: Node, block: Block, time: int) -> None:
+        effect = "opaque" if node.blocks else effect_of(node)
+        moves_statistics = statistics_flag(node.op) is not None
+        is_copy = self._contiguous(node) is False
+        if moves_statistics or is_copy or (effect == "pure" and node.op.startswith("aten::")):
+            self._start(node, block)
+        if effect == "in-place" and not moves_statistics:
+            self._write(node, block, time)
+        elif is_copy:
+            return
+        elif effect == "view" and block not in self._foreign and self._is_member_view(node):
+            parent = self.member_of[node.inputs[0]]
+            self.member_of[node.output] = Member(parent.family, node.output, parent, node, parent.depth + 1)
+        elif effect == "view" and self._is_same_tensor(node):
+            self.member_of[node.output] = self.member_of[node.inputs[0]]
+        else:
+            if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
+                self._roots.update(dict.fromkeys(node.outputs, self._roots.get(node.inputs[0], node.inputs[0])))
+            if any(value in self.member_of for value in node.inputs):
+                self._capture(kept_operands(node), node, block, time)
+
+    def _start(self, node: Node, block: Block) -> None:
+        """The results of an op that gives new tensors are the bases of families."""
+        if block in self._foreign or node.op.startswith(_NOT_DENSE):
+            return
+        for value in node.outputs:
+            if isinstance(value.type, TensorType) and value not in self._reshaped:
+                self.member_of[value] = Member(Family(value, block), value)
+
+    def _is_member_view(self, node: Node) -> bool:
+        """Whether a view of a member can be taken again of another tensor, wherever the view is visible."""
+        if node.op not in INVERSES and node.op not in SCATTERS and node.op not in READ_ONLY:
+            return False
+        parent = self.member_of.get(node.inputs[0])
+        if parent is None or parent.depth >= _MOST_VIEWS or len(node.outputs) != 1 or node.output in self._reshaped:
+            return False
+        if node.op == "aten::view" and not isinstance(node.inputs[1].type, ListType):
+            return False  # the same bytes as another element type
+        return all(self._is_steady(value) for value in node.inputs[1:])
+
+    def _is_same_tensor(self, node: Node) -> bool:
+        """Whether the node gives back just the member that it was given: a dropout that drops nothing, `contiguous` of
+        what is so already."""
+        if node.inputs[0] not in self.member_of:
+            return False
+        drops_nothing = node.op == "aten::dropout" and constant_of(self.graph, node.inputs[2]) is False
+        return drops_nothing or self._contiguous(node) is True
+
+    def _contiguous(self, node: Node) -> bool | None:
+        """Whether the operand of a `contiguous` lies row by row already; None when that is not known, or not asked."""
+        if node.op != "aten::contiguous" or not isinstance(type := node.inputs[0].type, TensorType):
+            return None
+        rows = all(constant_of(self.graph, asked) == 0 for asked in node.inputs[1:])
+        shape = static_shape(type)
+        return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
+
+    def _is_steady(self, value: Value) -> bool:
+        """Whether an operand is the same whenever it is read: a number, or a list that nobody writes."""
+        type = value.type.element if isinstance(value.type, OptionalType) else value.type
+        if isinstance(type, TensorType):
+            return False
+        if not isinstance(type, ListType):
+            return True
+        maker = self.graph.producer.get(value)
+        if maker is not None and maker.op == "prim::Constant":
+            return True
+        if maker is not None and maker.op == "prim::ListConstruct":
+            users = (use.user for use in self.graph.users.get(value, ()))
+            if all(isinstance(user, Node) and _leaves_alone(user) for user in users):
+                return True
+        return self._db is not None and not self._db.is_written(value)
+
+    # Writes
+
+    def _write(self, node: Node, block: Block, time: int) -> None:
+        schema = schema_of(node)
+        target = node.inputs[0]
+        if schema is None or not isinstance(target.type, TensorType) or not _writes_first_only(schema):
+            self._capture(kept_operands(node), node, block, time)
+            written = [v for v in _written(node, schema) if isinstance(v.type, TensorType)]
+            if written:
+                self._refuse(node, written[0], "writes-several", f"{node.op} writes more than its first operand")
+            return
+        self._capture(tuple(v for v in kept_operands(node) if v is not target), node, block, time)
+        member = self.member_of.get(target)
+        refusal = self._refusal(node, target, member, schema, block)
+        if isinstance(refusal, Refusal):
+            self.refusals.append(refusal)
+        elif member is not None:
+            member.family.writes.append(Write(node, member, refusal, block, time))
+        if len(node.outputs) == 1 and member is not None:
+            self.member_of[node.output] = member
+        elif len(node.outputs) == 1:
+            self._roots[node.output] = self._roots.get(target, target)
+
+    def _refuse(self, node: Node, target: Value, rule: str, because: str) -> Refusal:
+        refusal = Refusal(node, target, rule, because)
+        self.refusals.append(refusal)
+        return refusal
+
+    def _refusal(
+        self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block
+    ) -> Refusal | Twin:
+        twin = self._twins.of(node, schema)
+        if isinstance(twin, NoTwin):
+            return Refusal(node, target, twin.rule, twin.because)
+        if member is None:
+            return Refusal(node, target, *self._why_no_member(self._roots.get(target, target)))
+        if block in self._foreign:
+            return Refusal(node, target, "inside-a-group", "it is part of a block that is neither if nor loop")
+        name = f"%{self.graph.names[target]}"
+        for value in node.inputs[1:]:
+            other = self.member_of.get(value)
+            if other is None or other.family is not member.family or (other is member and twin.is_pointwise):
+                continue
+            if not self._are_apart(member, other):
+                told = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
+                return Refusal(node, target, "reads-what-it-writes", told, (value,))
+        return self._why_no_way_up(node, member, name) or twin
+
+    def _are_apart(self, a: Member, b: Member) -> bool:
+        """Whether two members certainly share no element: they are apart in what both are views of."""
+        same_parent = a.parent is not None and a.parent is b.parent
+        return same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view)
+
+    def _why_no_way_up(self, node: Node, member: Member, name: str) -> Refusal | None:
+        """Why a write through a view cannot be told to what it is a view of."""
+        while member.parent is not None and member.view is not None:
+            op = member.view.op
+            whole = f"%{self.graph.names[member.parent.value]}"
+            if op not in INVERSES and op not in SCATTERS:
+                told = f"{name} is {op} of {whole}, and no op puts such a part back"
+                return Refusal(node, member.value, "no-scatter", told, (member.view,))
+            if op in SCATTERS and not self._scatter:
+                told = f"{name} is a part of {whole}, all of which a pure op would copy"
+                return Refusal(node, member.value, "writes-a-part", told, (member.view,))
+            member = member.parent
+        return None
+
+    def _why_no_member(self, target: Value) -> tuple[str, str, tuple[Value | Node, ...]]:
+        """Why the memory of a value is not known by all of its names."""
+        name, maker = f"%{self.graph.names[target]}", self.graph.producer.get(target)
+        if target in self._reshaped:
+            return "changes-shape", f"some op changes the shape of the tensor that {name} is", ()
+        if maker is None:
+            if target in self.graph.inputs:
+                return "input", f"{name} is an input, and the caller sees what is written there", (target,)
+            return "block-parameter", f"{name} is a parameter of a block, and may be a tensor of other names", (target,)
+        if maker.op == "prim::Constant":
+            return "constant", f"{name} is a constant tensor, which the next run finds as this one leaves it", (maker,)
+        if maker.blocks:
+            return (
+                "result-of-a-block",
+                f"{name} is a result of {maker.op}, and may be a tensor of other names",
+                (maker,),
+            )
+        return "other-names", f"{name} may be memory that others know: {maker.op} gives it", (maker,)
+
+    @cached_property
+    def loops_with_writes(self) -> Mapping[Family, frozenset[Block]]:
+        """The bodies of loops, inside the base's block, in which each family is written."""
+        found: dict[Family, set[Block]] = {}
+        for family in self.all:
+            for write in family.writes:
+                found.setdefault(family, set()).update(self.loops_around(family, write.block))
+        return {family: frozenset(blocks) for family, blocks in found.items()}
+
+    def loops_around(self, family: Family, block: Block) -> list[Block]:
+        """The bodies of loops that hold a place of a family, up to the base's block; as long as the nesting is deep."""
+        return [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]
+
+    def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
+        """The nodes around a place, from the inside out, up to the base's block, each with its block there."""
+        found = []
+        while block is not family.block:
+            owner = self.graph.owner[block]
+            found.append((block, owner))
+            block = self.graph.block_of[owner]
+        return found
+
+
+def _writes(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and (alias.is_write or _writes(alias.element))
+
+
+def _writes_first_only(schema: OpSchema) -> bool:
+    """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
+    first, *others = schema.arguments
+    if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
+        return False
+    given = [result.alias for result in schema.returns if result.alias is not None]
+    return len(schema.returns) <= 1 and all(alias.before == first.alias.before for alias in given)
+
+
+def _written(node: Node, schema: OpSchema | None) -> list[Value]:
+    if schema is None:
+        return []
+    return [v for argument, v in zip(schema.arguments, node.inputs, strict=False) if _writes(argument.alias)]
+
+
+def kept_operands(node: Node) -> tuple[Value, ...]:
+    """The operands of which the node may keep or give back the memory, or write it as it likes."""
+    schema = None if node.blocks else schema_of(node)
+    if node.op == "prim::Print" or node.op in SHAPE_READERS:
+        return ()
+    if node.op.startswith("prim::") or schema is None or schema.is_vararg or is_fully_opaque(node.op):
+        return node.inputs
+    named = len(schema.arguments)
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return tuple(v for a, v in pairs if a.alias is not None or not _is_tensor(a.type)) + node.inputs[named:]
+
+
+def _is_tensor(type: Type) -> bool:
+    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+
+
+def _leaves_alone(node: Node) -> bool:
+    """Whether a node reads its lists of numbers and neither keeps nor writes them."""
+    return not node.blocks and node.op.startswith("aten::") and effect_of(node) in ("pure", "view")

@@ -1,0 +1,180 @@
+"""Functionalisation: the caller can tell nothing, what can become pure does, and what cannot says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.errors import ArgumentError
+from irscope.ir.core import Graph
+from irscope.ir.verify import verify
+from irscope.ops.effects import statistics_flag
+from irscope.ops.registry import effect_of
+from irscope.transforms.base import PassRecord
+from irscope.transforms.fold import fold_constants
+from irscope.transforms.functionalize import functionalize
+
+torch = pytest.importorskip("torch")
+
+from tests.transforms.same_meaning import check_pass, observed  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def in_place(graph: Graph) -> list[str]:
+    written = [node.op for node in graph.nodes() if effect_of(node) == "in-place" and node.op.endswith("_")]
+    return [op for op in written if statistics_flag(op) is None]
+
+
+def pure(text: str, *arguments: Any) -> PassRecord:
+    """The record for a program whose results and arguments are the same afterwards, to the last bit."""
+    graph = irs.parse(text)
+    record = functionalize(graph)
+    verify(record.after)
+
+    def fresh() -> list[Any]:
+        return [argument.copy() if hasattr(argument, "copy") else argument for argument in arguments]
+
+    assert observed(graph, fresh()) == observed(record.after, fresh())
+    return record
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_nobody_can_tell(seed: int) -> None:
+    check_pass(functionalize, seed)
+
+
+@pytest.mark.parametrize("seed", range(80, 110))
+def test_nobody_can_tell_without_copies_of_the_whole(seed: int) -> None:
+    record = check_pass(lambda graph: functionalize(graph, scatter=False), seed)
+    assert not any("scatter" in node.op for node in record.after.nodes())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(1000, 11_000, 500))
+def test_nobody_can_tell_at_length(chunk: int) -> None:
+    for seed in range(chunk, chunk + 500):
+        check_pass(functionalize, seed, size=35)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_alias_db_can_follow_the_record(seed: int) -> None:
+    record = check_pass(functionalize, seed)
+    followed, built = AliasDb(record.before).follow(record), AliasDb(record.after)
+    values = [value for value in record.after.values() if followed.graph.names[value]]
+    for value in values:
+        assert followed.is_written(value) == built.is_written(value)
+        assert followed.alias_set(value) == built.alias_set(value)
+
+
+def test_the_record_of_a_program_without_writes_is_the_program() -> None:
+    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    assert functionalize(graph).after is graph
+
+
+def test_a_mistake_is_told() -> None:
+    with pytest.raises(ArgumentError, match="functionalize works on a Graph, not on str"):
+        functionalize("graph()")  # type: ignore[arg-type]
+
+
+class Residual(torch.nn.Module):  # type: ignore[misc]
+    """What a residual network does in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 3, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(3)
+        self.relu = torch.nn.ReLU(inplace=True)
+        self.drop = torch.nn.Dropout(0.5)
+        self.leaky = torch.nn.LeakyReLU(0.1, inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            out = self.relu(self.norm(self.conv(x)))
+            out = self.norm(self.conv(out))
+            out += x
+            x = self.drop(self.leaky(out))
+            x.mul_(0.5)
+        return x
+
+
+@pytest.mark.parametrize("how", ["script", "trace"])
+def test_a_residual_network_becomes_pure(how: str) -> None:
+    model, x = Residual().eval(), torch.randn(1, 3, 5, 5)
+    source = torch.jit.script(model) if how == "script" else torch.jit.trace(model, x)
+    graph = fold_constants(irs.load(source, x)).after
+    record = functionalize(graph)
+    verify(record.after)
+    assert len(in_place(graph)) == (4 if how == "script" else 8)  # there it is a loop
+    assert in_place(record.after) == []
+    with torch.no_grad():
+        torch.testing.assert_close(irs.compile(irs.fuse(record.after))(x), model(x))
+
+
+def test_yolov3_becomes_pure() -> None:
+    from yolov3 import yolov3
+
+    model, x = yolov3(width=4).eval(), torch.randn(1, 3, 64, 64)
+    graph = fold_constants(irs.load(torch.jit.script(model), x)).after
+    record = functionalize(graph)
+    assert len(in_place(graph)) == 24
+    assert in_place(record.after) == []
+    with torch.no_grad():
+        wanted = model(x)
+    torch.testing.assert_close(irs.compile(record.after)(x), wanted, rtol=1e-3, atol=1e-3)
+
+
+KINDS = ["float32", "float64", "float16", "int64", "uint8", "bool"]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("second", KINDS)
+@pytest.mark.parametrize("first", KINDS)
+def test_element_types_are_kept(first: str, second: str, declared: bool) -> None:
+    """Every in-place op that torch accepts on two element types gives what its twin gives."""
+    x, y = torch.arange(-2, 4).reshape(2, 3).to(getattr(torch, first)), torch.arange(3).to(getattr(torch, second))
+    for op in ("add_", "mul_", "lt_", "copy_", "fill_", "clamp_min_", "eq_", "logical_and_", "masked_fill_"):
+        head = f"graph(%x : {irs.ir.payload.argument_type(x)}, %y : {irs.ir.payload.argument_type(y)}):"
+        rest = {"add_": ", %one", "copy_": ", %no", "masked_fill_": ", %x"}.get(op, "")
+        operand = "%first" if op == "fill_" else "%m" if op == "masked_fill_" else "%y"
+        text = f"""{head if declared else "graph(%x : Tensor, %y : Tensor):"}
+          %one : int = prim::Constant[value=1]()
+          %zero : int = prim::Constant[value=0]()
+          %no : bool = prim::Constant[value=0]()
+          %none : NoneType = prim::Constant()
+          %first : Tensor = aten::select(%y, %zero, %one)
+          %m : Tensor = aten::logical_not(%y)
+          %a : Tensor = aten::clone(%x, %none)
+          %b : Tensor = aten::{op}(%a, {operand}{rest if op != "masked_fill_" else ", %first"})
+          return (%a)"""
+        graph = irs.parse(text)
+        try:
+            wanted = observed(graph, [x.clone(), y.clone()])
+        except RuntimeError:
+            continue  # torch refuses it
+        record = functionalize(graph)
+        assert in_place(record.after) == [] or any(remark.rule == "layout" for remark in record.remarks), op
+        assert observed(record.after, [x.clone(), y.clone()]) == wanted, op
+
+
+def test_a_list_gets_the_view_and_not_a_tensor_of_the_same_elements() -> None:
+    import numpy as np
+
+    record = pure(
+        """graph(%x : Tensor):
+        %zero : int = prim::Constant[value=0]()
+        %one : int = prim::Constant[value=1]()
+        %a : Tensor = aten::neg(%x)
+        %row : Tensor = aten::select(%a, %zero, %one)
+        %row2 : Tensor = aten::relu_(%row)
+        %xs : Tensor[] = prim::ListConstruct(%row2)
+        %back : Tensor = aten::__getitem__(%xs, %zero)
+        %w : Tensor = aten::add_(%back, %one, %one)
+        %r : (Tensor, Tensor) = prim::TupleConstruct(%a, %row)
+        return (%r)""",
+        np.ones((2, 3), np.float32),
+    )
+    assert in_place(record.after) == ["aten::add_"]

@@ -5,6 +5,9 @@ not at all (written aside, then renamed), carries a checksum, and is thrown away
 processes may share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
 
 The files hold machine code. The directory must therefore belong to the user alone; otherwise it is not used.
+
+The names of files depend on the version of their format, so that versions of irscope do not delete each other's. Uses and
+misses of all processes are counted beside the directory by the lengths of two files, to which each adds a byte.
 """
 
 from __future__ import annotations
@@ -20,11 +23,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-__all__ = ["CacheCounts", "KernelCache", "ObjectStore", "user_cache_directory"]
+__all__ = ["CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_stores"]
 
 T = TypeVar("T")
 
-_MAGIC: Final = b"irscope-object-1\n"
+_MAGIC: Final = b"irscope-object-2\n"
+"""What a file starts with; the number is the version of its format."""
+_UNFINISHED: Final = ".new-"
+_LISTED_EVERY: Final = 64
+"""Entries saved by this process after which it looks at what others have saved."""
+
+
+_ABANDONED: Final = 3600.0
+"""Seconds after which an unfinished file belongs to a process that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What a directory of compiled kernels holds, and how it was used by all processes since it was last cleared."""
+
+    directory: Path
+    entries: int
+    size_bytes: int
+    limit_bytes: int
+    hits: int
+    """Kernels that were loaded instead of compiled."""
+    misses: int
+    """Kernels that were not there, or damaged."""
+    trouble: str = ""
+    """Why the directory is not used; empty if it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +72,7 @@ class KernelCache(Generic[T]):
     (1, 1, 1)
     """
 
-    def __init__(self, limit: int = 4096) -> None:
+    def __init__(self, limit: int = 1024) -> None:
         self._limit = limit
         self._lock = threading.Lock()
         self._values: dict[Hashable, T] = {}
@@ -103,14 +130,18 @@ class ObjectStore:
 
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = ObjectStore(Path(directory) / "objects")
-    ...     store.save("k", b"code"), store.load("k"), store.load("other")
-    (True, b'code', None)
+    ...     store.save("k", b"code"), store.load("k"), store.load("other"), store.summary().hits
+    (True, b'code', None, 1)
     """
 
     def __init__(self, directory: Path, *, limit_bytes: int = 256 << 20) -> None:
         self.directory = directory
         """Where the files are; made when the first one is saved."""
+        self.refused = 0
+        """How many entries could not be saved."""
         self._limit = limit_bytes
+        self._unlisted = 0
+        self._room = -1
 
     def load(self, key: str) -> bytes | None:
         """The bytes saved under a key, or None. A damaged file is deleted."""
@@ -120,13 +151,16 @@ class ObjectStore:
                 return None
             data = path.read_bytes()
         except OSError:
+            self._count("misses")
             return None
         start = len(_MAGIC) + 32
         payload = data[start:]
-        if not data.startswith(_MAGIC) or hashlib.sha256(payload).digest() != data[len(_MAGIC):start]:
-            _try(path.unlink)
+        if not data.startswith(_MAGIC) or hashlib.sha256(payload).digest() != data[len(_MAGIC) : start]:
+            self.drop(key)
+            self._count("misses")
             return None
         _try(lambda: os.utime(path))
+        self._count("hits")
         return payload
 
     def save(self, key: str, payload: bytes) -> bool:
@@ -134,8 +168,9 @@ class ObjectStore:
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_private():
+                self.refused += 1
                 return False
-            handle, name = tempfile.mkstemp(dir=self.directory, prefix=".new-")
+            handle, name = tempfile.mkstemp(dir=self.directory, prefix=_UNFINISHED)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
@@ -144,16 +179,47 @@ class ObjectStore:
                 _try(Path(name).unlink)
                 raise
         except OSError:
+            self.refused += 1
             return False
-        self._shrink()
+        self._room -= len(payload)
+        self._unlisted += 1
+        if self._room < 0 or self._unlisted >= _LISTED_EVERY:
+            self._shrink()
         return True
 
+    def drop(self, key: str) -> None:
+        """Delete the entry of a key, if there is one."""
+        _try(self._path(key).unlink)
+
     def clear(self) -> int:
-        """Delete every entry; gives how many there were."""
+        """Delete every entry, and the counts; gives how many entries there were. Other files are left alone."""
         files = self._files()
         for _, _, path in files:
             _try(path.unlink)
+        self._sweep(0.0)
+        for kind in ("hits", "misses"):
+            _try(self._counter(kind).unlink)
         return len(files)
+
+    def summary(self) -> StoreSummary:
+        """Entries, bytes, uses, and why the directory is not used if it is not."""
+        files = self._files()
+        size = sum(size for _, size, _ in files)
+        hits, misses = (_size(self._counter(kind)) for kind in ("hits", "misses"))
+        return StoreSummary(self.directory, len(files), size, self._limit, hits, misses, self.trouble())
+
+    def trouble(self) -> str:
+        """Why nothing is kept here; empty if entries can be saved."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_private():
+                return "other users may write in it; chmod go-w makes it private"
+            handle, name = tempfile.mkstemp(dir=self.directory, prefix=_UNFINISHED)
+            os.close(handle)
+            Path(name).unlink()
+        except OSError as error:
+            return f"it cannot be written: {error.strerror or error}"
+        return ""
 
     @property
     def size_bytes(self) -> int:
@@ -161,7 +227,21 @@ class ObjectStore:
         return sum(size for _, size, _ in self._files())
 
     def _path(self, key: str) -> Path:
-        return self.directory / f"{hashlib.sha256(key.encode()).hexdigest()}.o"
+        return self.directory / f"{hashlib.sha256(_MAGIC + key.encode()).hexdigest()}.o"
+
+    def _counter(self, kind: str) -> Path:
+        return self.directory.with_name(f"{self.directory.name}.{kind}")
+
+    def _count(self, kind: str) -> None:
+        """One more: appending a byte needs no lock."""
+        try:
+            handle = os.open(self._counter(kind), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, b".")
+            finally:
+                os.close(handle)
+        except OSError:
+            pass  # no place to count
 
     def _is_private(self) -> bool:
         """Whether nobody else can put code there."""
@@ -171,32 +251,65 @@ class ObjectStore:
         return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
     def _files(self) -> list[tuple[float, int, Path]]:
+        """Time of last use, bytes and path of each entry."""
         found = []
-        try:
-            for entry in os.scandir(self.directory):
-                status = entry.stat()
-                found.append((status.st_mtime, status.st_size, Path(entry.path)))
-        except OSError:
-            pass  # the directory is gone, or a file left between two looks
+        for path in _listed(self.directory, "*.o"):
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # it left between two looks
+            found.append((status.st_mtime, status.st_size, path))
         return found
 
+    def _sweep(self, age: float) -> None:
+        """Delete what processes that were killed left unfinished."""
+        oldest = time.time() - age
+        for path in _listed(self.directory, f"{_UNFINISHED}*"):
+            _try(lambda path=path: path.stat().st_mtime <= oldest and path.unlink())  # type: ignore[misc]
+
     def _shrink(self) -> None:
-        """Delete the files used longest ago until half the limit is free."""
+        """If the limit is passed, delete the files used longest ago until half of it is free."""
         files = self._files()
         total = sum(size for _, size, _ in files)
+        self._unlisted, self._room = 0, self._limit - total
         if total <= self._limit:
             return
+        self._sweep(_ABANDONED)
         for _, size, path in sorted(files, key=lambda file: file[0]):
             _try(path.unlink)
             total -= size
             if total <= self._limit // 2:
-                return
+                break
+        self._room = self._limit - total
 
 
 def user_cache_directory() -> Path:
     """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "irscope"
+
+
+def user_stores() -> dict[str, ObjectStore]:
+    """The user's directory of compiled kernels for each device that compiles.
+
+    >>> list(user_stores())
+    ['cpu', 'cuda']
+    """
+    return {device: ObjectStore(user_cache_directory() / device) for device in ("cpu", "cuda")}
+
+
+def _listed(directory: Path, pattern: str) -> list[Path]:
+    try:
+        return list(directory.glob(pattern))
+    except OSError:
+        return []
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _try(action: Callable[[], object]) -> None:

@@ -23,7 +23,7 @@ from irscope.runtime.argument_checks import check_of
 from irscope.runtime.base import Device
 from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.direct import direct_call
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels
@@ -58,17 +58,20 @@ def compile_graph(
 
 
 def _devices(name: str, share: bool, disk_cache: bool) -> Callable[[Node], Device]:
-    """The device that compiles each group's kernels."""
+    """The device that compiles each group's kernels; each a new one if kernels are not to be shared."""
     if name == "reference":
         return lambda group: device_named("numpy")
     first = _device(name, disk_cache)
     if share:
         return lambda group: first
-    return lambda group: _device(name, disk_cache)
+    if isinstance(first, CpuDevice):
+        store = first.store
+        return lambda group: CpuDevice(store=store)
+    return lambda group: device_named(first.name)
 
 
 def _device(name: str, disk_cache: bool) -> Device:
-    device = device_named(name)
+    device = _SHARED.get((name, user_cache_directory()), lambda: device_named(name))
     availability = device.availability()
     if isinstance(device, CpuDevice):
         if not availability:
@@ -77,6 +80,11 @@ def _device(name: str, disk_cache: bool) -> Device:
     if not availability:
         raise DeviceUnavailable(f"the device {name!r} cannot run here: {availability.what}", hint=availability.fix)
     return device
+
+
+_SHARED: Final[KernelCache[Device]] = KernelCache()
+"""The devices of this process by name and cache directory: programs that are compiled at once, or one after the other,
+share their kernels."""
 
 
 def _no_device(group: Node) -> Device:
@@ -137,8 +145,8 @@ class Executable:
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """Groups that run without a kernel, and why."""
-        return tuple(self._kernels.remarks)
+        """Groups that run without a kernel, and kernels that the disk cache would not take, each with the reason."""
+        return (*self._kernels.remarks, *self._kernels.unsaved())
 
     def source(self, index: int = 0) -> SourceText:
         """The text of a kernel. Raises UnknownName for a number that none has."""

@@ -101,6 +101,15 @@ class Kernels:
                 self._record_all(prepared, device, group)
         return made
 
+    def unsaved(self) -> list[Remark]:
+        """Why the kernels will be compiled again in the next process, if they will."""
+        found = []
+        for store, kernel in {getattr(kernel.device, "store", None): kernel for kernel in self.compiled}.items():
+            if store is not None and store.refused and (trouble := store.trouble()):
+                because = f"kernels are not kept for later processes: the cache directory {store.directory}: {trouble}"
+                found.append(Remark("analysis", "no-disk-cache", kernel.groups[0], because))
+        return found
+
     def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
         with self._lock:
             for kernel in prepared.kernels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from irscope.runtime import cache
 from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
 
 
 def test_many_threads_build_each_key_once() -> None:
-    cache: KernelCache[int] = KernelCache()
+    kept: KernelCache[int] = KernelCache()
     built: list[int] = []
 
     def build(key: int) -> Callable[[], int]:
@@ -30,43 +32,43 @@ def test_many_threads_build_each_key_once() -> None:
 
     def ask(_: int) -> list[int]:
         barrier.wait()
-        return [cache.get(key, build(key)) for key in range(5)]
+        return [kept.get(key, build(key)) for key in range(5)]
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(8)))
     assert answers == [[0, 10, 20, 30, 40]] * 8
     assert sorted(built) == [0, 1, 2, 3, 4]
-    assert (cache.counts.hits, cache.counts.misses) == (35, 5)
-    assert cache.counts.build_seconds >= 0.05
+    assert (kept.counts.hits, kept.counts.misses) == (35, 5)
+    assert kept.counts.build_seconds >= 0.05
 
 
 def test_distinct_keys_are_built_side_by_side() -> None:
-    cache: KernelCache[int] = KernelCache()
+    kept: KernelCache[int] = KernelCache()
     both = threading.Barrier(2, timeout=5)
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda key: cache.get(key, lambda: both.wait() * 0 + key), range(2)))
+        results = list(pool.map(lambda key: kept.get(key, lambda: both.wait() * 0 + key), range(2)))
     assert results == [0, 1]
 
 
 def test_a_failed_build_is_not_kept() -> None:
-    cache: KernelCache[int] = KernelCache()
+    kept: KernelCache[int] = KernelCache()
 
     def fail() -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        cache.get("k", fail)
-    assert cache.get("k", lambda: 7) == 7
+        kept.get("k", fail)
+    assert kept.get("k", lambda: 7) == 7
 
 
 def test_the_least_recently_used_leave_first() -> None:
-    cache: KernelCache[str] = KernelCache(limit=2)
+    kept: KernelCache[str] = KernelCache(limit=2)
     for key in ("a", "b", "a", "c"):
-        cache.get(key, lambda key=key: key.upper())  # type: ignore[misc]
-    assert len(cache) == 2
-    misses = cache.counts.misses
-    cache.get("a", lambda: "A")
-    assert cache.counts.misses == misses, "a was used after b"
+        kept.get(key, lambda key=key: key.upper())  # type: ignore[misc]
+    assert len(kept) == 2
+    misses = kept.counts.misses
+    kept.get("a", lambda: "A")
+    assert kept.counts.misses == misses, "a was used after b"
 
 
 @pytest.fixture
@@ -140,6 +142,69 @@ def test_no_unfinished_file_stays(store: ObjectStore, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         store.save("other", b"code")
     assert only_file(store).name.endswith(".o")
+
+
+def test_uses_are_counted_over_all_processes(store: ObjectStore) -> None:
+    store.load("k")
+    store.save("k", b"code")
+    for _ in range(3):
+        ObjectStore(store.directory).load("k")
+    summary = store.summary()
+    assert (summary.entries, summary.hits, summary.misses, summary.trouble) == (1, 3, 1, "")
+    assert summary.size_bytes == only_file(store).stat().st_size
+    store.clear()
+    summary = store.summary()
+    assert (summary.entries, summary.size_bytes, summary.hits, summary.misses) == (0, 0, 0, 0)
+
+
+def test_other_versions_and_other_files_are_left_alone(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save("k", b"old")
+    monkeypatch.setattr(cache, "_MAGIC", b"irscope-object-9\n")
+    assert store.load("k") is None
+    store.save("k", b"new")
+    monkeypatch.undo()
+    assert store.load("k") == b"old"
+    foreign = store.directory / "notes.txt"
+    foreign.write_text("mine")
+    assert store.clear() == 2
+    assert foreign.read_text() == "mine"
+
+
+def test_what_killed_processes_left_goes(store: ObjectStore) -> None:
+    store.save("k", b"code")
+    left = store.directory / ".new-abc"
+    left.write_bytes(b"half")
+    store.clear()
+    assert not left.exists()
+
+
+def test_files_of_a_store_that_others_fill_stay_bounded(tmp_path: Path) -> None:
+    stores = [ObjectStore(tmp_path / "objects", limit_bytes=100_000) for _ in range(3)]
+    for index in range(300):
+        stores[index % 3].save(f"k{index}", bytes(1000))
+    assert stores[0].size_bytes <= 2 * 100_000
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="no permissions that hold")
+def test_a_directory_that_cannot_be_written_says_so(store: ObjectStore) -> None:
+    store.save("k", b"code")
+    store.directory.chmod(0o500)
+    assert not store.save("other", b"code")
+    assert store.load("k") == b"code"
+    assert "cannot be written" in store.trouble()
+    store.directory.chmod(0o700)
+    assert store.trouble() == ""
+
+
+def test_why_a_directory_is_not_used(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    assert "cannot be written" in ObjectStore(blocked / "objects").trouble()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    if sys.platform != "win32":
+        assert "other users" in ObjectStore(shared).trouble()
 
 
 def test_the_user_cache_follows_the_convention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(report)
     report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
     report.set_defaults(run=_report)
+
+    cache = commands.add_parser("cache", help="show or empty the directory of compiled kernels")
+    cache.add_argument("action", choices=("info", "clear"), help="what to do")
+    cache.add_argument("--device", choices=("cpu", "cuda"), help="only the kernels of this device")
+    cache.set_defaults(run=_cache)
     return parser
 
 
@@ -97,6 +102,26 @@ def _report(options: argparse.Namespace) -> None:
 
     path = write_report(options.file, *map(_example, options.input), output=options.output)
     print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB); open it in any browser")
+
+
+def _cache(options: argparse.Namespace) -> None:
+    from irscope.runtime.cache import user_stores
+
+    stores = user_stores()
+    for device in [options.device] if options.device else stores:
+        store = stores[device]
+        if options.action == "clear":
+            count, size = store.summary().entries, store.size_bytes
+            store.clear()
+            print(f"{device}: {count} kernels deleted, {size / 1e6:.1f} MB, from {store.directory}")
+            continue
+        now = store.summary()
+        print(
+            f"{device}: {now.entries} kernels, {now.size_bytes / 1e6:.1f} of {now.limit_bytes / 1e6:.0f} MB, in {now.directory}"
+        )
+        print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")
+        if now.trouble:
+            print(f"  not used: {now.trouble}")
 
 
 def _example(text: str) -> Any:

@@ -47,6 +47,37 @@ def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.startswith("no, because")
 
 
+def test_cache_shows_and_clears_the_compiled_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from irscope.runtime.cache import user_stores
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = user_stores()["cpu"]
+    for key in ("a", "b"):
+        store.save(key, bytes(1_000_000))
+    store.load("a")
+    store.load("c")
+    assert main(["cache", "info"]) == 0
+    printed = capsys.readouterr().out
+    assert f"cpu: 2 kernels, 2.0 of 268 MB, in {tmp_path}" in printed
+    assert "loaded 1 times, 1 times not found" in printed
+    assert "cuda: 0 kernels" in printed
+    assert main(["cache", "clear", "--device", "cpu"]) == 0
+    assert "cpu: 2 kernels deleted, 2.0 MB" in capsys.readouterr().out
+    assert store.load("a") is None
+
+
+def test_cache_says_why_it_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("not a directory")
+    assert main(["cache", "info"]) == 0
+    assert "not used: it cannot be written" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+
+
 def test_report_writes_a_page_that_asks_for_nothing(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

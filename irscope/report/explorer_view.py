@@ -9,6 +9,7 @@ from irscope.report.fusion_view import remarks_table
 from irscope.report.graph_view import graph_view
 from irscope.report.inspection import Inspection
 from irscope.report.text_view import text_view
+from irscope.report.timeline_view import timeline_view
 from irscope.report.timing_view import timing_view
 from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail
 from irscope.report.words import amount, byte_count, duration, plural
@@ -23,19 +24,24 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
     picture = graph_view(graph, exploration.class_of)
     answers, sources = _answered_ahead(exploration, inspection) if details else ({}, {})
     writes = [box["id"] for box in picture["boxes"] if box["writes"]]
-    return ExplorerView(
+    text = text_view(graph)
+    timeline = timeline_view(exploration.fusion.history, text)
+    view = ExplorerView(
         version=VIEW_VERSION,
         title=graph.name,
         headline=_headline(exploration, inspection, writes),
-        text=text_view(graph),
+        text=text,
         source=_sources(exploration),
         graph=picture,
-        remarks=remarks_table(exploration.fusion),
+        remarks=remarks_table(exploration.fusion.remarks, graph.names),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
         kernels=sources,
         details=answers,
     )
+    if timeline is not None:
+        view["timeline"] = timeline
+    return view
 
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[dict[int, Detail], dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from irscope.ir.core import Node, Value
 from irscope.report.view_models import Column, TableView
@@ -19,21 +19,19 @@ _COLUMNS = [
 ]
 
 
-def remarks_table(fusion: Fusion, remarks: Iterable[Remark] | None = None) -> TableView:
+def remarks_table(remarks: Iterable[Remark], names: Mapping[Value, str]) -> TableView:
     """One row per remark, missed ones first: those are the ones to act on."""
-    given = list(fusion.remarks if remarks is None else remarks)
-    given.sort(key=lambda remark: ("missed", "analysis", "passed").index(remark.kind))
+    given = sorted(remarks, key=lambda remark: ("missed", "analysis", "passed").index(remark.kind))
     rows: list[list[str | float | None]] = []
     selects = []
     for remark in given:
-        rows.append([remark.kind, remark.rule, _told(fusion, remark.subject), remark.because])
+        rows.append([remark.kind, remark.rule, _told(names, remark.subject), remark.because])
         evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
         selects.append(list(evidence))
     return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
 
 
-def _told(fusion: Fusion, subject: Value | Node) -> str:
-    names = fusion.graph.names
+def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
     if isinstance(subject, Value):
         return f"%{names[subject]}" if subject in names else repr(subject)
     made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")

@@ -8,17 +8,18 @@ from functools import cached_property
 from irscope._base.verdict import Verdict
 from irscope.codegen.llvm_text import emit_llvm
 from irscope.errors import UnknownName
-from irscope.ir.core import Node, Value
+from irscope.ir.core import Graph, Node, Value
 from irscope.ir.printer import print_node
+from irscope.report.alias_steps import AliasSteps
 from irscope.report.alias_view import AliasViews
 from irscope.report.dedup_view import class_sentence
 from irscope.report.exploration import Exploration
 from irscope.report.fusion_view import fusion_sentence
 from irscope.report.kernel_view import KernelViews
-from irscope.report.view_models import Detail, PairDetail, VerdictView
+from irscope.report.view_models import AliasDetail, Detail, PairDetail, VerdictView
 from irscope.report.words import short_type
 
-__all__ = ["Inspection"]
+__all__ = ["Inspection", "declared", "title_of", "verdict_view"]
 
 
 class Inspection:
@@ -44,9 +45,16 @@ class Inspection:
         """The kernels of the groups, in LLVM's language."""
         return KernelViews(self._of.fusion.groups, emit_llvm)
 
-    def __call__(self, ids: Sequence[int]) -> Detail | PairDetail:
-        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program."""
-        return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0])
+    @cached_property
+    def _alias_steps(self) -> AliasSteps:
+        return AliasSteps(self._of.fusion.history)
+
+    def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
+        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program.
+
+        With a state of the history, what a detail says of aliases is about that state.
+        """
+        return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0], state)
 
     def _record(self, id: int) -> Value | Node:
         record = self._of.records.get(id)
@@ -54,7 +62,7 @@ class Inspection:
             raise UnknownName(f"nothing in {self._of.graph.name!r} has the id {id}", hint="ids belong to one program")
         return record
 
-    def detail(self, id: int) -> Detail:
+    def detail(self, id: int, state: int | None = None) -> Detail:
         """Everything about one value or node; a node is told about through its first result."""
         graph = self._of.graph
         record = self._record(id)
@@ -63,29 +71,19 @@ class Inspection:
         return Detail(
             id=id,
             kind="value" if isinstance(record, Value) else "node",
-            title=self._title(record),
-            text=print_node(node, graph.names) if node is not None else self._declaration(record),
+            title=title_of(graph, record),
+            text=print_node(node, graph.names) if node is not None else declared(graph, record),
             location=str(node.location) if node is not None and node.location is not None else "",
             scope=node.scope if node is not None else "",
-            alias=self._alias.detail(value) if value is not None else None,
+            alias=self._shared(value, state) if value is not None else None,
             fusion=fusion_sentence(self._of.fusion, node) if node is not None else "",
             same=self._same(node),
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
             time="",
         )
 
-    def _title(self, record: Value | Node) -> str:
-        if isinstance(record, Value):
-            return f"%{self._of.graph.names[record]} : {short_type(record.type)}"
-        results = ", ".join(f"%{self._of.graph.names[value]}" for value in record.outputs)
-        return f"{record.op} → {results}" if results else record.op
-
-    def _declaration(self, record: Value | Node) -> str:
-        assert isinstance(record, Value), "a node prints itself"
-        name = f"%{self._of.graph.names[record]} : {record.type}"
-        if record in self._of.graph.bound:
-            return f"{name}   (a parameter or buffer of the model)"
-        return f"{name}   ({'an input' if record in self._of.graph.inputs else 'a parameter of a block'})"
+    def _shared(self, value: Value, state: int | None) -> AliasDetail | None:
+        return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)
 
     def _group(self, node: Node | None) -> Node | None:
         """The fusion group that a node is, or is in."""
@@ -109,7 +107,7 @@ class Inspection:
         same = None
         if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
             same = self._of.dedup.difference(groups[0], groups[1])
-        return PairDetail(ids=[a, b], alias=_view(alias), fusion=_view(fusion), same=_view(same))
+        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=verdict_view(fusion), same=verdict_view(same))
 
     def _node(self, record: Value | Node) -> Node | None:
         return record if isinstance(record, Node) else self._of.graph.producer.get(record)
@@ -118,7 +116,25 @@ class Inspection:
         return record if isinstance(record, Value) else next(iter(record.outputs), None)
 
 
-def _view(verdict: Verdict | None) -> VerdictView | None:
+def title_of(graph: Graph, record: Value | Node) -> str:
+    """A value with its type, a node with its results."""
+    if isinstance(record, Value):
+        return f"%{graph.names[record]} : {short_type(record.type)}"
+    results = ", ".join(f"%{graph.names[value]}" for value in record.outputs)
+    return f"{record.op} → {results}" if results else record.op
+
+
+def declared(graph: Graph, record: Value | Node) -> str:
+    """The text of a value that no node makes."""
+    assert isinstance(record, Value), "a node prints itself"
+    name = f"%{graph.names[record]} : {record.type}"
+    if record in graph.bound:
+        return f"{name}   (a parameter or buffer of the model)"
+    return f"{name}   ({'an input' if record in graph.inputs else 'a parameter of a block'})"
+
+
+def verdict_view(verdict: Verdict | None) -> VerdictView | None:
+    """A verdict with the ids of its witness."""
     if verdict is None:
         return None
     witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]

@@ -18,13 +18,18 @@ __all__ = [
     "Detail",
     "Edge",
     "ExplorerView",
+    "GoneLine",
     "GraphView",
     "KernelDetail",
+    "MadeGroup",
     "Measured",
     "PairDetail",
+    "PassView",
     "PointsToView",
+    "StepView",
     "TableView",
     "TextView",
+    "TimelineView",
     "TimingView",
     "VerdictView",
     "VIEW_VERSION",
@@ -202,8 +207,80 @@ class PairDetail(TypedDict):
     same: VerdictView | None
 
 
+class PassView(TypedDict):
+    """One pass of a history, as a stretch of steps."""
+
+    name: str
+    first: int
+    """How many steps came before it."""
+    steps: int
+    seconds: float
+
+
+class StepView(TypedDict):
+    """One thing that a pass did. Step 1 leads from state 0, the program as it was loaded, to state 1."""
+
+    did: str
+    """What was done, as a sentence without a full stop: `merged %a and %b`."""
+    because: str
+    rule: str
+    nodes: list[int]
+    """The nodes that it is about."""
+    saved: int
+    """Bytes of memory traffic that it avoids, 0 where that is not known."""
+    group: int
+    """The fusion group whose parts it joined, 0 for none."""
+
+
+class MadeGroup(TypedDict):
+    """A fusion group that the steps of a history made."""
+
+    id: int
+    nodes: list[int]
+    """What steps put into it; the copies of constants that came along are left out."""
+    inside: list[int]
+    """The values that only it has, which stand for others: its inputs, its results and copied constants."""
+    outside: list[int]
+    """Those others, in the same order."""
+
+
+class GoneLine(TypedDict):
+    """A line that the text had in earlier states: a node that a pass removed."""
+
+    node: int
+    text: str
+    values: list[int]
+    """What the names in it stand for, in order."""
+    above: int
+    """The line of the text that it stood above."""
+    since: int
+    """The first state that has it."""
+    until: int
+    """The first state that has it no more."""
+    became: int
+    """The value that is read instead of its first result, 0 for none."""
+
+
+class TimelineView(TypedDict):
+    """What happened to a program step by step, told on its last state: there every node has its final place, and what
+    a state has not yet joined or made is drawn as such. So nothing moves between steps."""
+
+    passes: list[PassView]
+    steps: list[StepView]
+    groups: list[MadeGroup]
+    """In program order, which numbers them."""
+    since: dict[int, int]
+    """For a node that some step made, the first state that has it."""
+    gone: list[GoneLine]
+    """In the order of the text."""
+    names: dict[int, str]
+    """What values were called that are not in the text any more, but that a name inside a group stands for."""
+    kept: dict[int, int]
+    """For a value that needs no memory any more because only its group reads it, the first state where this is so."""
+
+
 class ExplorerView(TypedDict):
-    """The whole of `irs.explore`."""
+    """The whole of `irs.explore`, or of a history."""
 
     version: int
     title: str
@@ -215,6 +292,10 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    timeline: NotRequired[TimelineView]
+    """What the passes did, step by step; missing where none did anything."""
+    only_history: NotRequired[bool]
+    """Whether the steps are the subject: the tables below are left out."""
     kernels: NotRequired[dict[str, str]]
     """Kernel sources by name, for precomputed details."""
     details: dict[int, Detail]

@@ -161,7 +161,73 @@ export interface PairDetail {
   same: VerdictView | null;
 }
 
-/** The whole of `irs.explore`. */
+/** One pass of a history, as a stretch of steps. */
+export interface PassView {
+  name: string;
+  /** How many steps came before it. */
+  first: number;
+  steps: number;
+  seconds: number;
+}
+
+/** One thing that a pass did. Step 1 leads from state 0, the program as it was loaded, to state 1. */
+export interface StepView {
+  /** What was done, as a sentence without a full stop: `merged %a and %b`. */
+  did: string;
+  because: string;
+  rule: string;
+  /** The nodes that it is about. */
+  nodes: number[];
+  /** Bytes of memory traffic that it avoids, 0 where that is not known. */
+  saved: number;
+  /** The fusion group whose parts it joined, 0 for none. */
+  group: number;
+}
+
+/** A fusion group that the steps of a history made. */
+export interface MadeGroup {
+  id: number;
+  /** What steps put into it; the copies of constants that came along are left out. */
+  nodes: number[];
+  /** The values that only it has, which stand for others: its inputs, its results and copied constants. */
+  inside: number[];
+  /** Those others, in the same order. */
+  outside: number[];
+}
+
+/** A line that the text had in earlier states: a node that a pass removed. */
+export interface GoneLine {
+  node: number;
+  text: string;
+  /** What the names in it stand for, in order. */
+  values: number[];
+  /** The line of the text that it stood above. */
+  above: number;
+  /** The first state that has it. */
+  since: number;
+  /** The first state that has it no more. */
+  until: number;
+  /** The value that is read instead of its first result, 0 for none. */
+  became: number;
+}
+
+/** What happened to a program step by step, told on its last state: there every node has its final place, and what a state has not yet joined or made is drawn as such. So nothing moves between steps. */
+export interface TimelineView {
+  passes: PassView[];
+  steps: StepView[];
+  /** In program order, which numbers them. */
+  groups: MadeGroup[];
+  /** For a node that some step made, the first state that has it. */
+  since: Record<number, number>;
+  /** In the order of the text. */
+  gone: GoneLine[];
+  /** What values were called that are not in the text any more, but that a name inside a group stands for. */
+  names: Record<number, string>;
+  /** For a value that needs no memory any more because only its group reads it, the first state where this is so. */
+  kept: Record<number, number>;
+}
+
+/** The whole of `irs.explore`, or of a history. */
 export interface ExplorerView {
   version: number;
   title: string;
@@ -173,6 +239,10 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** What the passes did, step by step; missing where none did anything. */
+  timeline?: TimelineView;
+  /** Whether the steps are the subject: the tables below are left out. */
+  only_history?: boolean;
   /** Kernel sources by name, for precomputed details. */
   kernels?: Record<string, string>;
   /** Precomputed details, for pages without a kernel; empty in a live widget, which asks for each. */

@@ -1,0 +1,83 @@
+"""What may share memory in any state of a history, in the words of its last graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+
+from irscope.analysis.alias import AliasDb
+from irscope.ir.core import Graph, Value
+from irscope.report.alias_view import AliasViews
+from irscope.report.lives import stretches
+from irscope.report.view_models import AliasDetail
+from irscope.transforms.history import History
+
+__all__ = ["AliasSteps", "stands_for"]
+
+_MOST_STATES = 8
+"""Alias dbs to keep: who steps back and forth asks about the same few states."""
+
+
+class AliasSteps:
+    """Alias details of the values of a history, state by state.
+
+    Each state has a graph, and so an alias db, of its own. Inside a fusion group a value may stand for an input or a
+    result of the group; a state without the group, or with another part of it, is told with the value that is meant.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._at = lru_cache(maxsize=_MOST_STATES)(self._made)
+
+    def detail(self, value: Value, state: int) -> AliasDetail | None:
+        """The alias detail of a value of the last graph in a state; None where it is not there or shares no memory."""
+        views, meant, by_id = self._at(state)
+        here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
+        found = views.detail(here) if here is not None else None
+        if found is None:
+            return None
+        points = found["points_to"]
+        points["records"] = [meant.get(id, id) for id in points["records"]]
+        return AliasDetail(
+            summary=found["summary"], alias_set=_once(meant.get(id, id) for id in found["alias_set"]),
+            writers=found["writers"], points_to=points,
+        )  # fmt: skip
+
+    def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value]]:
+        graph = _graph_at(self._history, state)
+        kept = {value.id for value in self._history.final.values()}
+        meant = {id: other for id, other in stands_for(graph).items() if id not in kept}
+        return AliasViews(AliasDb(graph)), meant, {value.id: value for value in graph.values()}
+
+    @cached_property
+    def _outside(self) -> Mapping[int, int]:
+        return stands_for(self._history.final)
+
+
+def _graph_at(history: History, state: int) -> Graph:
+    """The graph after the last pass that is done by this state."""
+    return history.graph(sum(stretch.last <= state for stretch in stretches(history)))
+
+
+def stands_for(graph: Graph) -> dict[int, int]:
+    """For each value inside a fusion group that is an input or a result of it, that input or result.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu(%x)
+    ...   %b : Tensor = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> {f.graph.value(name).id for name in ("x", "b")} == set(stands_for(f.graph).values())
+    True
+    """
+    found: dict[int, int] = {}
+    for node in graph.nodes():
+        if node.op.endswith("Group") and len(node.blocks) == 1:
+            (block,) = node.blocks
+            found.update((a.id, b.id) for a, b in zip(block.params, node.inputs, strict=True) if a is not b)
+            found.update((a.id, b.id) for a, b in zip(block.returns, node.outputs, strict=True) if a is not b)
+    return found
+
+
+def _once(ids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,253 @@
+"""A history as one picture with time in it: the last graph, and for each step what it did there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.printer import print_node
+from irscope.report.lives import Lives, Step, Stretch, lives, stretches
+from irscope.report.view_models import GoneLine, MadeGroup, PassView, StepView, TextView, TimelineView
+from irscope.transforms.history import History
+
+__all__ = ["timeline_view"]
+
+_MOST_NAMED = 4
+
+
+def timeline_view(history: History, text: TextView) -> TimelineView | None:
+    """The steps of a history on the text of its last graph; None where no pass did anything.
+
+    >>> import irscope as irs
+    >>> from irscope.report.text_view import text_view
+    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> view = timeline_view(f.history, text_view(f.graph))
+    >>> view["steps"][0]["did"], view["steps"][0]["saved"]
+    ('merged %a and %b into group 0', 64)
+    """
+    passes = stretches(history)
+    if not any(stretch.steps for stretch in passes):
+        return None
+    found = lives(history, passes)
+    number = {group: k for k, group in enumerate(node for node in history.final.nodes() if node in found.groups)}
+    names = _Names(history)
+    steps = [
+        _step(state, step, found, number, names)
+        for stretch in passes
+        for state, step in enumerate(stretch.steps, stretch.first + 1)
+    ]
+    return TimelineView(
+        passes=[
+            PassView(name=s.record.name, first=s.first, steps=len(s.steps), seconds=s.record.seconds) for s in passes
+        ],
+        steps=steps,
+        groups=[_group(group, found.groups[group], found.loose) for group in number],
+        since={id: state for id, state in found.since.items() if id in names.last},
+        gone=_gone(history, passes, found, text, names),
+        names=_former_names(found, names),
+        kept=_kept(history.final, steps, found),
+    )
+
+
+class _Names:
+    """What to call a value of any graph of a history: its name in the last graph that has it."""
+
+    def __init__(self, history: History) -> None:
+        self.final = history.final.names
+        self.last = {node.id: node for node in history.final.nodes()}
+        self._graphs = [history.final, *(record.before for record in reversed(history.records))]
+
+    def of(self, value: Value) -> str:
+        """The printed name, without `%`."""
+        return next(graph.names[value] for graph in self._graphs if value in graph.names)
+
+    def told(self, nodes: Sequence[Node]) -> str:
+        """Nodes by their first results, the first few of them."""
+        said = [f"%{self.of(node.outputs[0])}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
+        if len(nodes) > _MOST_NAMED:
+            said.append(f"{len(nodes) - _MOST_NAMED} more")
+        return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+
+
+def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names) -> StepView:
+    group = found.merges.get(state)
+    return StepView(
+        did=_did(state, step, found, names) if group is None else f"merged {names.told(step.nodes)} into group {number[group]}",
+        because=step.because,
+        rule=step.rule,
+        nodes=[node.id for node in step.nodes],
+        saved=step.bytes_saved,
+        group=group.id if group is not None else 0,
+    )  # fmt: skip
+
+
+def _did(state: int, step: Step, found: Lives, names: _Names) -> str:
+    """What a step did that merged nothing."""
+    if not step.nodes:
+        return step.rule
+    went = [node for node in step.nodes if found.until.get(node.id) == state]
+    came = [node for node in step.nodes if found.since.get(node.id) == state]
+    if went and came:
+        return f"rewrote {names.told(came)}"
+    if went:
+        return f"removed {names.told(went)}"
+    return f"made {names.told(came)}" if came else f"{step.rule} {names.told(step.nodes)}"
+
+
+def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> MadeGroup:
+    """A group with what its values are called outside: a member reads and made other values before it was one."""
+    others: dict[Value, Value] = {}
+    for inner in members:
+        outer = before[inner.id]
+        pairs = (*zip(inner.inputs, outer.inputs, strict=True), *zip(inner.outputs, outer.outputs, strict=True))
+        others.update((a, b) for a, b in pairs if a is not b)
+    return MadeGroup(
+        id=group.id,
+        nodes=[node.id for node in members],
+        inside=[value.id for value in others],
+        outside=[value.id for value in others.values()],
+    )
+
+
+def _gone(history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: _Names) -> list[GoneLine]:
+    """A line for each node that is not in the last graph, above the next node of its own graph that has a line."""
+    own_line = {node: line for line, node in reversed(list(enumerate(text["nodes"]))) if node}
+    line_of = dict(own_line)
+    for group in found.groups:
+        line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
+    told: dict[int, GoneLine] = {}
+    over: dict[int, int] = {}
+    """What stands right above each line (by number) or gone node (by -1 - its id): the id of a gone node."""
+    for at, stretch in reversed(list(enumerate(passes))):
+        graph = stretch.record.before
+        line = place = len(text["lines"]) - 1
+        for node in reversed(list(graph.nodes())):
+            if node.id in names.last:
+                line = place = line_of[node.id]
+                continue
+            if node.id in told:
+                line, place = told[node.id]["above"], -1 - node.id
+                continue
+            instead = _instead(history, at, node)
+            if instead is None:
+                told[node.id] = _gone_line(history, at, node, line, found)
+                _put(over, node.id, place)
+                place = -1 - node.id
+            else:  # the old node stands right above the new one
+                new = told.get(instead.id)
+                own = new["above"] if new is not None else own_line[instead.id]
+                told[node.id] = _gone_line(history, at, node, own, found)
+                _put(over, node.id, own if new is None else -1 - instead.id)
+                if own == line_of.get(instead.id, own):  # what stood above it stands outside the groups too
+                    line, place = own, -1 - node.id
+    return [told[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
+
+
+def _former_names(found: Lives, names: _Names) -> dict[int, str]:
+    """The names of values that members of groups read or made before, and that are gone."""
+    used = {value for node in found.loose.values() for value in (*node.inputs, *node.outputs)}
+    return {value.id: names.of(value) for value in used if value not in names.final}
+
+
+def _put(over: dict[int, int], id: int, place: int) -> None:
+    """Put a gone node right above a line or another gone node, below what stood there."""
+    if place in over:
+        over[-1 - id] = over[place]
+    over[place] = id
+
+
+def _instead(history: History, at: int, node: Node) -> Node | None:
+    """The node whose result is read instead of a removed node's: in the graph after the pass, or in the last one."""
+    if not node.outputs:
+        return None
+    after = history.records[at].after.producer.get(node.outputs[0])
+    if after is not None:
+        return after
+    value = history.forward(node.outputs[0], at)
+    return history.final.producer.get(value) if value is not None else None
+
+
+def _chain(over: Mapping[int, int], line: int) -> list[int]:
+    """The gone nodes above a line, from the top down."""
+    found = []
+    place = line
+    while place in over:
+        found.append(over[place])
+        place = -1 - over[place]
+    return found[::-1]
+
+
+def _gone_line(history: History, at: int, node: Node, above: int, found: Lives) -> GoneLine:
+    graph = history.records[at].before
+    now = history.forward(node.outputs[0], at) if node.outputs else None
+    return GoneLine(
+        node=node.id,
+        text="  " * (_depth(graph, node) + 1) + print_node(node, graph.names),
+        values=[value.id for value in (*node.outputs, *node.inputs)],
+        above=above,
+        since=found.since.get(node.id, 0),
+        until=found.until[node.id],
+        became=now.id if now is not None else 0,
+    )
+
+
+def _depth(graph: Graph, node: Node) -> int:
+    """In how many blocks below the body a node stands, counted in steps of indentation: two for each."""
+    depth = 0
+    while (owner := graph.owner.get(graph.block_of[node])) is not None:
+        depth, node = depth + 2, owner
+    return depth
+
+
+def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, int]:
+    """From which state on only its own group reads each value that does not leave the group.
+
+    Merges make a forest in which each tree is one group so far, smaller trees under larger ones: the latest merge on
+    the path between two nodes is the one that brought them together, and paths are logarithmic.
+    """
+    above: dict[int, tuple[int, int]] = {}
+    size: dict[int, int] = {}
+
+    def top(id: int) -> int:
+        while id in above:
+            id = above[id][0]
+        return id
+
+    for state, step in enumerate(steps, 1):
+        first, *others = step["nodes"] if step["group"] else [0]
+        for other in others:
+            a, b = top(first), top(other)
+            if a != b:
+                fewer, more = (a, b) if size.get(a, 1) < size.get(b, 1) else (b, a)
+                above[fewer] = (more, state)
+                size[more] = size.get(more, 1) + size.get(fewer, 1)
+    kept: dict[int, int] = {}
+    for group, members in found.groups.items():
+        returned = set(group.blocks[0].returns)
+        for node in members:
+            for value in node.outputs:
+                readers = [use.user for use in graph.users.get(value, ()) if isinstance(use.user, Node)]
+                states = [_together(above, node.id, reader.id) for reader in readers]
+                if value not in returned and states and 0 not in states:
+                    kept[value.id] = max(states)
+    return kept
+
+
+def _together(above: Mapping[int, tuple[int, int]], a: int, b: int) -> int:
+    """The state whose merge brought two nodes together, 0 for never."""
+    latest: dict[int, int] = {a: 0}
+    state = 0
+    while a in above:
+        a, step = above[a]
+        state = max(state, step)
+        latest[a] = state
+    state = 0
+    while b not in latest:
+        if b not in above:
+            return 0
+        b, step = above[b]
+        state = max(state, step)
+    return max(latest[b], state)

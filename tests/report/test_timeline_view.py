@@ -1,0 +1,179 @@
+"""Steps told on the last graph: every earlier state can be read off it, line by line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+import irscope as irs
+from irscope.ir.core import Graph, Node
+from irscope.ir.printer import print_node
+from irscope.report.lives import stretches
+from irscope.report.text_view import text_view
+from irscope.report.timeline_view import timeline_view
+from irscope.report.view_models import TextView, TimelineView
+from irscope.transforms.history import History
+from tests.strategies import random_program
+
+PROGRAM = """graph(%x : Float(8, 4), %y : Float(8, 4)):
+  %one : int = prim::Constant[value=1]()
+  %two : int = aten::add(%one, %one)
+  %a : Float(8, 4) = aten::relu(%x)
+  %b : Float(8, 4) = aten::add(%a, %y, %two)
+  %c : Float(8, 4) = aten::tanh(%b)
+  %d : Float(4, 8) = aten::t(%c)
+  %m : Float(8, 8) = aten::matmul(%c, %d)
+  %e : Float(8, 8) = aten::neg(%m)
+  %f : Float(8, 8) = aten::exp(%e)
+  return (%f, %a)
+"""
+
+
+def viewed(history: History) -> tuple[TextView, TimelineView]:
+    text = text_view(history.final)
+    view = timeline_view(history, text)
+    assert view is not None
+    return text, view
+
+
+def at(view: TimelineView, state: int) -> dict[int, int]:
+    """For each node the smallest node that it is joined with in a state; nodes by themselves are missing."""
+    top: dict[int, int] = {}
+
+    def find(node: int) -> int:
+        while top.get(node, node) != node:
+            node = top[node]
+        return node
+
+    for step in view["steps"][:state]:
+        if step["group"]:
+            ends = sorted(find(node) for node in step["nodes"])
+            top.update(dict.fromkeys(ends, ends[0]))
+    return {node: find(node) for node in top}
+
+
+def shown(history: History, text: TextView, view: TimelineView, state: int) -> Counter[str]:
+    """The node lines that a state shows, with the names that it shows: what the text pane does."""
+    names = {id: name for name, id in text["names"].items()} | view["names"]
+    groups = {group["id"] for group in view["groups"]}
+    joined = at(view, state)
+    meant = {
+        f"%{names[inner]}": f"%{names[outer]}"
+        for group in view["groups"]
+        for inner, outer in zip(group["inside"], group["outside"], strict=True)
+    }
+    home = {node: group["id"] for group in view["groups"] for node in group["nodes"]}
+    lines: Counter[str] = Counter()
+    for line, node in zip(text["lines"], text["nodes"], strict=True):
+        if not node or node in groups or view["since"].get(node, 0) > state:
+            continue
+        assert node not in joined, "this test asks about states before the first merge"
+        said = line.strip()
+        if node in home:
+            for inner in sorted(meant, key=len, reverse=True):
+                said = _renamed(said, inner, meant[inner])
+        lines[said] += 1
+    lines.update(line["text"].strip() for line in view["gone"] if line["since"] <= state < line["until"])
+    return lines
+
+
+def _renamed(line: str, old: str, new: str) -> str:
+    from re import escape, sub
+
+    return sub(escape(old) + r"(?![\w.])", new, line)
+
+
+def printed(graph: Graph) -> Counter[str]:
+    return Counter(print_node(node, graph.names) for node in graph.nodes())
+
+
+def first_merge(view: TimelineView) -> int:
+    return next((k for k, step in enumerate(view["steps"]) if step["group"]), len(view["steps"]))
+
+
+def test_a_step_says_what_it_did_and_saved() -> None:
+    _, view = viewed(irs.fuse(irs.parse(PROGRAM)).history)
+    told = {step["did"]: step["saved"] for step in view["steps"] if step["group"]}
+    assert told == {
+        "merged %e and %f into group 1": 2 * 8 * 8 * 4,
+        "merged %b and %c into group 0": 2 * 8 * 4 * 4,
+        "merged %a and %b into group 0": 8 * 4 * 4,
+    }
+    (fold, *_, fuse) = view["passes"]
+    assert (fold["name"], fold["first"], fuse["name"], fuse["first"]) == ("fold-constants", 0, "fuse", fold["steps"])
+    assert sum(stretch["steps"] for stretch in view["passes"]) == len(view["steps"])
+
+
+def test_the_program_as_it_was_loaded_can_be_read_off() -> None:
+    fusion = irs.fuse(irs.parse(PROGRAM))
+    text, view = viewed(fusion.history)
+    assert shown(fusion.history, text, view, 0) == printed(fusion.original)
+
+
+def test_a_removed_line_stands_above_the_one_that_took_its_place() -> None:
+    _, view = viewed(irs.fuse(irs.parse(PROGRAM)).history)
+    lines = [line["text"].strip() for line in view["gone"]]
+    assert lines == [
+        "%one : int = prim::Constant[value=1]()",
+        "%two : int = aten::add(%one, %one)",
+        "%two : int = prim::Constant[value=2]()",
+    ]
+    assert [a["until"] <= b["until"] for a, b in pairwise(view["gone"][1:])] == [True]
+
+
+def test_a_value_is_kept_from_the_merge_on_that_takes_in_its_last_reader() -> None:
+    fusion = irs.fuse(irs.parse(PROGRAM))
+    _, view = viewed(fusion.history)
+    state = {step["did"]: k for k, step in enumerate(view["steps"], 1)}
+    name = {value.id: name for value, name in fusion.graph.names.items()}
+    assert {name[value]: k for value, k in view["kept"].items()} == {
+        "e": state["merged %e and %f into group 1"],
+        "b": state["merged %b and %c into group 0"],
+    }  # %a leaves its group
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_states_before_the_first_merge_are_the_programs_between_the_passes(seed: int) -> None:
+    fusion = irs.fuse(irs.load(*random_program(seed, size=24)[:1], *random_program(seed, size=24).inputs))
+    history = fusion.history
+    text = text_view(history.final)
+    view = timeline_view(history, text)
+    if view is None:
+        assert all(not record.edits for record in history.records)
+        return
+    for stretch in stretches(history):
+        if stretch.first <= first_merge(view):
+            assert shown(history, text, view, stretch.first) == printed(stretch.record.before)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_merges_end_with_the_groups_and_kept_values_with_their_readers(seed: int) -> None:
+    fusion = irs.fuse(irs.load(*random_program(seed, size=24)[:1], *random_program(seed, size=24).inputs))
+    view = timeline_view(fusion.history, text_view(fusion.graph))
+    if view is None:
+        return
+    final = at(view, len(view["steps"]))
+    assert {frozenset(group["nodes"]) for group in view["groups"]} == {
+        frozenset(node for node in final if final[node] == top) for top in set(final.values())
+    }
+    graph = fusion.graph
+    for value in graph.values():
+        maker = graph.producer.get(value)
+        readers = [use.user for use in graph.users.get(value, ())]
+        if maker is None or maker.id not in final:
+            continue
+        inside = bool(readers) and all(
+            isinstance(user, Node) and final.get(user.id) == final[maker.id] for user in readers
+        )
+        assert (value.id in view["kept"]) == inside
+        if inside:  # brute force: the first state in which all of them are joined
+            ends = [maker.id, *(user.id for user in readers)]
+            states = (k for k in range(len(view["steps"]) + 1) if len({at(view, k).get(end, end) for end in ends}) == 1)
+            assert view["kept"][value.id] == next(states)
+
+
+def test_a_program_that_no_pass_changed_has_no_timeline() -> None:
+    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    assert timeline_view(irs.fuse(graph).history, text_view(graph)) is None

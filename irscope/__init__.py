@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from irscope.ir.structural import same_structure
     from irscope.ir.verify import verify
     from irscope.runtime.base import devices
-    from irscope.session import compare, compile, explore, load, write_report
+    from irscope.session import compare, compile, explore, load, timeline, write_report
     from irscope.transforms.dedup import Dedup, dedup
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.fusion.autodiff import AutodiffSubgraphs, autodiff_subgraphs
@@ -39,7 +39,7 @@ _HOMES = {
     "irscope.ir.structural": ("same_structure",),
     "irscope.ir.verify": ("verify",),
     "irscope.runtime.base": ("devices",),
-    "irscope.session": ("compare", "compile", "explore", "load", "write_report"),
+    "irscope.session": ("compare", "compile", "explore", "load", "timeline", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),
     "irscope.transforms.fusion": ("Fusion", "fuse"),
     "irscope.transforms.fusion.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
@@ -68,6 +68,7 @@ __all__ = [
     "load",
     "parse",
     "same_structure",
+    "timeline",
     "verify",
     "write_report",
 ]

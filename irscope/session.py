@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from irscope.runtime.compare import Comparison
     from irscope.runtime.executable import Executable
     from irscope.transforms.fusion import Fusion
+    from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
+    from irscope.widgets.timeline import Timeline
 
-__all__ = ["compare", "compile", "explore", "load", "write_report"]
+__all__ = ["compare", "compile", "explore", "load", "timeline", "write_report"]
 
 
 def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None) -> Graph:
@@ -137,6 +139,28 @@ def explore(source: Any, *example_args: Any, measure: bool | None = None, **load
     return Explorer.of(_exploration(source, example_args, measure=measure, **load_options))
 
 
+def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
+    """Scrub through what passes did to a program, step by step, in one notebook cell.
+
+    Takes a History, whatever has one as `.history` (the Fusion that `fuse` gave), or whatever `load` takes, which is then
+    fused. The result's `step` reads and sets the state that is shown: 0 as loaded, -1 the last.
+    """
+    from irscope.widgets.timeline import Timeline
+
+    return Timeline.of_history(_history(source, example_args, load_options))
+
+
+def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]) -> History:
+    from irscope.transforms.fusion import fuse
+    from irscope.transforms.history import History
+
+    found = source if isinstance(source, History) else getattr(source, "history", None)
+    if isinstance(found, History):
+        return found
+    graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
+    return fuse(graph).history
+
+
 def write_report(
     source: Any,
     *example_args: Any,
@@ -144,12 +168,18 @@ def write_report(
     measure: bool | None = None,
     **load_options: Any,
 ) -> Path:
-    """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path."""
-    from irscope.display.html import standalone_html
+    """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
-    exploration = _exploration(source, example_args, measure=measure, **load_options)
+    Of a History it writes the views of `timeline`.
+    """
+    from irscope.display.html import history_html, standalone_html
+    from irscope.transforms.history import History
+
     path = Path(output)
-    page = standalone_html(exploration)
+    if isinstance(source, History):
+        page = history_html(source)
+    else:
+        page = standalone_html(_exploration(source, example_args, measure=measure, **load_options))
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -17,9 +17,11 @@ from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.exploration import Exploration
 from irscope.report.explorer_view import explorer_view
+from irscope.report.history_view import history_view
 from irscope.report.view_models import ExplorerView
+from irscope.transforms.history import History
 
-__all__ = ["standalone_html", "static_html"]
+__all__ = ["history_html", "standalone_html", "static_html"]
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -41,7 +43,15 @@ _PAGE = """<!doctype html>
 
 def standalone_html(exploration: Exploration) -> str:
     """The page of an exploration."""
-    view = explorer_view(exploration, details=True)
+    return _page(explorer_view(exploration, details=True))
+
+
+def history_html(history: History) -> str:
+    """The page of a history: its steps in text, graph and alias view."""
+    return _page(history_view(history, details=True))
+
+
+def _page(view: ExplorerView) -> str:
     script = front_end().script
     # "</script>" inside the data or the code would end the element early
     data = json.dumps(view, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")

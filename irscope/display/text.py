@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irscope.report.view_models import Column, ExplorerView
+from irscope.report.view_models import Column, ExplorerView, TimelineView
+from irscope.report.words import byte_count
 
-__all__ = ["overview", "table_text"]
+__all__ = ["overview", "steps_text", "table_text"]
 
 _WIDEST = 72
 
@@ -21,7 +22,24 @@ def overview(view: ExplorerView) -> str:
     if view["classes"]:
         rows: list[Sequence[object]] = [(c["index"], len(c["members"]), c["label"]) for c in view["classes"]]
         parts += ["", "equivalence classes", _aligned(("class", "members", "ops"), rows)]
+    if view.get("only_history") and "timeline" in view:
+        parts += ["", steps_text(view["timeline"])]
     return "\n".join(parts)
+
+
+def steps_text(timeline: TimelineView, *, most: int = 20) -> str:
+    """The steps of a history as a table, cut after `most` rows."""
+    starts = [(stretch["first"], stretch["name"]) for stretch in timeline["passes"] if stretch["steps"]]
+    rows = [
+        (
+            state, next(name for first, name in reversed(starts) if first < state), step["did"],
+            byte_count(step["saved"]) if step["saved"] else "", step["because"],
+        )
+        for state, step in enumerate(timeline["steps"][:most], 1)
+    ]  # fmt: skip
+    more = len(timeline["steps"]) - most
+    text = _aligned(("step", "pass", "what", "saves", "because"), rows)
+    return f"{text}\n… and {more:,} more" if more > 0 else text
 
 
 def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, most: int = 20) -> str:

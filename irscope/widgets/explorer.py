@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from irscope.errors import MissingExtra, UnknownName
+from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, PairDetail
 from irscope.widgets.hub import STUB, Hub, Runtime
 
@@ -25,8 +25,9 @@ except ImportError as error:  # pragma: no cover - the hub has raised it already
 
 __all__ = ["Explorer", "Pane"]
 
-Inspect = Callable[[list[int]], Detail | PairDetail]
-"""Answers one id with its details, and two ids with the answers about the pair."""
+Inspect = Callable[..., Detail | PairDetail]
+"""Answers a list of one id with its details, and of two ids with the answers about the pair; with a state of the history
+as a second argument, about that state."""
 Resolve = Callable[[Any], int]
 """The id of a record that is given as an id, a Value, a Node or a printed name."""
 
@@ -42,7 +43,10 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     selection = traitlets.Any()
     """Ids of the selected records. May be set to ids, Values, Nodes or printed names, several or one."""
     step = traitlets.Int(0)
-    """Which state of the program is shown."""
+    """Which state of the program is shown: 0 as it was loaded, k after k steps of its history, at first the last one.
+
+    Negative numbers count from the last state, which is -1.
+    """
 
     def __init__(
         self,
@@ -57,8 +61,10 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         self._resolve = resolve or int
         self._static_html = static_html
         self._summary = summary or _headline(view)
+        self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
         text = json.dumps(view, ensure_ascii=False, separators=(",", ":"))
-        super().__init__(view=text.encode(), hub=Hub(), runtime=Runtime.shared())
+        step = self._last_step or 0
+        super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step)
         self._links = (
             traitlets.link((self, "selection"), (self.hub, "selection")),
             traitlets.link((self, "step"), (self.hub, "step")),
@@ -86,8 +92,21 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         several = isinstance(given, Iterable) and not isinstance(given, str)
         return [self._resolve(record) for record in (given if several else [given])]
 
+    @traitlets.validate("step")  # type: ignore[untyped-decorator]
+    def _state(self, proposal: Mapping[str, Any]) -> int:
+        """Raises ArgumentError for a state that the history does not have."""
+        step, last = int(proposal["value"]), self._last_step
+        if last is None:
+            return step
+        if not -last - 1 <= step <= last:
+            raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
+        return step if step >= 0 else last + 1 + step
+
     def pane(self, name: str) -> Pane:
-        """One pane for a cell of its own, linked with the rest: `"text"`, `"graph"`, `"inspector"` or `"tables"`."""
+        """One pane for a cell of its own, linked with the rest.
+
+        It is `"text"`, `"graph"`, `"inspector"`, `"tables"` or `"timeline"`.
+        """
         panes = Pane.pane.values
         if name not in panes:
             raise UnknownName(f"there is no pane {name!r}", hint=f"the panes are {', '.join(panes)}")
@@ -101,7 +120,8 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         try:
             ids = [int(record) for record in message["ids"]]
             kind = "pair" if len(ids) == 2 else "detail"
-            reply = {"kind": kind, "token": token, kind: self._inspect(ids)}
+            state = () if message.get("state") is None else (int(message["state"]),)
+            reply = {"kind": kind, "token": token, kind: self._inspect(ids, *state)}
             json.dumps(reply)
         except Exception as error:
             reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
@@ -127,7 +147,7 @@ class Pane(anywidget.AnyWidget):  # type: ignore[misc]
     _esm = STUB
     explorer = anywidget.WidgetTrait().tag(sync=True)
     runtime = anywidget.WidgetTrait().tag(sync=True)
-    pane = traitlets.Enum(("text", "graph", "inspector", "tables")).tag(sync=True)
+    pane = traitlets.Enum(("text", "graph", "inspector", "tables", "timeline")).tag(sync=True)
 
     def __repr__(self) -> str:
         return f"{self.explorer!r}.pane({self.pane!r})"

@@ -8,11 +8,13 @@ import type { Detail, ExplorerView, PairDetail } from "./lib/schema";
 /** The part of an anywidget model that is used here. */
 interface Model {
   get(name: "selection"): number[];
+  get(name: "step"): number;
   get(name: "view"): DataView | string;
   get(name: "hub"): string;
   get(name: "explorer"): string | undefined;
   get(name: "pane"): PaneName;
   set(name: "selection", value: number[]): void;
+  set(name: "step", value: number): void;
   save_changes(): void;
   send(content: unknown): void;
   on(event: string, listener: (content: never) => void): void;
@@ -52,12 +54,34 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
     },
     onChange: (listener: () => void) => listen(hub, "change:selection", listener),
   };
+  const tellStep = seldom(() => hub.save_changes());
+  const sharedStep = {
+    get: () => hub.get("step"),
+    set: (step: number) => {
+      hub.set("step", step);
+      tellStep();
+    },
+    onChange: (listener: () => void) => listen(hub, "change:step", listener),
+  };
   const view = JSON.parse(text) as ExplorerView;
   const panes = explorer ? { only: shown.get("pane") } : {};
-  const unmount = mount(el, view, { shared, ask: asker(model, listen), signal: gone.signal, ...panes });
+  const unmount = mount(el, view, { shared, sharedStep, ask: asker(model, listen), signal: gone.signal, ...panes });
   return () => {
     unmount();
     gone.abort();
+  };
+}
+
+const SELDOM_MS = 100;
+
+/** The same action, at most ten times a second, the last time included: other views of the page know a step at once, Python soon. */
+function seldom(action: () => void): () => void {
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  return () => {
+    waiting ??= setTimeout(() => {
+      waiting = undefined;
+      action();
+    }, SELDOM_MS);
   };
 }
 
@@ -73,9 +97,9 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
     if (reply.kind === "error") question.reject(new Error(reply.message));
     else question.resolve(reply.kind === "detail" ? reply.detail : reply.pair);
   });
-  return (ids) => new Promise((resolve, reject) => {
+  return (ids, state) => new Promise((resolve, reject) => {
     const token = `${asker}-${++asked}`;
     waiting.set(token, { resolve, reject });
-    model.send({ kind: "inspect", ids, token });
+    model.send({ kind: "inspect", ids, token, state: state ?? null });
   });
 }

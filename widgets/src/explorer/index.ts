@@ -8,18 +8,21 @@ import { h } from "../lib/dom";
 import { Records } from "../lib/records";
 import type { ExplorerView, VIEW_VERSION } from "../lib/schema";
 import { Selection, type Shared } from "../lib/selection";
+import { Steps, type SharedStep } from "../lib/steps";
 import { dock } from "../tables/index";
 import { textPane } from "../text/index";
+import { stepBar } from "../timeline/index";
 import { headLine } from "./head";
 import { splitter } from "./splitters";
 
 const READS: VIEW_VERSION = 1;
 
-export type PaneName = "text" | "graph" | "inspector" | "tables";
+export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline";
 
 /** Where the explorer lives: what else shares its selection, and whom it may ask. A page without Python leaves both out. */
 export interface Host {
   shared?: Shared;
+  sharedStep?: SharedStep;
   ask?: Ask;
   /** The one pane to show. */
   only?: PaneName;
@@ -37,9 +40,14 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const gone = new AbortController();
   host.signal?.addEventListener("abort", () => gone.abort());
   const records = new Records(view);
-  const context: Context = { view, records, selection: new Selection(host.shared), answers: new Answers(records, host.ask), signal: gone.signal };
-  const kind = host.only ? "irs irs-only" : host.page ? "irs irs-page" : "irs";
-  const root = h("div", { class: kind, role: "region", "aria-label": `irscope explorer: ${view.title}` });
+  const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
+  const context: Context = {
+    view, records, steps, selection: new Selection(host.shared), answers: new Answers(records, host.ask, steps), signal: gone.signal,
+  };
+  const kind = [
+    "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps ? "irs-stepped" : "",
+  ];
+  const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
   const focusSearch = host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
   listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
@@ -59,13 +67,16 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
     textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
     splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
   );
-  root.append(head.element, main, splitter(root, "--irs-dock", "bottom", 22), dock(context));
+  root.append(head.element, main);
+  if (context.steps) root.append(stepBar(context, context.steps));
+  if (!context.view.only_history) root.append(splitter(root, "--irs-dock", "bottom", 22), dock(context));
   return head.focusSearch;
 }
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
     text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context),
+    timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());
   return () => undefined;
@@ -85,7 +96,7 @@ function onThemeChange(changed: () => void, signal: AbortSignal): void {
 }
 
 /** Keys stay inside: the notebook would take them for commands on its cells. */
-function keys(event: KeyboardEvent, { selection }: Context, focusSearch: () => void): void {
+function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: () => void): void {
   if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
   event.stopPropagation();
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
@@ -94,5 +105,7 @@ function keys(event: KeyboardEvent, { selection }: Context, focusSearch: () => v
     focusSearch();
   } else if (event.key === "Escape") {
     selection.set([]);
+  } else if (steps && !typing && (event.key === "," || event.key === ".")) {
+    steps.go(steps.at + (event.key === "." ? 1 : -1));
   }
 }

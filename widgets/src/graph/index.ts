@@ -12,6 +12,7 @@ import { SmallMap } from "./map";
 import { EdgeIndex, type Marks } from "./marks";
 import { Picture } from "./picture";
 import { sizeOf } from "./shapes";
+import { boxOf } from "./states";
 
 export class GraphPane {
   readonly element: HTMLElement;
@@ -51,6 +52,7 @@ export class GraphPane {
     this.setMeaning("kind");
     listen(this, context.signal);
     context.selection.subscribe((moved) => (moved ? this.follow() : this.mark()));
+    context.steps?.subscribe(oncePerFrame(() => this.followStep()));
     this.watchSize();
   }
 
@@ -134,6 +136,16 @@ export class GraphPane {
     const goals = [...this.marks.selected, ...this.marks.holding];
     const seen = goals.some((box) => reveal(this.viewport, this.frame, this.rectangle(box)) === this.viewport);
     if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, this.rectangle(goals[0]));
+  }
+
+  /** Shows the state of the step, and moves to what the step is about when none of it is in the window. */
+  private followStep(): void {
+    const { hierarchy } = this.context.records;
+    const found = (this.context.steps?.now ?? []).map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
+    const goals = found.map((box) => this.rectangle(hierarchy.shown(box, this.open)));
+    const seen = goals.some((goal) => reveal(this.viewport, this.frame, goal) === this.viewport);
+    if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, goals[0]);
+    this.draw();
   }
 
   private centre(x: number, y: number): void {

@@ -14,6 +14,8 @@ export interface Painted {
   /** Box positions to draw, outer before inner. */
   shown: readonly number[];
   selected: ReadonlySet<number>;
+  /** A colour that goes before what colour means otherwise; empty for none. */
+  tint?: (box: number) => string;
 }
 
 export function paint(canvas: HTMLCanvasElement, width: number, height: number, view: Viewport, what: Painted): void {
@@ -35,7 +37,7 @@ export function paint(canvas: HTMLCanvasElement, width: number, height: number, 
   for (const box of what.shown) {
     const { x, y, w, h } = what.layout;
     const open = what.open.has(box);
-    const name = colourOf(what.boxes[box], what.meaning);
+    const name = what.tint?.(box) || colourOf(what.boxes[box], what.meaning);
     let colour = colours.get(name);
     if (colour === undefined) colours.set(name, (colour = paintOf(name, styles)));
     if (open) {

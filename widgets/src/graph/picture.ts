@@ -11,6 +11,7 @@ import { colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
 import { boxElement, edgePath } from "./shapes";
+import { BoxStates, dress } from "./states";
 
 const MOST_ELEMENTS = 1200;
 const MARGIN = 60;
@@ -23,6 +24,7 @@ export class Picture {
   private readonly lines = s("g", { role: "presentation", class: "irs-edges" });
   private readonly faces = s("g", { role: "presentation" });
   private readonly own = s("g", { role: "presentation", class: "irs-own" });
+  private readonly states: BoxStates;
   private readonly mountedBoxes = new Map<number, SVGGElement>();
   private readonly mountedEdges = new Map<number, SVGElement>();
   private readonly idBase = freshId("box");
@@ -37,6 +39,7 @@ export class Picture {
   private readonly crossings: Crossings;
 
   constructor(private readonly context: Context) {
+    this.states = new BoxStates(context);
     this.crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
     this.world.append(this.frames, this.lines, this.faces, this.own);
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.world);
@@ -83,12 +86,15 @@ export class Picture {
     const edges = this.edgeBands.within(near);
     const crowded = boxes.length > MOST_ELEMENTS;
     this.canvas.hidden = !crowded;
+    this.states.begin(this.open);
     if (crowded) {
       paint(this.canvas, frame.width, frame.height, view, {
         boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.meaning, shown: boxes,
-        selected: new Set([...this.marks.selected, ...this.marks.holding]),
+        selected: new Set([...this.marks.selected, ...this.marks.holding, ...this.states.now]), tint: (box) => this.states.tint(box),
       });
     }
+    for (const [index, element] of this.mountedBoxes) dress(element, this.states.look(index, this.open), this.layout.w[index]);
+    for (const [index, element] of this.mountedEdges) this.dressEdge(index, element);
     this.mount(this.mountedBoxes, crowded ? [] : boxes, (box) => this.makeBox(box));
     this.mount(this.mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.makeEdge(edge));
   }
@@ -125,6 +131,7 @@ export class Picture {
       colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
       reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
     });
+    dress(element, this.states.look(index, this.open), this.layout.w[index]);
     (open ? this.frames : this.faces).append(element);
     return element;
   }
@@ -133,8 +140,18 @@ export class Picture {
     const edge = this.layout.edges[index];
     const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub" });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
+    this.dressEdge(index, path);
     this.lines.append(path);
     return path;
+  }
+
+  /** An edge inside one part has the part's colour: what goes along it needs no memory. */
+  private dressEdge(index: number, path: SVGElement): void {
+    const edge = this.layout.edges[index];
+    const colour = this.states.edge(edge.from, edge.to);
+    if (path.style.getPropertyValue("--g") === colour) return;
+    path.style.setProperty("--g", colour || null);
+    path.classList.toggle("t-inside", colour !== "");
   }
 }
 

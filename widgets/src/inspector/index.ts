@@ -4,7 +4,8 @@
 import type { Context } from "../lib/context";
 import { freshId, h } from "../lib/dom";
 import { bare } from "../lib/answers";
-import type { Detail } from "../lib/schema";
+import type { AliasDetail, Detail } from "../lib/schema";
+import { stepList } from "../timeline/list";
 import { aliasTab } from "./alias";
 import { kernelTab } from "./kernel";
 import { pairAnswers } from "./pair";
@@ -12,7 +13,10 @@ import { chips, codeLine, note, sentence, showTime } from "./words";
 
 const TABS = ["Alias", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
+/** Of a history by itself nothing is known but aliases. */
+const tabsOf = ({ view }: Context): readonly Tab[] => (view.only_history ? TABS.slice(0, 1) : TABS);
 const QUIET_MS = 300;
+const RESTING_MS = 150;
 const MOST_LISTED = 200;
 
 export interface Reveal {
@@ -20,25 +24,29 @@ export interface Reveal {
 }
 
 export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
-  const { selection } = context;
+  const { selection, steps } = context;
   const head = h("div", { class: "irs-subject", "aria-live": "polite" });
   const body = h("div", { class: "irs-inspector-body" });
+  const list = steps && context.view.only_history ? stepList(context, steps) : null;
   const element = h("section", { class: "irs-pane irs-inspector", "aria-label": "inspector" }, h("div", { class: "irs-bar" }, h("span", { class: "irs-title" }, "Inspector")), head, body);
   let tab: Tab = "Alias";
   let shown = "";
+  /** Asks again about aliases, for the step of the moment. */
+  let restate: () => unknown = () => undefined;
   const show = () => {
     const wanted = selection.ids.join(" ");
     if (wanted === shown) return; // only the evidence changed
     shown = wanted;
     const still = () => shown === wanted;
-    if (selection.ids.length === 0) empty(context, head, body);
+    if (selection.ids.length === 0) empty(context, head, body, list);
     else if (selection.ids.length === 1) one(selection.ids[0], still);
     else if (selection.ids.length === 2) pairAnswers(context, head, body, still);
     else many(context, head, body);
   };
   const one = (record: number, still: () => boolean) => {
     subject(context, head, bare(context.records, record), reveal);
-    const tabs = tabList(tab, (next) => (tab = next));
+    restate = () => undefined;
+    const tabs = tabList(tabsOf(context), tab, (next) => (tab = next));
     body.replaceChildren(tabs.element);
     const slow = setTimeout(() => still() && tabs.fill(() => [note(context.answers.isLive ? "asking Python… it answers when no cell is running" : "")]), QUIET_MS);
     context.answers.detail(record).then(
@@ -46,7 +54,10 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
         clearTimeout(slow);
         if (!still()) return;
         subject(context, head, detail, reveal);
-        tabs.fill((name) => tabContent(context, detail, name));
+        const fill = (alias: AliasDetail | null) => tabs.fill((name) => tabContent(context, { ...detail, alias }, name));
+        if (!steps?.active) fill(detail.alias);
+        restate = () => context.answers.alias(record).then((alias) => still() && fill(alias), (error: unknown) => still() && tabs.fill(() => [problem(error)]));
+        if (steps?.active) void restate();
       },
       (error: unknown) => {
         clearTimeout(slow);
@@ -55,6 +66,12 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     );
   };
   selection.subscribe(show);
+  let resting: ReturnType<typeof setTimeout> | undefined;
+  steps?.subscribe(() => {
+    clearTimeout(resting);
+    resting = setTimeout(() => selection.ids.length === 1 && void restate(), RESTING_MS);
+  });
+  context.signal.addEventListener("abort", () => clearTimeout(resting));
   shown = "-";
   show();
   return element;
@@ -64,13 +81,16 @@ export function problem(error: unknown): HTMLElement {
   return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 }
 
-function empty(context: Context, head: HTMLElement, body: HTMLElement): void {
+function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTMLElement | null): void {
   const key = (name: string) => h("kbd", {}, name);
   head.replaceChildren();
+  if (list) return body.replaceChildren(list, h("div", { class: "irs-hints" },
+    h("p", {}, key("←"), key("→"), " on the bar below or ", key(","), key("."), " anywhere step back and forth. Click a name, a line or a box: its aliases follow the steps.")));
   body.replaceChildren(h("div", { class: "irs-hints" },
     h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked, here and in Python."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
     h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears."),
+    context.steps ? h("p", {}, key(","), key("."), " go back and forth in the history: what a step joins is shown in every pane.") : null,
     context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: answers are those stored with it.")));
 }
 
@@ -99,11 +119,11 @@ interface TabList {
   fill(content: (tab: Tab) => Node[]): void;
 }
 
-function tabList(current: Tab, remember: (tab: Tab) => void): TabList {
+function tabList(names: readonly Tab[], current: Tab, remember: (tab: Tab) => void): TabList {
   const panel = h("div", { class: "irs-panel", role: "tabpanel", tabindex: "0", id: freshId("panel") });
   let chosen = current;
   let content: (tab: Tab) => Node[] = () => [];
-  const buttons = new Map(TABS.map((name) => [name, h("button", {
+  const buttons = new Map(names.map((name) => [name, h("button", {
     type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, onclick: () => choose(name),
   }, name)] as const));
   const choose = (name: Tab) => {
@@ -120,7 +140,7 @@ function tabList(current: Tab, remember: (tab: Tab) => void): TabList {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!by) return;
     event.preventDefault();
-    choose(TABS[(TABS.indexOf(chosen) + by + TABS.length) % TABS.length]);
+    choose(names[(names.indexOf(chosen) + by + names.length) % names.length]);
     buttons.get(chosen)!.focus();
   } }, ...buttons.values());
   choose(current);
@@ -131,10 +151,20 @@ function tabList(current: Tab, remember: (tab: Tab) => void): TabList {
   return { element: h("div", { class: "irs-tabbed" }, list, panel), fill };
 }
 
+/** What the step means for the memory of a value. */
+function stateNote({ answers, records, steps }: Context, detail: Detail): Node[] {
+  if (!steps?.active) return [];
+  const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
+  const kept = values.some((value) => steps.isKept(value));
+  const said = kept ? "only its group reads it by now, so it needs no memory of its own" : "";
+  const when = answers.isLive || steps.at === steps.last ? `at step ${steps.at}` : `at step ${steps.at}, told from the last step`;
+  return [note(said ? `${when}: ${said}` : when)];
+}
+
 function tabContent(context: Context, detail: Detail, tab: Tab): Node[] {
   const { answers, records, selection } = context;
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
-  if (tab === "Alias") return detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container")];
+  if (tab === "Alias") return [...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
   if (tab === "Kernel") return detail.kernel ? kernelTab(context, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);

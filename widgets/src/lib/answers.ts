@@ -1,17 +1,21 @@
 // Answers about one record or a pair: asked of Python in a notebook, read from the view's details in a page without a kernel.
 
 import type { Records } from "./records";
-import type { Detail, PairDetail, VerdictView } from "./schema";
+import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
+import type { Steps } from "./steps";
 
-export type Ask = (ids: number[]) => Promise<Detail | PairDetail>;
+/** Asks about one record or a pair; about one in a state of the history if one is given. */
+export type Ask = (ids: number[], state?: number) => Promise<Detail | PairDetail>;
 
 export class Answers {
   private readonly details = new Map<number, Promise<Detail>>();
+  private readonly states = new Map<string, Promise<AliasDetail | null>>();
   private readonly pairs = new Map<string, Promise<PairDetail>>();
 
   constructor(
     private readonly records: Records,
     private readonly ask: Ask | undefined,
+    private readonly steps: Steps | null = null,
   ) {}
 
   get isLive(): boolean {
@@ -31,6 +35,16 @@ export class Answers {
     });
   }
 
+  /** What may share memory with a record in the state that is shown. In a page: as in the last state, told with what is there now. */
+  async alias(record: number): Promise<AliasDetail | null> {
+    const { steps } = this;
+    if (!steps || steps.at === steps.last) return (await this.detail(record)).alias;
+    const state = steps.at;
+    if (this.ask) return remembered(this.states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
+    const stored = this.stored(record)?.alias;
+    return stored ? { ...stored, alias_set: meantIn(steps, stored.alias_set) } : null;
+  }
+
   pair(first: number, second: number): Promise<PairDetail> {
     return remembered(this.pairs, `${first} ${second}`, async () => {
       if (this.ask) return (await this.ask([first, second])) as PairDetail;
@@ -41,6 +55,11 @@ export class Answers {
   private stored(record: number): Detail | undefined {
     return this.records.view.details[record];
   }
+}
+
+/** Values as they are called in the state that is shown, each once. */
+function meantIn(steps: Steps, values: readonly number[]): number[] {
+  return [...new Set(values.map((value) => steps.valueIn(value)))];
 }
 
 /** A failed answer is forgotten, so that asking again asks again. */

@@ -28,11 +28,22 @@ export class Scroller {
     signal.addEventListener("abort", () => sizes.disconnect());
   }
 
-  /** Shows this many rows, made anew. */
-  reset(count: number): void {
+  /** Shows this many rows, made anew, from a height on if one is given. */
+  reset(count: number, from?: number): void {
     this.count = count;
     this.body.style.height = `${count * this.rowHeight}px`;
+    if (from !== undefined) this.element.scrollTop = from;
     this.redraw();
+  }
+
+  /** The rows that are in the document. */
+  rows(): Iterable<[number, HTMLElement]> {
+    return this.mounted;
+  }
+
+  /** The first row in sight. */
+  get topRow(): number {
+    return Math.floor(this.element.scrollTop / this.rowHeight);
   }
 
   /** Makes the rows in sight anew. */

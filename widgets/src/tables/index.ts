@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/context";
 import { freshId, h } from "../lib/dom";
+import { stepList } from "../timeline/list";
 import { classList } from "./classes";
 import { remarkTable } from "./remarks";
 import { timingChart } from "./timing";
@@ -18,6 +19,8 @@ export function dock(context: Context): HTMLElement {
     { name: "Remarks", count: view.remarks.rows.length.toLocaleString("en"), make: () => remarkTable(context) },
     { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classList(context) },
   ];
+  const { steps } = context;
+  if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   const { timing } = view;
   if (timing) pages.push({ name: "Timing", count: "", make: () => timingChart(timing) });
   const panel = h("div", { class: "irs-dock-panel", role: "tabpanel", id: freshId("dock") });

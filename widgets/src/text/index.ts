@@ -2,7 +2,7 @@
 // line what the line stands for; the selection is marked in every line that prints it.
 
 import type { Context } from "../lib/context";
-import { freshId, h } from "../lib/dom";
+import { freshId, h, oncePerFrame } from "../lib/dom";
 import { Scroller } from "../lib/scroller";
 import { tokens } from "../lib/tokens";
 import { irLines, sourceLines, type Lines } from "./lines";
@@ -13,7 +13,7 @@ const LINES_BEFORE = 4;
 const MOST_BEFORE = 12;
 
 export function textPane(context: Context): HTMLElement {
-  const { view, selection, signal } = context;
+  const { view, selection, signal, steps } = context;
   const texts = new Map<string, Lines>([["IR", irLines(context)]]);
   for (const file of Object.keys(view.source ?? {})) texts.set(file, sourceLines(context, file));
   let lines = texts.get("IR")!;
@@ -33,11 +33,33 @@ export function textPane(context: Context): HTMLElement {
     if (first >= 0) scroller.element.setAttribute("aria-activedescendant", `${listId}-${first}`);
     else scroller.element.removeAttribute("aria-activedescendant");
   };
+  const follow = () => {
+    if (steps?.active && !travelled) {
+      travelled = true;
+      if (lines.gone) setGone(true);
+    }
+    for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
+    const current = (steps?.now ?? []).map((node) => lines.lineOf(node)).filter((line) => line >= 0);
+    if (current.length && !current.some((line) => scroller.isInSight(line))) scroller.reveal(Math.min(...current));
+  };
+  let travelled = false;
+  const setGone = (on: boolean) => {
+    const ir = texts.get("IR")!;
+    const top = ir.anchor(scroller.topRow);
+    ir.showGone = on;
+    removed.setAttribute("aria-pressed", String(on));
+    if (lines !== ir) return;
+    const shift = scroller.element.scrollTop - scroller.topRow * ROW;
+    lines.mark();
+    scroller.reset(lines.count, ir.fromAnchor(top) * ROW + shift);
+    drawRuler(ruler, lines);
+  };
   const show = (name: string) => {
     lines = texts.get(name)!;
     scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
     const start = name === "IR" ? view.text.nodes.findIndex((node) => node !== 0) - LINES_BEFORE : 0;
     types.hidden = !lines.typed;
+    removed.hidden = lines.gone === 0;
     lines.mark();
     scroller.reset(lines.count);
     // A model has hundreds of parameters before its first op.
@@ -49,12 +71,17 @@ export function textPane(context: Context): HTMLElement {
     types.setAttribute("aria-pressed", String(lines.showTypes));
     scroller.redraw();
   } }, "types");
+  const removed = h("button", {
+    type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the lines that passes removed",
+    onclick: () => setGone(!texts.get("IR")!.showGone),
+  }, "removed");
   selection.subscribe((moved) => refresh(moved));
+  steps?.subscribe(oncePerFrame(follow));
   listen(scroller, () => lines, signal);
   show("IR");
   const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
   const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`),
-    h("span", { class: "irs-spring" }), types);
+    h("span", { class: "irs-spring" }), removed, types);
   return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, h("div", { class: "irs-text-body" }, scroller.element, ruler));
 }
 
@@ -66,16 +93,37 @@ function fileChoice(names: string[], show: (name: string) => void): HTMLElement 
 
 function row(lines: Lines, index: number, listId: string): HTMLElement {
   const mark = lines.markOf(index);
+  const look = lines.look(index);
+  let nth = 0;
   const pieces = tokens(lines.text(index)).map(({ kind, text }) => {
     if (kind === "plain") return text;
-    const record = kind === "value" ? lines.recordOf(text.slice(1)) : undefined;
-    if (record === undefined) return h("span", { class: `irs-t-${kind}` }, text);
-    return h("span", { class: `irs-t-value ${lines.nameMark(record)}`, "data-record": record }, text);
+    if (kind !== "value") return h("span", { class: `irs-t-${kind}` }, text);
+    const { record, name, kept } = lines.meant(index, text.slice(1), nth++);
+    if (record === undefined) return h("span", { class: "irs-t-value" }, text);
+    return h("span", { class: `irs-t-value ${lines.nameMark(record)}${kept ? " t-kept" : ""}`, "data-record": record }, `%${name}`);
   });
-  return h("div", {
-    class: `irs-line ${mark}`, role: "option", id: `${listId}-${index}`, "data-line": index,
+  const element = h("div", {
+    class: `irs-line ${mark} ${look.classes}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
-  }, h("span", { class: "irs-number", "aria-hidden": "true" }, String(index + 1)), h("code", {}, ...pieces));
+  }, h("span", { class: "irs-number", "aria-hidden": "true" }, lines.number(index)), h("code", {}, ...pieces));
+  element.style.setProperty("--g", look.colour || null);
+  printedWords.set(element, lines.words(index));
+  return element;
+}
+
+const printedWords = new WeakMap<HTMLElement, string>();
+
+/** Makes a line look as it does at the step of the moment, touching as little of it as that takes. */
+function redress(element: HTMLElement, lines: Lines, index: number, listId: string): void {
+  if (printedWords.get(element) !== lines.words(index)) {
+    const made = row(lines, index, listId);
+    element.replaceChildren(...made.childNodes);
+    printedWords.set(element, lines.words(index));
+  }
+  const look = lines.look(index);
+  const classes = `irs-line ${lines.markOf(index)} ${look.classes}`;
+  if (element.className !== classes) element.className = classes;
+  if (element.style.getPropertyValue("--g") !== look.colour) element.style.setProperty("--g", look.colour || null);
 }
 
 /** Small marks beside the scrollbar for what is selected out of sight. */
@@ -104,7 +152,10 @@ function listen(scroller: Scroller, lines: () => Lines, signal: AbortSignal): vo
     if (!name) return;
     const record = name.getAttribute("data-record")!;
     for (const other of element.querySelectorAll(`[data-record="${record}"]`)) other.classList.add("hover");
-    if (!name.hasAttribute("title")) name.setAttribute("title", lines().hint(Number(record)));
+    if (!name.hasAttribute("title")) {
+      const kept = name.classList.contains("t-kept") ? "\nneeds no memory: only its group reads it" : "";
+      name.setAttribute("title", lines().hint(Number(record)) + kept);
+    }
   }, { signal });
   element.addEventListener("keydown", (event) => {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;

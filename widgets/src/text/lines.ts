@@ -2,6 +2,8 @@
 
 import type { Context } from "../lib/context";
 import { withoutTypes } from "../lib/tokens";
+import type { LineLook } from "./states";
+import { LineStates } from "./states";
 
 export type Mark = "selected" | "inside" | "lit" | "";
 
@@ -19,16 +21,54 @@ export interface Lines {
   nameMark(record: number): Mark;
   hint(record: number): string;
   pick(record: number | null, line: number | null, extend: boolean): void;
+  /** What to print beside a line: its number in the text. */
+  number(line: number): string;
+  /** How a line looks at the step of the moment, and whether it prints the same as before: the same words, the same text. */
+  look(line: number): LineLook;
+  words(line: number): string;
+  /** What to print for a name on a line, and whether its value needs no memory any more. */
+  meant(line: number, name: string, nth: number): { record: number | undefined; name: string; kept: boolean };
+  /** Where a node's line is; for one that is gone, where it was. */
+  lineOf(node: number): number;
+  /** How many lines are of nodes that passes removed, and whether they are shown. */
+  gone: number;
+  showGone: boolean;
+  /** The line of the text without gone ones that a line is, or stands above. */
+  anchor(line: number): number;
+  fromAnchor(anchor: number): number;
   /** Moves the selection to the next or previous line that stands for something. */
   step(by: 1 | -1, extend: boolean): void;
 }
 
-export function irLines({ view, records, selection }: Context): Lines {
+export function irLines(context: Context): Lines {
+  const { view, records, selection, steps } = context;
+  const states = new LineStates(context);
+  const gone = steps?.view.gone ?? [];
+  /** For each line that is shown: the line of the text, or -1 - k for the k-th gone one. */
+  let shown: number[] = [];
+  let placeOf: Int32Array = new Int32Array(0);
+  let showGone = false;
+  const arrange = () => {
+    shown = [];
+    placeOf = new Int32Array(view.text.lines.length);
+    let next = 0;
+    view.text.lines.forEach((_, line) => {
+      for (; showGone && next < gone.length && gone[next].above <= line; next++) shown.push(-1 - next);
+      placeOf[line] = shown.length;
+      shown.push(line);
+    });
+  };
+  arrange();
+  const goneNodes = new Map(gone.map((line, k) => [line.node, k]));
   let marks = new Map<number, Mark>();
   let names = new Map<number, Mark>();
+  const printed = (line: number) => (line < 0 ? gone[-1 - line].text : view.text.lines[line]);
+  const recordAt = (line: number) => (line < 0 ? 0 : records.recordAt(line));
   const lines: Lines = {
-    count: view.text.lines.length,
-    text: (line) => (lines.showTypes ? view.text.lines[line] : withoutTypes(view.text.lines[line])),
+    get count() {
+      return shown.length;
+    },
+    text: (row) => (lines.showTypes ? printed(shown[row]) : withoutTypes(printed(shown[row]))),
     typed: true,
     showTypes: false,
     marked: [],
@@ -36,38 +76,71 @@ export function irLines({ view, records, selection }: Context): Lines {
       marks = new Map();
       names = new Map();
       for (const record of selection.lit) {
-        for (const line of records.lines(record)) marks.set(line, "lit");
+        for (const line of records.lines(record)) marks.set(placeOf[line], "lit");
         names.set(record, "lit");
       }
       for (const record of selection.ids) {
         const own = records.lines(record);
         const kind = own.length > 1 && view.text.nodes[own[0]] !== record ? "inside" : "selected";
-        for (const line of records.linesInside(record)) if (!marks.has(line)) marks.set(line, "inside");
-        for (const line of own) if (kind === "selected" || !marks.has(line)) marks.set(line, kind);
+        for (const line of records.linesInside(record)) if (!marks.has(placeOf[line])) marks.set(placeOf[line], "inside");
+        for (const line of own) if (kind === "selected" || !marks.has(placeOf[line])) marks.set(placeOf[line], kind);
         if (records.isValue(record)) names.set(record, "selected");
         else for (const value of records.valuesOf(record)) names.set(value, "inside");
       }
       lines.marked = [...marks].sort((a, b) => a[0] - b[0]);
     },
-    markOf: (line) => marks.get(line) ?? "",
+    markOf: (row) => marks.get(row) ?? "",
     recordOf: (name) => records.names.get(name),
     nameMark: (record) => names.get(record) ?? "",
     hint: (record) => view.text.lines[records.line(record)]?.trim() ?? "",
-    pick: (record, line, extend) => selection.pick(record ?? (line === null ? 0 : records.recordAt(line)), extend),
+    pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
+    number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
+    look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
+    words: (row) => (shown[row] < 0 ? "" : states.words(shown[row])),
+    meant(row, name, nth) {
+      if (shown[row] < 0) {
+        const value = gone[-1 - shown[row]].values[nth];
+        return { record: records.isValue(value) ? value : undefined, name, kept: false };
+      }
+      const record = records.names.get(name);
+      const meant = record === undefined ? undefined : states.meant(shown[row], record);
+      if (meant === undefined || meant === record) return { record, name, kept: record !== undefined && states.isKept(record) };
+      const former = steps?.view.names[meant];
+      return { record: former === undefined ? meant : record, name: former ?? records.title(meant).slice(1), kept: states.isKept(meant) };
+    },
+    lineOf(node) {
+      const line = records.line(node);
+      if (line >= 0) return placeOf[line];
+      const k = goneNodes.get(node);
+      return k === undefined ? -1 : showGone ? shown.indexOf(-1 - k) : placeOf[gone[k].above];
+    },
+    gone: gone.length,
+    get showGone() {
+      return showGone;
+    },
+    set showGone(on: boolean) {
+      showGone = on;
+      arrange();
+    },
+    anchor: (row) => (shown[row] === undefined ? 0 : shown[row] < 0 ? gone[-1 - shown[row]].above : shown[row]),
+    fromAnchor: (anchor) => placeOf[anchor] ?? 0,
     step(by, extend) {
-      const held = selection.ids.length ? records.line(selection.ids[selection.ids.length - 1]) : -1;
-      let line = held < 0 && by < 0 ? lines.count : held;
-      do line += by;
-      while (line >= 0 && line < lines.count && !records.recordAt(line));
-      const record = line >= 0 && line < lines.count ? records.recordAt(line) : 0;
+      const last = selection.ids.length ? records.line(selection.ids[selection.ids.length - 1]) : -1;
+      const held = last < 0 ? -1 : placeOf[last];
+      let row = held < 0 && by < 0 ? lines.count : held;
+      do row += by;
+      while (row >= 0 && row < lines.count && !recordAt(shown[row]));
+      const record = row >= 0 && row < lines.count ? recordAt(shown[row]) : 0;
       if (record) selection.pick(record, extend);
     },
   };
   return lines;
 }
 
-export function sourceLines({ view, records, selection }: Context, file: string): Lines {
+export function sourceLines(context: Context, file: string): Lines {
+  const { view, records, selection } = context;
   const source = view.source?.[file] ?? [];
+  const nodesAt = (line: number) => records.nodesFrom(file, line + 1);
   let marks = new Map<number, Mark>();
   const lines: Lines = {
     count: source.length,
@@ -89,6 +162,18 @@ export function sourceLines({ view, records, selection }: Context, file: string)
     recordOf: () => undefined,
     nameMark: () => "",
     hint: () => "",
+    number: (line) => String(line + 1),
+    look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.includes(node)) ? "t-now" : "", colour: "" }),
+    words: () => "",
+    meant: (_line, name) => ({ record: undefined, name, kept: false }),
+    lineOf(node) {
+      const [, name, line] = /^(.*):(\d+):\d+$/u.exec(records.location(node)) ?? [];
+      return name === file ? Number(line) - 1 : -1;
+    },
+    gone: 0,
+    showGone: false,
+    anchor: (line) => line,
+    fromAnchor: (anchor) => anchor,
     pick: (_record, line) => selection.set(line === null ? [] : records.nodesFrom(file, line + 1)),
     step(by) {
       let line = lines.marked[0]?.[0] ?? (by > 0 ? -1 : source.length);

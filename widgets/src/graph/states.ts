@@ -1,0 +1,95 @@
+// What the boxes look like at a step: joined parts in their colours, groups that are not whole yet, what is not made yet.
+// Only marks on boxes change between steps; where a box stands does not.
+
+import { s } from "../lib/dom";
+import type { Context } from "../lib/context";
+import { colourOfPart } from "../lib/steps";
+
+export interface BoxLook {
+  classes: string;
+  colour: string;
+  badge: string;
+}
+
+const PLAIN: BoxLook = { classes: "", colour: "", badge: "" };
+
+export class BoxStates {
+  /** The boxes that show the nodes of the step. */
+  now: ReadonlySet<number> = new Set();
+
+  constructor(private readonly context: Context) {}
+
+  /** To be called when the step or what is open may have changed, before looks are asked for. */
+  begin(open: ReadonlySet<number>): void {
+    const { records, steps } = this.context;
+    this.now = new Set((steps?.now ?? []).map((node) => boxOf(this.context, node)).filter((box) => box >= 0).map((box) => records.hierarchy.shown(box, open)));
+  }
+
+  look(index: number, open: ReadonlySet<number>): BoxLook {
+    const { records, steps } = this.context;
+    if (!steps?.active) return PLAIN;
+    const { id, kind } = records.hierarchy.boxes[index];
+    const now = this.now.has(index) ? "t-now" : "";
+    const number = steps.numberOf(id);
+    if (number !== undefined) {
+      const progress = steps.progress(id);
+      const isOpen = open.has(index);
+      const said = progress === "whole" ? `group ${number}` : `group ${number}: ${steps.partsOf(id)} parts of ${steps.sizeOf(id)}`;
+      const badge = isOpen ? said : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
+      return { classes: `t-group t-${progress} ${now}`, colour: progress === "whole" ? this.tint(index) : "", badge };
+    }
+    if (!steps.isMade(id)) return { classes: `t-unmade ${now}`, colour: "", badge: "" };
+    const part = kind === "op" ? steps.partOf(id) : 0;
+    if (!part) return { classes: steps.groupOf.has(id) ? `t-loose ${now}` : now, colour: "", badge: "" };
+    return { classes: `t-joined ${now}`, colour: colourOfPart(part), badge: String(steps.numberOf(steps.groupOf.get(id)!)) };
+  }
+
+  /** The colour of a box's part; empty for none. */
+  tint(index: number): string {
+    const { records, steps } = this.context;
+    if (!steps?.active) return "";
+    const { id } = records.hierarchy.boxes[index];
+    const number = steps.numberOf(id);
+    const node = number === undefined ? id : steps.view.groups[number].nodes[0];
+    const part = number === undefined || steps.progress(id) === "whole" ? steps.partOf(node) : 0;
+    return part ? colourOfPart(part) : "";
+  }
+
+  edge(from: number, to: number): string {
+    const { records, steps } = this.context;
+    if (!steps?.active) return "";
+    const [a, b] = [from, to].map((box) => steps.partOf(records.hierarchy.boxes[box].id));
+    return a && a === b ? colourOfPart(a) : "";
+  }
+}
+
+/** The box that shows a node; for a node that is gone, that of the value it became. */
+export function boxOf({ records, steps }: Context, node: number): number {
+  const box = records.hierarchy.find(node);
+  if (box >= 0) return box;
+  const became = steps?.view.gone.find((line) => line.node === node)?.became ?? 0;
+  return became ? records.hierarchy.find(became) : -1;
+}
+
+const dressed = new WeakMap<SVGGElement, { base: string; stamp: string; badge: SVGElement | null }>();
+
+/** Makes a box look as it does at the step of the moment, touching as little of it as that takes. */
+export function dress(element: SVGGElement, look: BoxLook, width: number): void {
+  let known = dressed.get(element);
+  if (!known) dressed.set(element, (known = { base: element.getAttribute("class") ?? "", stamp: "", badge: null }));
+  const stamp = `${look.classes}|${look.colour}|${look.badge}`;
+  if (stamp === known.stamp || (stamp === "||" && !known.stamp)) return;
+  known.stamp = stamp;
+  element.setAttribute("class", `${known.base} ${look.classes}`);
+  element.style.setProperty("--g", look.colour || null);
+  if ((known.badge?.textContent ?? "") === look.badge) return;
+  known.badge?.remove();
+  known.badge = look.badge ? badgeElement(look.badge, width) : null;
+  if (known.badge) element.append(known.badge);
+}
+
+function badgeElement(text: string, width: number): SVGElement {
+  const wide = 9 + 5.8 * text.length;
+  return s("g", { class: "irs-part", transform: `translate(${width - wide + 5} -7)` },
+    s("rect", { width: wide, height: 14, rx: 7 }), s("text", { x: wide / 2, y: 10.5, "text-anchor": "middle" }, text));
+}

@@ -1,0 +1,203 @@
+// The program at a step of its history. The view tells everything on the last state; this knows, for any state, which nodes
+// are joined already, with which others, and what is not made yet. Going from state to state costs what changed between them.
+
+import type { GoneLine, StepView, TimelineView } from "./schema";
+
+/** What holds the step outside the page: the hub model of a notebook, or nothing. */
+export interface SharedStep {
+  get(): number;
+  set(step: number): void;
+  onChange(listener: () => void): void;
+}
+
+export type Progress = "future" | "partial" | "whole";
+
+/** A node that changed parts at a step. Part 0 is none: the node stands by itself. */
+interface Move {
+  node: number;
+  from: number;
+  to: number;
+}
+
+export class Steps {
+  readonly last: number;
+  readonly groupOf = new Map<number, number>();
+  /** For a value that stands inside a group for another: that group, and the value that is meant. */
+  private readonly insideOf = new Map<number, number>();
+  private readonly outside = new Map<number, number>();
+  /** Bytes saved by all steps up to each state. */
+  readonly savedBy: Float64Array;
+  private state: number;
+  private touched = false;
+  private readonly numbers = new Map<number, number>();
+  private readonly part = new Map<number, number>();
+  private readonly moves: Move[][] = [];
+  /** How many parts each group has, by its number, and what that comes to in the end. */
+  private readonly parts: Int32Array;
+  private readonly inTheEnd: Int32Array;
+  /** By how many each step lowers the number of parts of its group. */
+  private readonly joins: Int32Array;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    readonly view: TimelineView,
+    private readonly shared?: SharedStep,
+  ) {
+    this.last = view.steps.length;
+    this.state = this.last;
+    this.savedBy = new Float64Array(this.last + 1);
+    this.joins = new Int32Array(this.last);
+    this.parts = Int32Array.from(view.groups, (group) => group.nodes.length);
+    view.groups.forEach((group, k) => {
+      this.numbers.set(group.id, k);
+      for (const node of group.nodes) this.groupOf.set(node, group.id);
+      group.inside.forEach((value, i) => {
+        this.insideOf.set(value, group.id);
+        this.outside.set(value, group.outside[i]);
+      });
+    });
+    const members = new Map<number, number[]>();
+    view.steps.forEach((step, k) => {
+      this.savedBy[k + 1] = this.savedBy[k] + step.saved;
+      this.moves.push(step.group ? this.join(step, k, members) : []);
+    });
+    this.inTheEnd = this.parts.slice();
+    if (shared) {
+      this.adopt(shared.get());
+      shared.onChange(() => this.adopt(shared.get()));
+    }
+  }
+
+  /** Joins the parts of a step's nodes into the largest of them; the others' nodes change parts. */
+  private join(step: StepView, k: number, members: Map<number, number[]>): Move[] {
+    const moves: Move[] = [];
+    const held = [...new Set(step.nodes.map((node) => this.part.get(node) ?? -node))];
+    const size = (part: number) => members.get(part)?.length ?? 1;
+    const largest = held.reduce((most, part) => (size(part) > size(most) ? part : most));
+    const to = largest > 0 ? largest : k + 1;
+    const all = members.get(to) ?? [];
+    for (const part of held) {
+      if (part === to) continue;
+      for (const node of part > 0 ? members.get(part)! : [-part]) {
+        moves.push({ node, from: Math.max(0, part), to });
+        this.part.set(node, to);
+        all.push(node);
+      }
+      members.delete(part);
+    }
+    members.set(to, all);
+    this.joins[k] = held.length - 1;
+    this.parts[this.numbers.get(step.group)!] -= held.length - 1;
+    return moves;
+  }
+
+  get at(): number {
+    return this.state;
+  }
+
+  /** The step that led to this state; null for the program as it was loaded. */
+  get step(): StepView | null {
+    return this.view.steps[this.state - 1] ?? null;
+  }
+
+  /** Whether steps are shown: once somebody has moved, or is somewhere else than at the end. */
+  get active(): boolean {
+    return this.touched || this.state !== this.last;
+  }
+
+  /** The nodes that the step is about; none while nobody looks at steps. */
+  get now(): readonly number[] {
+    return this.active ? (this.step?.nodes ?? []) : [];
+  }
+
+  go(state: number): void {
+    const wanted = Math.max(0, Math.min(this.last, Math.round(state)));
+    this.touched = true;
+    this.move(wanted);
+    this.shared?.set(wanted);
+    for (const listener of this.listeners) listener();
+  }
+
+  subscribe(listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  private adopt(state: number): void {
+    const wanted = Math.max(0, Math.min(this.last, state));
+    if (wanted === this.state) return;
+    this.move(wanted);
+    for (const listener of this.listeners) listener();
+  }
+
+  private move(wanted: number): void {
+    for (; this.state < wanted; this.state++) {
+      for (const { node, to } of this.moves[this.state]) this.part.set(node, to);
+      this.count(this.state, -1);
+    }
+    for (; this.state > wanted; this.state--) {
+      for (const { node, from } of this.moves[this.state - 1]) this.part.set(node, from);
+      this.count(this.state - 1, 1);
+    }
+  }
+
+  private count(step: number, by: 1 | -1): void {
+    const { group } = this.view.steps[step];
+    if (group) this.parts[this.numbers.get(group)!] += by * this.joins[step];
+  }
+
+  /** The part that a node is joined into, 0 while it stands by itself. Parts go by the step that began them. */
+  partOf(node: number): number {
+    return this.part.get(node) ?? 0;
+  }
+
+  /** The number of a group in program order, undefined for a group that no step made. */
+  numberOf(group: number): number | undefined {
+    return this.numbers.get(group);
+  }
+
+  /** How far a group has come. */
+  progress(group: number): Progress {
+    const k = this.numbers.get(group)!;
+    if (this.parts[k] === this.inTheEnd[k]) return "whole";
+    return this.parts[k] === this.view.groups[k].nodes.length ? "future" : "partial";
+  }
+
+  /** In how many parts a group still is, nodes by themselves included. */
+  partsOf(group: number): number {
+    return this.parts[this.numbers.get(group)!];
+  }
+
+  sizeOf(group: number): number {
+    return this.view.groups[this.numbers.get(group)!].nodes.length;
+  }
+
+  isMade(node: number): boolean {
+    return (this.view.since[node] ?? 0) <= this.state;
+  }
+
+  isThere(line: GoneLine): boolean {
+    return line.since <= this.state && this.state < line.until;
+  }
+
+  /** Whether a value needs no memory any more, because only the part that makes it reads it. */
+  isKept(value: number): boolean {
+    const since = this.view.kept[value];
+    return since !== undefined && since <= this.state;
+  }
+
+  /** A value as it is called in this state: inside a group that is not begun yet, the value that is meant. */
+  valueIn(value: number): number {
+    const group = this.insideOf.get(value);
+    return group !== undefined && this.progress(group) === "future" ? this.meant(value) : value;
+  }
+
+  /** The value that a name inside a group stands for while the node that uses it stands by itself. */
+  meant(value: number): number {
+    return this.outside.get(value) ?? value;
+  }
+}
+
+/** A part's colour: neighbours in number are far apart in hue. */
+export function colourOfPart(part: number): string {
+  return `hsl(${Math.round((part * 137.508) % 360)} 62% 48%)`;
+}

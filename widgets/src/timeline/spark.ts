@@ -1,0 +1,39 @@
+// The bars of the step bar: what each step saved, or where nothing is known how many nodes it joined. Drawn once; a step
+// only moves the edge between what is done and what is not.
+
+import { freshId, s } from "../lib/dom";
+import type { Steps } from "../lib/steps";
+
+const MOST_BARS = 320;
+const HEIGHT = 100;
+const LEAST = 7;
+
+export interface Spark {
+  element: SVGSVGElement;
+  /** What the bars measure. */
+  measures: string;
+  show(state: number): void;
+}
+
+export function spark(steps: Steps): Spark {
+  const { view, last } = steps;
+  const isKnown = view.steps.some((step) => step.saved > 0);
+  const worth = view.steps.map((step) => (isKnown ? step.saved : step.nodes.length));
+  const count = Math.min(last, MOST_BARS);
+  const bars = Array.from({ length: count }, (_, k) => {
+    const [from, to] = [Math.floor((k * last) / count), Math.max(Math.floor(((k + 1) * last) / count), Math.floor((k * last) / count) + 1)];
+    return Math.max(...worth.slice(from, to), 0);
+  });
+  const most = Math.max(...bars, 1);
+  const width = last / Math.max(1, count);
+  const gap = count > 120 ? 0 : 0.15 * width;
+  const d = bars.map((bar, k) => {
+    const height = LEAST + (HEIGHT - LEAST) * Math.sqrt(bar / most); // the root keeps small savings in sight beside large ones
+    return `M${k * width + gap} ${HEIGHT}v${-height}h${width - 2 * gap}v${height}z`;
+  }).join("");
+  const done = s("rect", { x: 0, y: 0, width: 0, height: HEIGHT });
+  const clip = freshId("done");
+  const element = s("svg", { class: "irs-spark", viewBox: `0 0 ${Math.max(1, last)} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    s("clipPath", { id: clip }, done), s("path", { class: "ahead", d }), s("path", { class: "done", d, "clip-path": `url(#${clip})` }));
+  return { element, measures: isKnown ? "bytes saved by each step" : "nodes joined by each step", show: (state) => done.setAttribute("width", String(state)) };
+}

@@ -148,7 +148,10 @@ class Rewriter:
         self._edits.append(Moved(node, reason))
 
     def set_nodes(self, block: Block, nodes: Iterable[Node], edits: Iterable[Edit]) -> None:
-        """Give a block a whole new list of nodes, with the edits that explain it: for passes that reschedule a block."""
+        """Give a block a whole new list of nodes, with the edits that explain it: for passes that reschedule a block.
+
+        `finish` raises PassError if a node was inserted beside one that the list leaves out.
+        """
         self._blocks[block] = tuple(nodes)
         self._edits.extend(edits)
 
@@ -173,9 +176,25 @@ class Rewriter:
             order.append(block)
             for node in self._final_nodes(block):
                 pending.extend(node.blocks)
+        self._check_anchors(order)
         for block in reversed(order):
             done[block] = self._rebuilt(block, done)
         return done[self.graph.body]
+
+    def _check_anchors(self, blocks: Sequence[Block]) -> None:
+        """Nothing was put beside a node that `set_nodes` left out; in a block that went as a whole, it may have been."""
+        anchors = self._before.keys() | self._after.keys()
+        if not anchors or not self._blocks:
+            return
+        placed = {node for block in blocks for node in self._blocks.get(block, block.nodes)}
+        alive = set(blocks)
+        for anchor in anchors - placed:
+            if self.graph.block_of[anchor] in alive:
+                new = (self._before.get(anchor) or self._after[anchor])[0]
+                raise PassError(
+                    f"{new!r} was inserted beside {anchor!r}, which is not among the nodes that its block was given",
+                    rule="anchor-stays", hint="set_nodes with the new node among the nodes, or insert beside another",
+                )  # fmt: skip
 
     def _final_nodes(self, block: Block) -> tuple[Node, ...]:
         """The nodes of a block in their new order, not yet renamed."""

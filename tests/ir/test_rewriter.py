@@ -158,3 +158,19 @@ def test_deep_blocks_need_no_deep_stack() -> None:
     rewriter = Rewriter(graph)
     rewriter.replace(graph.value("y"), graph.value("x"), reason="so")
     assert rewriter.finish().node("z").inputs == (graph.value("x"),)
+
+
+def test_nothing_is_inserted_beside_a_node_that_a_new_list_leaves_out() -> None:
+    graph = parse("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = aten::relu(%x)\n  return (%b)")
+    new = parse("graph(%x : Tensor):\n  %n : Tensor = aten::exp(%x)\n  return (%n)").node("n")
+    a, b = graph.body.nodes
+    for insert in (Rewriter.insert_before, Rewriter.insert_after):
+        rewriter = Rewriter(graph)
+        insert(rewriter, a, new, reason="so")
+        rewriter.set_nodes(graph.body, [b], ())
+        with pytest.raises(PassError, match="anchor-stays"):
+            rewriter.finish()
+        beside = Rewriter(graph)
+        insert(beside, b, new, reason="so")
+        beside.set_nodes(graph.body, [b], ())
+        assert set(beside.finish().body.nodes) == {new, b}

@@ -116,7 +116,7 @@ class _Domain:
 def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, _Axes]:
     """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
     space = Space(list(target.shape), [])
-    walk = _lowered(values, space, [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
+    walk = _lowered(values, space, lambda: [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
     dims = [dim for dim, size in enumerate(target.shape) if size != 1]
     if walk.gathered is None:
         return _Domain(tuple(target.shape[dim] for dim in dims)), _numbered(dims, [], len(target.shape))
@@ -281,16 +281,13 @@ def _aligned(forms: _Forms, shape: tuple[int, ...], axis: int | None) -> _Forms:
 
 
 def _lowered(
-    values: GroupValues,
-    space: Space,
-    roots: Sequence[tuple[Value, _Forms]] | Callable[[], Sequence[tuple[Value, _Forms]]],
+    values: GroupValues, space: Space, roots: Callable[[], Sequence[tuple[Value, _Forms]]]
 ) -> tuple[_Walk, list[int]]:
-    """Instructions for these elements; the space is cut as the views need it."""
+    """Instructions for these elements; the space is cut as the views need it, and then they are asked for again."""
     for _ in range(_MOST_SPLITS):
         walk = _Walk(values, space)
         try:
-            wanted = roots() if callable(roots) else roots
-            return walk, [walk.lower(value, forms) for value, forms in wanted]
+            return walk, [walk.lower(value, forms) for value, forms in roots()]
         except AxisMustSplit as cut:
             space.split(cut.axis, cut.inner)
     raise CodegenError("the views inside the group cut its dimensions into too many parts", rule="codegen-view")

@@ -14,41 +14,23 @@ The text needs no optimisation pass: LLVM's code generator alone gives full spee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from irscope.codegen.element_text import MEMORY, REGISTER, element, from_memory, to_memory
 from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, STRIDED, UNIT, KernelSpec, is_float
 from irscope.codegen.lanes import Body, Lanes
+from irscope.codegen.llvm_columns import MOST_LANES, ColumnKernel
+from irscope.codegen.llvm_kernel import Target
+from irscope.codegen.llvm_rows import WEIGHT, RowKernel
 from irscope.codegen.loop_nest import loop_nest
 from irscope.codegen.source import NO_NODE, SourceText
-from irscope.errors import CodegenError
 
 __all__ = ["GENERIC", "Target", "emit_llvm", "vector_width"]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What the text should know of the processor."""
-
-    vector_bytes: int = 16
-    """The width of its vector registers."""
-    native_half: bool = False
-    """Whether it converts float16 in hardware; otherwise the conversion is spelt out in bits."""
-    masks: bool = False
-    """Whether loads and stores take a mask of lanes at no cost (AVX-512); a short row is then copied at one stroke."""
-    registers: int = 2
-    """How many vector registers hold the lanes of one value: more hide more latency, until registers run out."""
 
 
 GENERIC: Final = Target()
 """Any 64-bit processor."""
 
-_WEIGHT: Final = {
-    "exp": 25, "expm1": 28, "sigmoid": 30, "tanh": 35, "erf": 45, "log": 30, "log2": 32, "log1p": 36, "sin": 40,
-    "cos": 40, "tan": 45, "pow": 120,
-}  # fmt: skip
-"""Instructions of LLVM that one of ours becomes, roughly; others one or two."""
 _HEAVY: Final = 2500
 """Vector instructions of the machine in one loop above which compiling would take more than about 0.1 s."""
 
@@ -68,18 +50,22 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
     32
     """
     widest = max((ITEM_SIZE[code.dtype] for code in spec.instructions), default=4)
-    weight = sum(_WEIGHT.get(code.op, 1) for code in spec.instructions)
+    weight = sum(WEIGHT.get(code.op, 1) for code in spec.instructions)
     registers = target.registers
     while registers > 1 and weight * registers > _HEAVY:
         registers //= 2
     width = registers * target.vector_bytes // max(widest, 4)
+    if spec.by_columns:
+        width = min(width, MOST_LANES)
+        return spec.row_limit or width
     return min(width, spec.row_limit or width)
 
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
     """The kernel as LLVM IR text (LLVM 20 or later)."""
     if spec.reduced:
-        raise CodegenError("reductions have no LLVM text yet", rule="codegen-target")
+        kind = ColumnKernel if spec.by_columns else RowKernel
+        return kind(spec, target, vector_width(spec, target)).source()
     return _Kernel(spec, target).source()
 
 

@@ -323,9 +323,10 @@ def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
     loop = max(kept, key=lambda loop: launch.sizes[loop])
     grain = width * 4 if loop == len(launch.sizes) - 1 else 1
     length = launch.sizes[loop]
-    cuts = sorted({min(length * part // parts // grain * grain, length) for part in range(parts)} | {length})
+    cuts = {length * part // parts // grain * grain for part in range(parts)}
+    cuts = {cut for cut in cuts if cut + min(grain, width) <= length} | {0, length}
     ranges = []
-    for start, stop in pairwise(cuts):
+    for start, stop in pairwise(sorted(cuts)):
         sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
         ranges.append(_Range(_moved(launch, loop, start), _dims(launch, sizes)))
     return ranges

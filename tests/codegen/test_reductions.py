@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 Array = np.ndarray[Any, Any]
 
 
-@pytest.fixture(scope="module", params=["numpy"])
+@pytest.fixture(scope="module", params=["numpy", "cpu"])
 def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Device:
     if request.param == "numpy":
         return NumpyDevice()

@@ -1,0 +1,238 @@
+"""The text of a kernel whose innermost loop is reduced: row by row, each row in as many passes as it needs.
+
+A pass walks a row in whole vectors, with an accumulator in every lane, and ends with one masked vector. Every
+`_CHUNK` vectors the accumulators are added to others in memory, so that the rounding errors of a long sum grow with
+the number of chunks and the length of a chunk, not with their product.
+
+What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept in the row of a result
+that is written only in that later pass, if there is one of its type.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Final
+
+from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
+from irscope.codegen.gather_text import across_lanes, first_values, kinds, taken_in
+from irscope.codegen.kernel_spec import ITEM_SIZE, UNIT, KernelSpec
+from irscope.codegen.llvm_kernel import KernelText, Target
+from irscope.codegen.reduction_nest import Pass, reduction_nest
+from irscope.codegen.source import NO_NODE
+from irscope.ops.expression import REDUCTIONS
+
+__all__ = ["RowKernel", "WEIGHT"]
+
+WEIGHT: Final = {
+    "exp": 25, "expm1": 28, "sigmoid": 30, "tanh": 35, "erf": 45, "log": 30, "log2": 32, "log1p": 36, "sin": 40,
+    "cos": 40, "tan": 45, "pow": 120,
+}  # fmt: skip
+"""Instructions of LLVM that one of ours becomes, roughly; others one or two."""
+
+_CHUNK: Final = 128
+_DEAR: Final = 20
+"""Instructions of LLVM above which a value is rather stored than computed again."""
+
+
+class RowKernel(KernelText):
+    """Kept loops outside, reduced loops inside."""
+
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width)
+        self.kept = _kept_in_a_result(spec)
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
+        self.accumulators: dict[int, list[str]] = {}
+        self.some: tuple[str, str] | None = None
+
+    def write(self) -> None:
+        """The kept loops around one row."""
+        for slot in self.moving:
+            if slot not in self.indexes:
+                self.buffer(slot)
+        for index in sorted(i for each in self.nest.passes for i in each.reductions):
+            held = []
+            for kind in kinds(self.spec, index):
+                held.append(f"%{self.body.name('held')}")
+                wide = self.vector.type(kind)
+                self.body.add(f"{held[-1]} = alloca {wide}, align {self.target.vector_bytes}")
+            self.accumulators[index] = held
+        first = self.nest.passes[0].before
+        depths = self.depths()
+        with ExitStack() as loops:
+            for depth in range(self.spec.reduced[0] + 1):
+                if depth:
+                    self.advance(depth - 1, loops.enter_context(self.loop(self.sizes[depth - 1])).index)
+                for index in first:
+                    if depths[index] == depth:
+                        self.instruction(index, self.scalar)
+            self._row()
+
+    def _row(self) -> None:
+        for number, each in enumerate(self.nest.passes):
+            for index in each.before if number else ():
+                self.instruction(index, self.scalar)
+            self._pass(number, each)
+        for index in self.nest.after:
+            self.instruction(index, self.scalar)
+        for slot, result in enumerate(self.spec.outputs):
+            if self.spec.is_reduced(result):
+                self.body.node = self.spec.instructions[result.instruction].node
+                value = self.operand(result.instruction, self.scalar)
+                stored = to_memory(self.scalar, value, result.dtype, native_half=self.target.native_half)
+                self.body.add(f"store {MEMORY[result.dtype]} {stored}, ptr {self.pointers[slot]}")
+                self.body.node = NO_NODE
+
+    # -- one pass -----------------------------------------------------------------------------------------------------
+
+    def _pass(self, number: int, each: Pass) -> None:
+        for index in each.carried:
+            self.splat(index)
+        for index in each.reductions:
+            self._hold(index, first_values(self.spec, index, self.vector))
+        pointers = dict(self.pointers)
+        with ExitStack() as loops:
+            for loop in self.spec.reduced[:-1]:
+                self.advance(loop, loops.enter_context(self.loop(self.sizes[loop])).index)
+            self._run(number, each)
+        self.pointers = pointers
+        for index in each.reductions:
+            self.body.node = self.spec.instructions[index].node
+            self.values[index] = across_lanes(self.spec, index, self.vector, self._held(index))
+            self.body.node = NO_NODE
+
+    def _run(self, number: int, each: Pass) -> None:
+        """The innermost loop once: whole vectors, then the rest."""
+        body, length = self.body, self.sizes[-1]
+        full = body.value(f"and i64 {length}, {-self.width}")
+        if each.reductions:
+            stride = _CHUNK * self.width
+            with self.loop(full, step=stride) as chunk:
+                stop = self.least(body.value(f"add i64 {chunk.index}, {stride}"), full)
+                self._vectors(number, each, chunk.index, stop)
+        else:
+            self._vectors(number, each, "0", full)
+        rest = body.value(f"sub i64 {length}, {full}")
+        with self.only_if(body.value(f"icmp sgt i64 {rest}, 0")):
+            mask = self.lanes_below(rest)
+            self._point(number, each, full, (rest, mask))
+            for index in each.reductions:
+                self._hold(index, self._taken_in(index, self._held(index), mask))
+
+    def _vectors(self, number: int, each: Pass, start: str, stop: str) -> None:
+        carry = [
+            (self.vector.type(kind), first)
+            for index in each.reductions
+            for kind, first in zip(kinds(self.spec, index), first_values(self.spec, index, self.vector), strict=True)
+        ]
+        with self.loop(stop, start=start, step=self.width, carry=carry) as loop:
+            self._point(number, each, loop.index, None)
+            names = iter(loop.carried)
+            for index in each.reductions:
+                held = [next(names) for _ in kinds(self.spec, index)]
+                loop.following += self._taken_in(index, held, None)
+        names = iter(loop.carried)
+        for index in each.reductions:
+            found = [next(names) for _ in kinds(self.spec, index)]
+            self.body.node = self.spec.instructions[index].node
+            self._hold(index, taken_in(self.spec, index, self.vector, self._held(index), found))
+            self.body.node = NO_NODE
+
+    def _taken_in(self, index: int, held: list[str], mask: str | None) -> list[str]:
+        code = self.spec.instructions[index]
+        self.body.node = code.node
+        found = taken_in(
+            self.spec, index, self.vector, held, [self.operand(arg, self.vector) for arg in code.args], mask
+        )
+        self.body.node = NO_NODE
+        return found
+
+    def _hold(self, index: int, values: tuple[str, ...] | list[str]) -> None:
+        for place, kind, value in zip(self.accumulators[index], kinds(self.spec, index), values, strict=True):
+            self.body.add(f"store {self.vector.type(kind)} {value}, ptr {place}, align {self.target.vector_bytes}")
+
+    def _held(self, index: int) -> list[str]:
+        return [
+            self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {self.target.vector_bytes}")
+            for place, kind in zip(self.accumulators[index], kinds(self.spec, index), strict=True)
+        ]
+
+    # -- one vector ---------------------------------------------------------------------------------------------------
+
+    def _point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
+        """A vector of elements; of the last one only `some` lanes, (count, mask)."""
+        last = self.spec.rank - 1
+        self.some = some
+        self.places = {
+            slot: self.at(slot, self.pointers[slot], index, self.strides.get((slot, last))) for slot in self.moving
+        }
+        for code in each.body:
+            if self.kept is not None and code == self.kept[0] and number > self.kept[1]:
+                self._load_kept(code, self.kept[3])
+                continue
+            self.instruction(code, self.vector)
+            if self.kept is not None and code == self.kept[0] and number == self.kept[1]:
+                self._store(self.kept[3], self.wide[code])
+        for slot in each.writes:
+            result = self.spec.outputs[slot]
+            self.body.node = self.spec.instructions[result.instruction].node
+            value = self.operand(result.instruction, self.vector)
+            self._store(slot, to_memory(self.vector, value, result.dtype, native_half=self.target.native_half))
+            self.body.node = NO_NODE
+
+    def _load_kept(self, code: int, slot: int) -> None:
+        self.body.node = self.spec.instructions[code].node
+        self.wide[code] = self.load_row(slot)
+        self.body.node = NO_NODE
+
+    def load_row(self, slot: int) -> str:
+        """A vector of elements side by side, or those of them that there are."""
+        if self.some is None:
+            return super().load_row(slot)
+        return self.load_some(slot, self.places[slot], None, *self.some)
+
+    def gathered(self, kind: str, align: int, place: str, step: str) -> str:
+        """A vector of elements that stand apart, or those of them that there are."""
+        if self.some is None:
+            return super().gathered(kind, align, place, step)
+        slot = next(slot for slot, found in self.places.items() if found == place)
+        return self.load_some(slot, place, step, *self.some)
+
+    def _store(self, slot: int, stored: str) -> None:
+        place, step = self.places[slot], self.strides.get((slot, self.spec.rank - 1))
+        if self.some is not None:
+            self.store_some(slot, stored, place, step, *self.some)
+        elif step is not None:
+            self.scattered(slot, stored, place, step)
+        else:
+            kind = self.vector.type(MEMORY[self.dtypes[slot]])
+            self.body.add(f"store {kind} {stored}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
+
+
+def _kept_in_a_result(spec: KernelSpec) -> tuple[int, int, int, int] | None:
+    """(instruction, first pass, last pass, result) of the dearest value that can be kept where a result will be."""
+    if len(spec.reduced) != 1:
+        return None
+    nest = reduction_nest(spec)
+    best: tuple[int, tuple[int, int, int, int]] | None = None
+    for slot, result in enumerate(spec.outputs):
+        final = next((number for number, each in enumerate(nest.passes) if slot in each.writes), None)
+        if final is None or result.pattern[-1] != UNIT or REGISTER[result.dtype] != MEMORY[result.dtype]:
+            continue
+        for index, code in enumerate(spec.instructions):
+            uses = [number for number, each in enumerate(nest.passes) if index in each.body]
+            if code.op == "input" or code.dtype != result.dtype or len(uses) < 2 or uses[-1] > final:
+                continue
+            weight = _weight(spec, nest.varies, index)
+            if weight >= _DEAR and (best is None or weight > best[0]):
+                best = weight, (index, uses[0], uses[-1], slot)
+    return best[1] if best else None
+
+
+def _weight(spec: KernelSpec, varies: tuple[bool, ...], index: int) -> int:
+    """Instructions of LLVM to compute a value again."""
+    found, todo = {index}, [index]
+    for here in todo:
+        fresh = [arg for arg in spec.instructions[here].args if varies[arg] and arg not in found]
+        found.update(fresh)
+        todo += fresh
+    return sum(WEIGHT.get(spec.instructions[i].op, 1) for i in found if spec.instructions[i].op not in REDUCTIONS)

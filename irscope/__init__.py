@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irscope.analysis.alias import AliasDb
     from irscope.errors import IrscopeError
+    from irscope.frontends.tracing import trace
     from irscope.ir.builder import GraphBuilder
     from irscope.ir.core import Block, Graph, Module, Node, Value
     from irscope.ir.parser import parse
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "irscope.analysis.alias": ("AliasDb",),
     "irscope.errors": ("IrscopeError",),
+    "irscope.frontends.tracing": ("trace",),
     "irscope.ir.builder": ("GraphBuilder",),
     "irscope.ir.core": ("Block", "Graph", "Module", "Node", "Value"),
     "irscope.ir.parser": ("parse",),
@@ -69,6 +71,7 @@ __all__ = [
     "parse",
     "same_structure",
     "timeline",
+    "trace",
     "verify",
     "write_report",
 ]
@@ -98,6 +101,7 @@ def _show_richly() -> None:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
         import_module("irscope.display.ipython").register(shell)
+        import_module("irscope.widgets.shown").register(shell)
 
 
 _show_richly()

@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from irscope.analysis.alias import AliasDb
 from irscope.ir.core import Graph, Value
 from irscope.report.alias_view import AliasViews
-from irscope.report.lives import stretches
 from irscope.report.view_models import AliasDetail
 from irscope.transforms.history import History
 
@@ -44,7 +43,7 @@ class AliasSteps:
         )  # fmt: skip
 
     def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value]]:
-        graph = _graph_at(self._history, state)
+        graph = self._history.graph_after(state)
         kept = {value.id for value in self._history.final.values()}
         meant = {id: other for id, other in stands_for(graph).items() if id not in kept}
         return AliasViews(AliasDb(graph)), meant, {value.id: value for value in graph.values()}
@@ -52,11 +51,6 @@ class AliasSteps:
     @cached_property
     def _outside(self) -> Mapping[int, int]:
         return stands_for(self._history.final)
-
-
-def _graph_at(history: History, state: int) -> Graph:
-    """The graph after the last pass that is done by this state."""
-    return history.graph(sum(stretch.last <= state for stretch in stretches(history)))
 
 
 def stands_for(graph: Graph) -> dict[int, int]:

@@ -8,36 +8,14 @@ group and came with the first merge into that group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irscope.ir.core import Graph, Node, Value
-from irscope.ir.rewriter import Erased, Merged
 from irscope.transforms.base import PassRecord
-from irscope.transforms.history import History
+from irscope.transforms.history import History, Step
 
-__all__ = ["Lives", "Step", "Stretch", "lives", "stretches"]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One edit that a person would call a step."""
-
-    pass_name: str
-    rule: str
-    because: str
-    nodes: tuple[Node, ...]
-    bytes_saved: int = 0
-
-
-def _steps(history: History) -> Iterator[Step]:
-    """The merges and removals of a history, in the order in which they were decided."""
-    for record in history.records:
-        for edit in record.edits:
-            if isinstance(edit, Merged):
-                yield Step(record.name, "merge", edit.reason, edit.nodes, edit.bytes_saved)
-            elif isinstance(edit, Erased):
-                yield Step(record.name, "erase", edit.reason, (edit.node,))
+__all__ = ["Lives", "Stretch", "lives", "stretches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +53,7 @@ def stretches(history: History) -> list[Stretch]:
     """The steps of a history by pass. A step goes to the first pass of its name, from the pass of the step before on."""
     found: list[list[Step]] = [[] for _ in history.records]
     at = 0
-    for step in _steps(history):
+    for step in history.steps:
         while history.records[at].name != step.pass_name:
             at += 1
         found[at].append(step)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.printer import print_node
-from irscope.report.lives import Lives, Step, Stretch, lives, stretches
+from irscope.report.lives import Lives, Stretch, lives, stretches
 from irscope.report.view_models import GoneLine, MadeGroup, PassView, StepView, TextView, TimelineView
-from irscope.transforms.history import History
+from irscope.transforms.history import History, Step
 
 __all__ = ["timeline_view"]
 
@@ -74,27 +74,31 @@ class _Names:
 
 def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names) -> StepView:
     group = found.merges.get(state)
+    if group is None:
+        return _whole_pass(state, step, found, names)
     return StepView(
-        did=_did(state, step, found, names) if group is None else f"merged {names.told(step.nodes)} into group {number[group]}",
+        did=f"merged {names.told(step.nodes)} into group {number[group]}",
         because=step.because,
         rule=step.rule,
         nodes=[node.id for node in step.nodes],
         saved=step.bytes_saved,
-        group=group.id if group is not None else 0,
-    )  # fmt: skip
+        group=group.id,
+    )
 
 
-def _did(state: int, step: Step, found: Lives, names: _Names) -> str:
-    """What a step did that merged nothing."""
-    if not step.nodes:
-        return step.rule
+def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
+    """A step that merged nothing: how much it did, and with which nodes."""
     went = [node for node in step.nodes if found.until.get(node.id) == state]
-    came = [node for node in step.nodes if found.since.get(node.id) == state]
-    if went and came:
-        return f"rewrote {names.told(came)}"
-    if went:
-        return f"removed {names.told(went)}"
-    return f"made {names.told(came)}" if came else f"{step.rule} {names.told(step.nodes)}"
+    came = [node for id, node in names.last.items() if found.since.get(id) == state]
+    told = [f"{what} {names.told(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
+    return StepView(
+        did=": ".join([step.because, *([", ".join(told)] if told else [])]),
+        because="",
+        rule=step.rule,
+        nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])),
+        saved=step.bytes_saved,
+        group=0,
+    )
 
 
 def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> MadeGroup:

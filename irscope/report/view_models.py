@@ -223,6 +223,7 @@ class StepView(TypedDict):
     did: str
     """What was done, as a sentence without a full stop: `merged %a and %b`."""
     because: str
+    """The reason, or empty where a whole pass is one step."""
     rule: str
     nodes: list[int]
     """The nodes that it is about."""

@@ -127,17 +127,22 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
             reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
         self.send(reply)
 
+    def _text(self) -> str:
+        """What a terminal shows."""
+        return repr(self)
+
     def __repr__(self) -> str:
-        return f"Explorer({self._summary})"
+        return f"{type(self).__name__}({self._summary})"
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        static = {"text/html": f'<div class="irs-static">{self._static_html}</div>', "text/plain": repr(self)}
+        static = {"text/html": f'<div class="irs-static">{self._static_html}</div>', "text/plain": self._text()}
         display(static, raw=True)
         live = self._repr_mimebundle_()
         if live is not None:
             data, metadata = live
+            data = {kind: content for kind, content in data.items() if kind != "text/plain"}  # it was displayed above
             display(data, metadata=metadata, raw=True)
 
 

@@ -12,12 +12,22 @@ __all__ = ["Timeline"]
 
 
 class Timeline(Explorer):
-    """The steps of a history. `step` is the state that is shown, in all views and in Python."""
+    """The steps of a history. `step` is the state that is shown, in all views and in Python.
+
+    What follows the step: the text (joined lines with the bar of their part; the names that a line had before its group
+    was one; lines that passes removed, struck out once they are gone; values that need no memory any more, dotted), the
+    graph (the colour of each part, groups as frames until they are whole), and for the selected value what may share
+    memory with it. With a kernel that comes from the alias db of that state's own graph; in a page without one it is what
+    was found for the last state, told with the names of the state that is shown.
+    """
+
+    _overview = ""
 
     @classmethod
     def of_history(cls, history: History) -> Timeline:
         """The views of a history."""
         from irscope.display.html import static_html
+        from irscope.display.text import overview
         from irscope.report.history_view import HistoryInspection, history_view
 
         view = history_view(history)
@@ -31,4 +41,9 @@ class Timeline(Explorer):
             graph = history.final
             return graph.node(record).id if "::" in record else graph.value(record).id
 
-        return cls(view, inspection, static_html(view), resolve=resolve)
+        made = cls(view, inspection, static_html(view), resolve=resolve)
+        made._overview = overview(view)
+        return made
+
+    def _text(self) -> str:
+        return self._overview

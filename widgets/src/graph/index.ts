@@ -141,7 +141,7 @@ export class GraphPane {
   /** Shows the state of the step, and moves to what the step is about when none of it is in the window. */
   private followStep(): void {
     const { hierarchy } = this.context.records;
-    const found = (this.context.steps?.now ?? []).map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
+    const found = [...(this.context.steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
     const goals = found.map((box) => this.rectangle(hierarchy.shown(box, this.open)));
     const seen = goals.some((goal) => reveal(this.viewport, this.frame, goal) === this.viewport);
     if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, goals[0]);

@@ -22,7 +22,7 @@ export class BoxStates {
   /** To be called when the step or what is open may have changed, before looks are asked for. */
   begin(open: ReadonlySet<number>): void {
     const { records, steps } = this.context;
-    this.now = new Set((steps?.now ?? []).map((node) => boxOf(this.context, node)).filter((box) => box >= 0).map((box) => records.hierarchy.shown(box, open)));
+    this.now = new Set([...(steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0).map((box) => records.hierarchy.shown(box, open)));
   }
 
   look(index: number, open: ReadonlySet<number>): BoxLook {
@@ -67,7 +67,7 @@ export class BoxStates {
 export function boxOf({ records, steps }: Context, node: number): number {
   const box = records.hierarchy.find(node);
   if (box >= 0) return box;
-  const became = steps?.view.gone.find((line) => line.node === node)?.became ?? 0;
+  const became = steps?.goneLine(node)?.became ?? 0;
   return became ? records.hierarchy.find(became) : -1;
 }
 

@@ -174,6 +174,7 @@ export interface PassView {
 export interface StepView {
   /** What was done, as a sentence without a full stop: `merged %a and %b`. */
   did: string;
+  /** The reason, or empty where a whole pass is one step. */
   because: string;
   rule: string;
   /** The nodes that it is about. */

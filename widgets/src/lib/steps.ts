@@ -19,6 +19,8 @@ interface Move {
   to: number;
 }
 
+const NONE: ReadonlySet<number> = new Set();
+
 export class Steps {
   readonly last: number;
   readonly groupOf = new Map<number, number>();
@@ -38,6 +40,9 @@ export class Steps {
   /** By how many each step lowers the number of parts of its group. */
   private readonly joins: Int32Array;
   private readonly listeners = new Set<() => void>();
+  private readonly goneNodes: ReadonlyMap<number, GoneLine>;
+  private nowAt = -1;
+  private nowHeld: ReadonlySet<number> = NONE;
 
   constructor(
     readonly view: TimelineView,
@@ -47,6 +52,7 @@ export class Steps {
     this.state = this.last;
     this.savedBy = new Float64Array(this.last + 1);
     this.joins = new Int32Array(this.last);
+    this.goneNodes = new Map(view.gone.map((line) => [line.node, line]));
     this.parts = Int32Array.from(view.groups, (group) => group.nodes.length);
     view.groups.forEach((group, k) => {
       this.numbers.set(group.id, k);
@@ -106,8 +112,18 @@ export class Steps {
   }
 
   /** The nodes that the step is about; none while nobody looks at steps. */
-  get now(): readonly number[] {
-    return this.active ? (this.step?.nodes ?? []) : [];
+  get now(): ReadonlySet<number> {
+    if (!this.active) return NONE;
+    if (this.nowAt !== this.state) {
+      this.nowAt = this.state;
+      this.nowHeld = new Set(this.step?.nodes);
+    }
+    return this.nowHeld;
+  }
+
+  /** What became of a node that is gone; undefined for a node that is there in the end. */
+  goneLine(node: number): GoneLine | undefined {
+    return this.goneNodes.get(node);
   }
 
   go(state: number): void {

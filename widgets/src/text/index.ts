@@ -39,7 +39,7 @@ export function textPane(context: Context): HTMLElement {
       if (lines.gone) setGone(true);
     }
     for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
-    const current = (steps?.now ?? []).map((node) => lines.lineOf(node)).filter((line) => line >= 0);
+    const current = [...(steps?.now ?? [])].map((node) => lines.lineOf(node)).filter((line) => line >= 0);
     if (current.length && !current.some((line) => scroller.isInSight(line))) scroller.reveal(Math.min(...current));
   };
   let travelled = false;

@@ -47,13 +47,17 @@ export function irLines(context: Context): Lines {
   /** For each line that is shown: the line of the text, or -1 - k for the k-th gone one. */
   let shown: number[] = [];
   let placeOf: Int32Array = new Int32Array(0);
+  const goneAt = new Int32Array(gone.length);
   let showGone = false;
   const arrange = () => {
     shown = [];
     placeOf = new Int32Array(view.text.lines.length);
     let next = 0;
     view.text.lines.forEach((_, line) => {
-      for (; showGone && next < gone.length && gone[next].above <= line; next++) shown.push(-1 - next);
+      for (; showGone && next < gone.length && gone[next].above <= line; next++) {
+        goneAt[next] = shown.length;
+        shown.push(-1 - next);
+      }
       placeOf[line] = shown.length;
       shown.push(line);
     });
@@ -112,7 +116,7 @@ export function irLines(context: Context): Lines {
       const line = records.line(node);
       if (line >= 0) return placeOf[line];
       const k = goneNodes.get(node);
-      return k === undefined ? -1 : showGone ? shown.indexOf(-1 - k) : placeOf[gone[k].above];
+      return k === undefined ? -1 : showGone ? goneAt[k] : placeOf[gone[k].above];
     },
     gone: gone.length,
     get showGone() {
@@ -163,7 +167,7 @@ export function sourceLines(context: Context, file: string): Lines {
     nameMark: () => "",
     hint: () => "",
     number: (line) => String(line + 1),
-    look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.includes(node)) ? "t-now" : "", colour: "" }),
+    look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.has(node)) ? "t-now" : "", colour: "" }),
     words: () => "",
     meant: (_line, name) => ({ record: undefined, name, kept: false }),
     lineOf(node) {

@@ -41,7 +41,7 @@ export class LineStates {
     const node = view.text.nodes[line];
     if (!node) return PLAIN;
     if (!steps.isMade(node)) return { classes: "t-unmade", colour: "" };
-    const now = steps.now.includes(node) ? " t-now" : "";
+    const now = steps.now.has(node) ? " t-now" : "";
     const part = steps.partOf(node);
     if (part) return { classes: `t-joined${now}`, colour: colourOfPart(part) };
     return { classes: `${steps.groupOf.has(node) ? "t-loose" : ""}${now}`, colour: "" };
@@ -49,7 +49,7 @@ export class LineStates {
 
   lookGone(line: GoneLine): LineLook {
     const { steps } = this.context;
-    const now = steps?.now.includes(line.node) ? " t-now" : "";
+    const now = steps?.now.has(line.node) ? " t-now" : "";
     return { classes: `t-gone${steps?.isThere(line) ? " t-there" : ""}${now}`, colour: "" };
   }
 

@@ -73,10 +73,12 @@ function told(context: Context, steps: Steps): Node[] {
   if (!step) return [count, sentence(context, "the program as it was loaded")];
   const pass = passOf(steps);
   const saves = step.saved ? `, saves ${bytes(step.saved)}` : "";
+  const made: Node[] = [count, h("span", { class: "irs-pass", title: step.rule }, pass), sentence(context, `${step.did}${saves}`)];
+  if (!step.because) return made;
   const why = sentence(context, `because ${step.because}`);
   why.classList.add("irs-quiet");
   why.title = `${step.rule}: ${step.because}`;
-  return [count, h("span", { class: "irs-pass" }, pass), sentence(context, `${step.did}${saves}`), why];
+  return [...made, why];
 }
 
 function inWords(steps: Steps): string {

@@ -14,7 +14,7 @@ export function stepList({ signal }: Context, steps: Steps): HTMLElement {
   const row = (index: number) => {
     const { did, rule, because, saved } = steps.view.steps[index];
     const isHere = index + 1 === steps.at && steps.active;
-    return h("div", { class: classOf(index), role: "option", id: `${id}-${index}`, "data-step": index + 1, title: `${rule}: ${because}`, "aria-selected": isHere ? "true" : "false" },
+    return h("div", { class: classOf(index), role: "option", id: `${id}-${index}`, "data-step": index + 1, title: `${rule}: ${because || did}`, "aria-selected": isHere ? "true" : "false" },
       h("span", { class: "irs-number" }, (index + 1).toLocaleString("en")), h("span", { class: "irs-did" }, did), h("span", { class: "irs-number" }, saved ? bytes(saved) : ""));
   };
   const scroller = new Scroller(ROW, row, signal, { role: "listbox", "aria-label": "steps" });

@@ -1,0 +1,33 @@
+"""Which results show themselves as widgets when a cell ends with them. Importing this imports no widget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["register"]
+
+
+def register(shell: Any) -> None:
+    """Teach an IPython shell to show a History as a timeline."""
+    shell.display_formatter.ipython_display_formatter.for_type_by_name(
+        "irscope.transforms.history", "History", _history
+    )
+
+
+def _history(history: Any) -> None:
+    """Display the timeline of a history, or its picture and text where there are no widgets."""
+    from IPython.display import display
+
+    from irscope.errors import MissingExtra
+
+    try:
+        from irscope.widgets.timeline import Timeline
+    except MissingExtra:
+        from irscope.display.html import static_html
+        from irscope.display.text import overview
+        from irscope.report.history_view import history_view
+
+        view = history_view(history)
+        display({"text/html": static_html(view), "text/plain": overview(view)}, raw=True)
+    else:
+        display(Timeline.of_history(history))

@@ -14,6 +14,10 @@ What makes it sound:
 * **The same value, met again** in a later round of a loop, gets the join of all its facts; that is what is reported.
 
 The work is bounded by a few visits a node: when the budget is spent, loops are no longer unrolled or refined.
+
+**Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
+type rule is asked once a form. Equal facts are made the same object, and then told apart by identity. Lists and what is
+unknown have no identity of this kind.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from irscope._base.frozen import EMPTY
 from irscope._base.trampoline import Call, run
 from irscope.analysis.facts import NOTHING, Fact, KnownList, fact_of_payload, join, settled
 from irscope.analysis.known_lists import KnownLists
@@ -35,7 +40,7 @@ from irscope.ops.op import Op
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import Unknown
 
-__all__ = ["AbstractRun"]
+__all__ = ["AbstractRun", "Form"]
 
 _UNROLL: Final = 1024
 """The longest loop that runs round by round."""
@@ -47,6 +52,16 @@ _NO_LISTS: Final[frozenset[Type]] = frozenset()
 
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
 """What a type rule raises when it is given less than it can handle; the answer is then: unknown."""
+
+
+class Form:
+    """What nodes have in common that have the same op, and the same types and known numbers as operands and results."""
+
+    __slots__ = ("fact", "token")
+
+    def __init__(self, fact: Fact, token: int) -> None:
+        self.fact = fact
+        self.token = token
 
 
 class AbstractRun:
@@ -66,7 +81,14 @@ class AbstractRun:
         """Whether the node at hand runs in every run."""
         self._writes = list_writes(graph)
         self._reshaped = reshaped_objects(graph)
-        self._budget = 16 * len(graph.position) + 50_000
+        self._budget = 16 * sum(len(block.nodes) for block in graph.blocks()) + 50_000
+        self.form_of: dict[Node, Form] = {}
+        """The forms of the nodes that were visited once, and that have one."""
+        self._forms: dict[tuple[object, ...], Form] = {}
+        self._tokens: dict[tuple[int, int], int] = {}
+        self._same: dict[object, Fact] = {}
+        self._token_of: dict[Value, int] = {}
+        """What stands for the fact and the declared type of a value; of lists and unknown things there is none."""
 
     def start(self, input_types: Mapping[Value, Type]) -> None:
         """Run the whole program."""
@@ -89,9 +111,16 @@ class AbstractRun:
         fact = settled(fact, value.type)
         if value in self._reshaped and isinstance(fact, TensorType):
             fact = TensorType(fact.dtype, device=fact.device)
+        fixed = fact.__class__ in _FIXED
+        if fixed:
+            fact = self._same.setdefault(fact if fact.__class__ is TensorType else (fact.__class__, repr(fact)), fact)
         self._now[value] = fact
         before = self.facts.get(value, NOTHING)
         self.facts[value] = fact if before is NOTHING else join(before, fact, value.type)
+        self._token_of.pop(value, None)
+        if fixed:
+            key = id(fact), id(value.type)  # both live as long as the run
+            self._token_of[value] = self._tokens.setdefault(key, len(self._tokens))
 
     def _get(self, value: Value) -> Fact:
         fact = self._now.get(value, NOTHING)
@@ -258,6 +287,39 @@ class AbstractRun:
     # one node
 
     def _node(self, node: Node) -> None:
+        """Go by the form of a node, if one like it was met before."""
+        if len(node.outputs) != 1 or node.attrs is not EMPTY:
+            self._visit(node)
+            return
+        output = node.outputs[0]
+        token_of = self._token_of
+        try:
+            key = (node.op, id(output.type), *[token_of[value] for value in node.inputs])
+        except KeyError:
+            self._visit(node)
+            return
+        form = self._forms.get(key)
+        if form is None:
+            self._visit(node)
+            self._note_form(node, output, key)
+        elif output in self.facts:
+            self._set(output, form.fact)
+            self.form_of.pop(node, None)
+        else:
+            self._now[output] = self.facts[output] = form.fact
+            token_of[output] = form.token
+            self.form_of[node] = form
+
+    def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
+        """Remember what came of a node, unless more came of it than a fact, or less."""
+        token = self._token_of.get(output)
+        fact = self._now.get(output)
+        fresh = self.facts.get(output) is fact
+        if token is None or not fresh or output in self.reasons or node in self._writes or self._reshaped:
+            return
+        self.form_of[node] = self._forms[key] = Form(fact, token)
+
+    def _visit(self, node: Node) -> None:
         if node.op == "prim::Constant":
             self._constant(node)
             return
@@ -353,6 +415,9 @@ class _NoAnswer:
     def __init__(self, because: str) -> None:
         self.because = because
 
+
+_FIXED: Final = frozenset({TensorType, bool, int, float, str, type(None)})
+"""Facts that cannot change, and that are therefore as good as their identity."""
 
 _UNPACKING: Final = frozenset({"prim::TupleUnpack", "prim::ListUnpack"})
 

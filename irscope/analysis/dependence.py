@@ -10,20 +10,27 @@ to the last write before it, a write to the last write and the reads since; effe
 is "one memory" is a location of the points-to graph where each access has few, and a whole region where some access
 has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
 shapes.
+
+Most nodes are *calm*: they have no effect, write nothing, and read only memory that nobody writes. They are tied by data
+alone, which one look at their operands tells; the records that explain it are made when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.accesses import EVERYTHING, Access, NodeAccesses
+from irscope.analysis.alias.accesses import EVERYTHING, WAITS, Access, NodeAccesses
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.crossing import Kind, Obstacle
+from irscope.analysis.known_ops import changes_random_state, is_stopping
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.types import GENERATOR, TensorType
+from irscope.ops.effects import has_side_effects
+from irscope.ops.randomness import draws_random_numbers
 
 __all__ = ["Dependence", "Dependences", "dependences"]
 
@@ -57,6 +64,8 @@ class Dependences:
     db: AliasDb
     predecessors: Mapping[Node, tuple[Dependence, ...]]
     """Each node's dependences, one for each earlier node that it is tied to; empty for a node tied to none."""
+    before: Sequence[Sequence[int]]
+    """The same as positions in the block: for each node, those of the earlier nodes that it is tied to."""
 
     @cached_property
     def successors(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -111,8 +120,81 @@ def dependences(graph: Graph, block: Block | None = None, db: AliasDb | None = N
     """The dependences of a block of a graph, of its top block if none is given; near-linear in its nodes."""
     block = block or graph.body
     db = db or AliasDb(graph)
-    ties = _Ties(block, db)
-    return Dependences(graph, block, db, {node: ties.visit(node) for node in block.nodes})
+    visit = _Visit(block, db)
+    before = visit.run()
+    return Dependences(graph, block, db, _Predecessors(block, db, visit.index, visit.found), before)
+
+
+class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
+    """The dependences of each node; those of calm nodes are made when asked for."""
+
+    def __init__(
+        self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]
+    ) -> None:
+        self._block = block
+        self._db = db
+        self._index = index
+        self._found = found
+
+    def __getitem__(self, node: Node) -> tuple[Dependence, ...]:
+        found = self._found.get(node)
+        if found is None:
+            found = self._found[node] = self._by_data(node)
+        return found
+
+    def _by_data(self, node: Node) -> tuple[Dependence, ...]:
+        here = self._index[node]
+        makers: dict[Node, Value] = {}
+        for value in node.inputs:
+            maker = self._db.graph.producer.get(value)
+            if maker is not None and self._index.get(maker, here) < here:
+                makers.setdefault(maker, value)
+        return tuple(_by_data(maker, node, value, self._db) for maker, value in makers.items())
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._block.nodes)
+
+    def __len__(self) -> int:
+        return len(self._block.nodes)
+
+
+def _by_data(maker: Node, node: Node, value: Value, db: AliasDb) -> Dependence:
+    return Dependence(maker, "data", Obstacle("data", maker, node, value), db)
+
+
+class _Calm:
+    """Which nodes do nothing but compute something new from memory that nobody writes."""
+
+    def __init__(self, db: AliasDb) -> None:
+        sealed = db.sealed
+        self._element_of, self._class_of, self._is_written = sealed.element_of, sealed.class_of, sealed.is_written
+        self._holds = db.reach.inside
+        self._active = {write.node for write in sealed.writes}
+        self._calls = sealed.calls
+        self._ops: dict[str, bool] = {}
+
+    def is_calm(self, node: Node) -> bool:
+        """False also where that is not seen at once."""
+        calm = self._ops.get(node.op)
+        if calm is None:
+            calm = self._ops[node.op] = _is_calm_op(node.op)
+        if not calm or node.blocks or node in self._active or node.id in self._calls:
+            return False
+        element_of = self._element_of
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None:
+                place = self._class_of[element]
+                if self._is_written[place] or place in self._holds:
+                    return False
+            if value.type.__class__ is not TensorType and value.type == GENERATOR:
+                return False
+        return True
+
+
+def _is_calm_op(op: str) -> bool:
+    restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
+    return not restless and op not in WAITS and op != "prim::GetAttr"
 
 
 @dataclass(slots=True)
@@ -129,20 +211,45 @@ class _Memory:
     """Reads of shapes alone since the last write to a shape."""
 
 
-class _Ties:
+class _Visit:
     """Visits the nodes of a block in order, and ties each to the earlier ones."""
 
     def __init__(self, block: Block, db: AliasDb) -> None:
         self._db = db
+        self._block = block
+        self.index: dict[Node, int] = {}
+        """The positions of the nodes."""
+        self.found: dict[Node, tuple[Dependence, ...]] = {}
+        """The dependences of the nodes that are not calm."""
         self._maker: dict[Value, Node] = {}
         self._memory: dict[tuple[str, int], _Memory] = {}
         self._effect: Node | None = None
         self._random: Node | None = None
         self._barrier: tuple[Node, Access] | None = None
         self._since_barrier: list[tuple[Node, Access]] = []
-        self._keys = self._memories_of(block)
 
-    def visit(self, node: Node) -> tuple[Dependence, ...]:
+    def run(self) -> list[list[int]]:
+        """For each node, the positions of the earlier ones that it is tied to."""
+        is_calm = _Calm(self._db).is_calm
+        calm = [is_calm(node) for node in self._block.nodes]
+        self._keys = self._memories_of(node for node, quiet in zip(self._block.nodes, calm, strict=True) if not quiet)
+        place: dict[Value, int] = {}
+        rows: list[list[int]] = []
+        index, maker = self.index, self._maker
+        for here, node in enumerate(self._block.nodes):
+            if calm[here]:
+                row = [place[value] for value in node.inputs if value in place]
+                rows.append(row if len(row) < 2 else list(dict.fromkeys(row)))
+            else:
+                ties = self.found[node] = self._visit(node)
+                rows.append([index[tie.node] for tie in ties])
+            index[node] = here
+            for value in node.outputs:
+                place[value] = here
+                maker[value] = node
+        return rows
+
+    def _visit(self, node: Node) -> tuple[Dependence, ...]:
         """The node's dependences, the first found reason for each earlier node."""
         accesses = self._db.accesses(node)
         found: dict[Node, Obstacle] = {}
@@ -162,8 +269,6 @@ class _Ties:
             if self._random is not None and self._random not in found:
                 found[self._random] = Obstacle("random", self._random, node)
             self._random = node
-        for value in node.outputs:
-            self._maker[value] = node
         return tuple(Dependence(other, obstacle.kind, obstacle, self._db) for other, obstacle in found.items())
 
     def _collisions(self, node: Node, accesses: NodeAccesses) -> list[tuple[tuple[Node, Access], Access]]:
@@ -205,12 +310,11 @@ class _Ties:
     def _memories(self, access: Access) -> Iterable[_Memory]:
         return [self._memory.setdefault(key, _Memory()) for key in self._keys[access.place]]
 
-    def _memories_of(self, block: Block) -> dict[int, tuple[tuple[str, int], ...]]:
-        """For each class that the block gets at, its locations, or its region where some class has too many."""
+    def _memories_of(self, nodes: Iterable[Node]) -> dict[int, tuple[tuple[str, int], ...]]:
+        """For each class that the nodes get at, its locations, or its region where some class has too many."""
         db = self._db
-        places = {
-            a.place for node in block.nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)
-        } - {EVERYTHING}
+        places = {a.place for node in nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)}
+        places.discard(EVERYTHING)
         locations = {place: db.reach.few_leaves(place, _FEW) for place in places}
         coarse = {db.region(place) for place, found in locations.items() if found is None}
         return {

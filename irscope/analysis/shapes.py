@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from irscope.analysis.abstract_run import AbstractRun
+from irscope.analysis.abstract_run import AbstractRun, Form
 from irscope.analysis.facts import Fact, payload_of
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value
 from irscope.ir.payload import NOT_CONSTANT
@@ -45,6 +45,11 @@ class Shapes:
         value = self.graph.value(value) if isinstance(value, str) else value
         fact = self._facts.get(value, NOT_CONSTANT)
         return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
+
+    def form(self, node: Node) -> Form | None:
+        """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
+        more to it. Questions that depend on nothing else need to be asked once a form."""
+        return self._run.form_of.get(node)
 
     @property
     def unknown(self) -> tuple[tuple[Value, str], ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Final
 
 from irscope.ir.core import Graph, Node, Value
+from irscope.ir.readings import count_readings
 from irscope.ir.rewriter import Erased, Rewriter
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import effect_of
@@ -61,40 +63,61 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     []
     """
     started = perf_counter()
-    live = _live_nodes(graph)
+    dead = _dead_nodes(graph)
+    if not dead:
+        return PassRecord("remove-dead-nodes", graph, graph, seconds=perf_counter() - started)
     rewriter = Rewriter(graph)
     for block in graph.blocks():
-        owner = graph.owner.get(block)
-        if owner is not None and owner not in live:
+        if graph.owner.get(block) in dead:
             continue
-        dead = [node for node in block.nodes if node not in live]
-        if dead:
-            edits = [Erased(node, "nobody reads its results, and it does nothing else") for node in dead]
-            rewriter.set_nodes(block, [node for node in block.nodes if node in live], edits)
+        gone = [node for node in block.nodes if node in dead]
+        if gone:
+            edits = [Erased(node, "nobody reads its results, and it does nothing else") for node in gone]
+            rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
     after = rewriter.finish()
     return PassRecord("remove-dead-nodes", graph, after, rewriter.edits, (), perf_counter() - started)
 
 
-def _live_nodes(graph: Graph) -> set[Node]:
-    """The nodes with effects, those around them, and all that these and the outputs read."""
-    producer, owner, block_of = graph.producer, graph.owner, graph.block_of
-    live: set[Node] = set()
-    wanted: list[Node] = [node for node in graph.nodes() if has_effect(node)]
-    values: list[Value] = list(graph.outputs)
-    while wanted or values:
-        while values:
-            node = producer.get(values.pop())
-            if node is not None and node not in live:
-                wanted.append(node)
-        while wanted:
-            node = wanted.pop()
-            if node in live:
+def _dead_nodes(graph: Graph) -> set[Node]:
+    """The nodes without effects that nobody reads, those that only these read, and so on."""
+    readings = count_readings(graph)
+    dead: set[Node] = set()
+    acting: set[Node] | None = None
+    pending = [node for node in graph.nodes() if not any(map(readings.get, node.outputs))]
+    while pending:
+        node = pending.pop()
+        if node in dead or has_effect(node) or any(readings[value] for value in node.outputs):
+            continue
+        if node.blocks:
+            acting = _acting_holders(graph) if acting is None else acting
+            if node in acting:
                 continue
-            live.add(node)
-            values.extend(node.inputs)
-            for block in node.blocks:
-                values.extend(block.returns)
-            around = owner.get(block_of[node])
-            if around is not None and around not in live:
-                wanted.append(around)
-    return live
+        for value in _all_reads(node, dead):
+            readings[value] -= 1
+            maker = graph.producer.get(value)
+            if maker is not None and not readings[value]:
+                pending.append(maker)
+    return dead
+
+
+def _acting_holders(graph: Graph) -> set[Node]:
+    """The nodes with blocks in which something has an effect."""
+    acting: set[Node] = set()
+    for node in graph.nodes():
+        if has_effect(node):
+            around = graph.owner.get(graph.block_of[node])
+            while around is not None and around not in acting:
+                acting.add(around)
+                around = graph.owner.get(graph.block_of[around])
+    return acting
+
+
+def _all_reads(node: Node, dead: set[Node]) -> Iterator[Value]:
+    """What a node and all inside it read that was not dead before; these are dead now."""
+    dying = [node]
+    for node in dying:  # grows
+        dead.add(node)
+        yield from node.inputs
+        for block in node.blocks:
+            yield from block.returns
+            dying.extend(inner for inner in block.nodes if inner not in dead)

@@ -13,7 +13,7 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.dce import remove_dead_nodes
 from irscope.transforms.fold import fold_constants
 from tests.strategies import Program, programs
-from tests.transforms.test_fusion import assert_same
+from tests.transforms.fusion.test_fusion import assert_same
 
 
 def ops(graph: Graph) -> list[str]:

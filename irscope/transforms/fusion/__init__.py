@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -14,6 +14,7 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.readings import count_readings
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
 from irscope.transforms.fusion.best_first import Score
@@ -240,7 +241,7 @@ def fuse(
     folded = found.record
     started = perf_counter()
     rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
-    readings = _readings(folded.after)
+    readings = count_readings(folded.after)
     plans = _plan(rules, Limits(max_arguments, max_nodes), chosen, readings)
     groups = Groups(folded.after, list(plans.values()), rules, readings, min_size=min_size)
     grouped = groups.carry_out()
@@ -253,7 +254,7 @@ def fuse(
     return Fusion(grouped.graph, graph, chosen.name, nodes, history, _Plans(rules, plans, grouped, groups, chosen))
 
 
-def _plan(rules: Rules, limits: Limits, policy: Policy, readings: Counter[Value]) -> dict[Block, BlockPlan]:
+def _plan(rules: Rules, limits: Limits, policy: Policy, readings: Mapping[Value, int]) -> dict[Block, BlockPlan]:
     """The plan of each block that is not the body of a group already."""
     graph = rules.graph
     plans: dict[Block, BlockPlan] = {}
@@ -265,12 +266,3 @@ def _plan(rules: Rules, limits: Limits, policy: Policy, readings: Counter[Value]
             plan = plans[block] = BlockPlan(ties, rules, domains, limits, readings)
             policy.grow(plan)
     return plans
-
-
-def _readings(graph: Graph) -> Counter[Value]:
-    """How often each value is read."""
-    readings: Counter[Value] = Counter()
-    for block in graph.blocks():
-        readings.update(value for node in block.nodes for value in node.inputs)
-        readings.update(block.returns)
-    return readings

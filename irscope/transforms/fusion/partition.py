@@ -55,13 +55,29 @@ class Partition:
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
         """`successors[u]`: the nodes that must come after `u`, all greater than `u`."""
         size = len(successors)
-        self._parent = list(range(size))
-        self._after = [list(targets) for targets in successors]
-        self._before: list[list[int]] = [[] for _ in range(size)]
+        before: list[list[int]] = [[] for _ in range(size)]
         for node, targets in enumerate(successors):
             for target in targets:
                 assert node < target, "dependences follow program order"
-                self._before[target].append(node)
+                before[target].append(node)
+        self._start([list(targets) for targets in successors], before)
+
+    @classmethod
+    def behind(cls, predecessors: Sequence[Sequence[int]]) -> Partition:
+        """The same, from the nodes that must come before each node."""
+        after: list[list[int]] = [[] for _ in predecessors]
+        for node, sources in enumerate(predecessors):
+            for source in sources:
+                assert source < node, "dependences follow program order"
+                after[source].append(node)
+        parts = cls.__new__(cls)
+        parts._start(after, [list(sources) for sources in predecessors])
+        return parts
+
+    def _start(self, after: list[list[int]], before: list[list[int]]) -> None:
+        size = len(after)
+        self._after, self._before = after, before
+        self._parent = list(range(size))
         self._members = [[node] for node in range(size)]
         self._line = Line(size)
         self._place = list(range(size))  # of each group: its item in the line

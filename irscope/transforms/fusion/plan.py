@@ -80,7 +80,7 @@ class BlockPlan:
         self.limits = limits
         nodes = self.block.nodes
         self.index = {node: index for index, node in enumerate(nodes)}
-        self.partition = Partition(_successors(ties, self.index))
+        self.partition = Partition.behind(ties.before)
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
         """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
@@ -164,7 +164,7 @@ class BlockPlan:
         What had closed no cycle closes none when the small groups are taken apart: along a cycle there would have to
         be a group that is still one, and their union was in no cycle with it.
         """
-        parts = Partition(_successors(self.ties, self.index))
+        parts = Partition.behind(self.ties.before)
         for merge in self.kept_merges(min_size)[:merges]:
             parts.unite(self.index[merge.producer], self.index[merge.consumer])
         return parts.schedule()
@@ -332,12 +332,3 @@ class Candidate:
 
     def _too_many(self, rule: str, number: int, what: str, limit: int) -> Refusal:
         return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)
-
-
-def _successors(ties: Dependences, index: Mapping[Node, int]) -> list[list[int]]:
-    """The dependences by position in the block."""
-    successors: list[list[int]] = [[] for _ in index]
-    for later, place in index.items():
-        for tie in ties.predecessors[later]:
-            successors[index[tie.node]].append(place)
-    return successors

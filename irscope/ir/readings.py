@@ -1,0 +1,24 @@
+"""How often each value of a graph is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from irscope.ir.core import Graph, Value
+
+__all__ = ["count_readings"]
+
+
+def count_readings(graph: Graph) -> Counter[Value]:
+    """The number of operands and block results that each value is, over all blocks; much faster than `Graph.users`.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::mul(%x, %x)\\n  return (%y)")
+    >>> [count_readings(g)[g.value(name)] for name in ("x", "y")]
+    [2, 1]
+    """
+    readings: Counter[Value] = Counter()
+    for block in graph.blocks():
+        readings.update(value for node in block.nodes for value in node.inputs)
+        readings.update(block.returns)
+    return readings

@@ -21,6 +21,7 @@ FRONTENDS: Final = (
     "irscope.frontends.text",
     "irscope.frontends.torchscript",
     "irscope.frontends.export",
+    "irscope.frontends.tracing",
 )
 """Modules in the order in which they are asked; the first that reads a source loads it."""
 
@@ -107,11 +108,11 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
     if callable(source) and args:
         kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
         what = f"no frontend reads {_kind(source)} called with {kinds}"
-        return LoadError(what, where=known, hint="for a torch function, pass torch tensors")
+        return LoadError(what, where=known, hint="pass NumPy arrays, or torch tensors for a torch function")
     if callable(source):
         return LoadError(
             f"a function needs example arguments, which say what it is written for; {_kind(source)} has none",
-            hint="irs.load(function, torch.rand(2, 3))",
+            hint="irs.load(function, np.zeros((2, 3)))",
         )
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
 

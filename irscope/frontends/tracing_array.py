@@ -1,0 +1,174 @@
+"""The array that a traced function is given: it looks like NumPy's, and records what is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.frontends import tracing_namespace
+from irscope.frontends.tracing_index import get_item, set_item
+from irscope.frontends.tracing_record import Traced, refused
+from irscope.frontends.tracing_reductions import REDUCTIONS, matmul
+from irscope.frontends.tracing_shapes import SHAPES, extents_of
+from irscope.frontends.tracing_ufuncs import apply_ufunc, assign, copied
+
+__all__ = ["Array"]
+
+_DATA: Final = "the value of an array is not known while the function is traced"
+_REDUCE: Final = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+
+
+class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
+    """An array without elements: operators, NumPy's functions and its own methods record nodes."""
+
+    __slots__ = ()
+    device = "cpu"
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__":
+            return matmul(*inputs) if ufunc is np.matmul else apply_ufunc(ufunc, inputs, options)
+        name = _REDUCE.get(ufunc.__name__)
+        if method == "reduce" and name is not None:
+            return REDUCTIONS[name](*inputs, **{"axis": 0, **options})
+        if method == "outer" and len(inputs) == 2:
+            first = np.expand_dims(inputs[0], tuple(range(np.ndim(inputs[0]), np.ndim(inputs[0]) + np.ndim(inputs[1]))))
+            return ufunc(first, inputs[1])
+        raise refused(f"np.{ufunc.__name__}.{method} cannot be traced", "write it with functions of whole arrays")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        name = function.__name__
+        if function.__module__ == "numpy.linalg":
+            name = f"linalg.{name}"
+        found = REDUCTIONS.get(name) or SHAPES.get(name)
+        if found is None:
+            raise refused(f"np.{name} cannot be traced", "write it with simpler functions")
+        return found(*args, **options)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return tracing_namespace.Namespace(self.record)
+
+    # What would need elements
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise refused(f"an array is turned into a NumPy array with elements, and {_DATA}", "leave the conversion out")
+
+    def __bool__(self) -> bool:
+        hint = "use np.where(condition, a, b), and decide by shapes or by arguments that are no arrays"
+        raise refused(f"the way of the program depends on data, and {_DATA}", hint)
+
+    def __int__(self) -> int:
+        raise refused(f"an array is turned into an int, and {_DATA}", "keep it an array")
+
+    def __float__(self) -> float:
+        raise refused(f"an array is turned into a float, and {_DATA}", "keep it an array")
+
+    def __complex__(self) -> complex:
+        raise refused(f"an array is turned into a complex number, and {_DATA}", "keep it an array")
+
+    def __index__(self) -> int:
+        raise refused(
+            f"an array is used as a number of Python's, and {_DATA}", "np.take(x, index, axis) selects by arrays"
+        )
+
+    def item(self, *args: Any) -> Any:
+        raise refused(f"an element is taken out of an array, and {_DATA}", "keep it an array")
+
+    tolist = item
+    __hash__ = None  # type: ignore[assignment]
+
+    # Containers
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[index] for index in range(len(self))])
+
+    def __getitem__(self, key: Any) -> Any:
+        found = get_item(self, key)
+        if isinstance(key, int | slice) or (isinstance(key, tuple) and all(isinstance(k, int | slice) for k in key)):
+            found.origin = (self.value, key)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        is_itself = isinstance(value, Traced) and value.origin is not None and value.origin[0] is self.value
+        if is_itself and type(key) is type(value.origin[1]) and key == value.origin[1]:
+            return  # the second half of `x[i] += y`: it is written already
+        set_item(self, key, value)
+
+    def __repr__(self) -> str:
+        return f"<traced array {self.dtype}{list(self.shape)}>"
+
+    # Attributes and methods as NumPy's
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return SHAPES["transpose"](self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        return SHAPES["matrix_transpose"](self)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+        return SHAPES["reshape"](self, _one(shape), order, copy=copy)
+
+    def transpose(self, *axes: Any) -> Any:
+        return SHAPES["transpose"](self, extents_of(_one(axes)) if axes and axes != (None,) else None)
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        return SHAPES["astype"](self, dtype, copy=copy)
+
+    def flatten(self, order: str = "C") -> Any:
+        return SHAPES["ravel"](copied(self), order)
+
+    def fill(self, value: Any) -> None:
+        assign(self, value)
+
+    def dot(self, other: Any) -> Any:
+        return REDUCTIONS["dot"](self, other)
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        return SHAPES["clip"](self, min, max)
+
+    def sort(self, axis: int = -1) -> None:
+        assign(self, REDUCTIONS["sort"](self, axis))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        return self
+
+
+def _one(given: tuple[Any, ...]) -> Any:
+    """Numbers given one by one as one tuple."""
+    return given[0] if len(given) == 1 else given
+
+
+def _method(name: str) -> Any:
+    function = REDUCTIONS.get(name) or SHAPES[name]
+
+    def method(self: Array, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "sum prod mean max min var std argmax argmin any all cumsum cumprod argsort swapaxes squeeze ravel repeat round copy take"
+).split():
+    setattr(Array, _name, _method(_name))

@@ -1,0 +1,252 @@
+"""The graph that grows while a traced function runs: nodes, constants, and where in the user's source each came from.
+
+An array of the function is a `Traced`: it has a shape and an element type, and no elements. Values are named after the
+variables that hold them: whenever a node is recorded, the local variables of the frame that asked for it are looked at,
+and an array that has no name yet gets that of its variable.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.errors import ArgumentError, CaptureError
+from irscope.ir.builder import payload_type
+from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make_value, new_id
+from irscope.ir.payload import TensorData
+from irscope.ir.types import DTYPES, NONE, TENSOR, ListType, OptionalType, TensorType, Type
+from irscope.ops.type_rules import DTYPE_CODES
+
+__all__ = ["Recorder", "Traced", "code_of", "refused"]
+
+_HERE: Final = str(Path(__file__).parent)
+_NUMPY: Final = str(Path(np.__file__).parent)
+_CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
+
+
+class Traced:
+    """An array of the function that is being traced."""
+
+    __slots__ = ("dtype", "origin", "record", "root", "shape", "value")
+
+    def __init__(
+        self, record: Recorder, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object
+    ) -> None:
+        self.record = record
+        self.value = value
+        self.dtype = dtype
+        self.shape = shape
+        self.root = root
+        """Stands for the memory: views have that of what they are a view of."""
+        self.origin: tuple[Value, object] | None = None
+        """What it was taken out of, and by which key, where it was."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+@dataclass(slots=True)
+class _Step:
+    """A node without its name-dependent parts."""
+
+    op: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+    location: Location | None
+    scope: str
+
+
+class Recorder:
+    """Appends nodes as the function runs; `finish` gives the graph."""
+
+    def __init__(self, kind: type[Traced], entry: Any = None) -> None:
+        self._kind = kind
+        self._entry = entry  # the code object of the traced function: frames inside it are scopes
+        self._steps: list[_Step] = []
+        self._inputs: list[Value] = []
+        self._names: dict[Value, str] = {}
+        self._constants: dict[object, Value] = {}
+        self._arrays: dict[int, tuple[Any, Traced]] = {}  # the array is kept, so that its id stays its own
+        self._bound: dict[Value, Any] = {}
+        self.copied_view = ""
+        """Where the first view was taken that is a copy in the graph; what it came from must not be written then."""
+        self.is_open = True
+
+    # Arrays
+
+    def input(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:
+        """A new input of the graph."""
+        value = make_value(new_id(), tensor_type(dtype, shape), name)
+        self._inputs.append(value)
+        self._names[value] = name
+        return self._kind(self, value, dtype, shape, object())
+
+    def op(self, name: str, *operands: Any, dtype: np.dtype[Any], shape: tuple[int, ...], root: object = None) -> Any:
+        """Record a node with one array as its result: fresh memory, or that of `root`."""
+        (value,) = self.node(name, operands, [tensor_type(dtype, shape)])
+        return self._kind(self, value, dtype, shape, root or object())
+
+    def node(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> tuple[Value, ...]:
+        """Record a node; operands are arrays, plain Python values, and lists of these."""
+        if not self.is_open:
+            raise refused("an array is used after the function that it belongs to was traced", "return it from there")
+        location, scope = self._place()
+        outputs = tuple(make_value(new_id(), type, "") for type in types)
+        inputs = tuple(self.value_of(operand) for operand in operands)
+        self._steps.append(_Step(name, inputs, outputs, EMPTY, location, scope))
+        return outputs
+
+    def array(self, given: Any) -> Any:
+        """A NumPy array that the function has at hand, as an input that is bound to it; numbers are constants."""
+        held = np.asarray(given)
+        if str(held.dtype) not in DTYPES:
+            raise refused(f"an array of {held.dtype} cannot be part of a graph", "use a numeric element type")
+        if held.ndim == 0:
+            return self._kind(self, self.constant(TensorData.of(held.copy())), held.dtype, (), object())
+        known = self._arrays.get(id(given))
+        if known is None:
+            made = self.input(f"constant{len(self._arrays)}", held.dtype, held.shape)
+            self._bound[made.value] = held
+            known = self._arrays[id(given)] = (given, made)
+        return known[1]
+
+    def constant(self, payload: Any, type: Type | None = None) -> Value:
+        """A constant, made once."""
+        if isinstance(payload, np.generic):
+            payload = payload.item()
+        kind = payload_type(payload) if type is None else type
+        key = (kind, payload if isinstance(payload, TensorData) else repr(payload))
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = make_value(new_id(), kind, "")
+            stored = (
+                tuple(payload) if isinstance(payload, list) else int(payload) if isinstance(payload, bool) else payload
+            )
+            attrs = EMPTY if payload is None else FrozenDict(value=stored)
+            self._steps.append(_Step("prim::Constant", (), (found,), attrs, *self._place()))
+        return found
+
+    def note_copied_view(self) -> None:
+        """What was just recorded is a copy in the graph, and a view in NumPy: nothing may be written any more."""
+        frame = user_frame()
+        if frame is not None and not self.copied_view:
+            self.copied_view = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+    def value_of(self, operand: Any) -> Value:
+        """The value of an operand: an array's, a constant, or a list that is put together."""
+        if isinstance(operand, Value):
+            return operand
+        if isinstance(operand, Traced):
+            if operand.record is not self:
+                what = "an array of another trace is used"
+                raise refused(what, "return the array from that function, or trace both as one")
+            return operand.value
+        if isinstance(operand, list | tuple) and any(isinstance(item, Traced) for item in operand):
+            inside: Type = OptionalType(TENSOR) if any(item is None for item in operand) else TENSOR
+            items = tuple(self.constant(None, NONE) if item is None else self.value_of(item) for item in operand)
+            made = make_value(new_id(), ListType(inside), "")
+            self._steps.append(_Step("prim::ListConstruct", items, (made,), EMPTY, *self._place()))
+            return made
+        return self.constant(list(operand) if isinstance(operand, tuple) else operand)
+
+    # The user's source
+
+    def _place(self) -> tuple[Location | None, str]:
+        """The line that is being run, and the functions around it, from the traced one inwards."""
+        frame = user_frame()
+        if frame is None:
+            return None, ""
+        self._name_locals(frame)
+        location = Location(frame.f_code.co_filename, frame.f_lineno)
+        scope: list[str] = []
+        here: FrameType | None = frame
+        while here is not None and here.f_code is not self._entry:
+            if not here.f_code.co_name.startswith("<") and not _is_ours(here):
+                scope.append(here.f_code.co_name)
+            here = here.f_back
+        return location, ".".join(reversed(scope)) if here is not None else ""
+
+    def _name_locals(self, frame: FrameType) -> None:
+        for name, held in frame.f_locals.items():
+            if (
+                isinstance(held, Traced)
+                and held.record is self
+                and held.value not in self._names
+                and name.isidentifier()
+            ):
+                self._names[held.value] = name
+
+    # The end
+
+    def finish(self, name: str, outputs: Sequence[Value]) -> Graph:
+        """The graph, with values under the names of the variables that held them."""
+        self.is_open = False
+        taken: set[str] = set()
+        new = {value: value for value in self._inputs}
+        taken.update(value.name for value in self._inputs)
+        nodes: list[Node] = []
+        for step in self._steps:
+            for value in step.outputs:
+                wanted = self._names.get(value, "")
+                new[value] = make_value(value.id, value.type, "" if wanted in taken else wanted)
+                taken.add(wanted)
+            inputs = tuple(new[value] for value in step.inputs)
+            made = tuple(new[value] for value in step.outputs)
+            nodes.append(make_node(new_id(), step.op, inputs, made, step.attrs, (), step.location, step.scope))
+        body = Block(new_id(), tuple(self._inputs), tuple(nodes), tuple(new[value] for value in outputs))
+        return Graph(body, name, dict(self._bound))
+
+
+def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:
+    """The type of an array; its layout is the caller's business."""
+    return TensorType(str(dtype), tuple(shape))
+
+
+def code_of(dtype: np.dtype[Any]) -> int:
+    """The number by which ops name an element type."""
+    return _CODES[str(dtype)]
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that is neither tracing's nor NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_ours(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return (file.startswith(_HERE) and Path(file).name.startswith("tracing")) or file.startswith(
+        (_NUMPY, "<__array_function__")
+    )
+
+
+def refused(what: str, hint: str = "", *, wrong_arguments: bool = False) -> CaptureError | ArgumentError:
+    """The error of something that cannot be traced, with the user's line."""
+    frame = user_frame()
+    where = ""
+    if frame is not None:
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        where = f"{file}:{line}\n    {linecache.getline(file, line).strip()}".rstrip()
+    kind = ArgumentError if wrong_arguments else CaptureError
+    return kind(what, where=where, hint=hint)

@@ -1,0 +1,255 @@
+"""NumPy's reductions, scans and products of matrices as aten ops; result types are NumPy's (a sum of int32 is int64)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.frontends.tracing_record import code_of, refused, tensor_type
+from irscope.frontends.tracing_ufuncs import as_traced, broadcast, cast, recorder_of
+
+__all__ = ["REDUCTIONS", "axis_of", "axes_of"]
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """An axis counted from the front. Raises ArgumentError with the user's line."""
+    number = axis.__index__()
+    if not -ndim <= number < ndim:
+        raise refused(f"axis {number} is out of bounds for an array of {ndim} dimensions", wrong_arguments=True)
+    return int(number % ndim)
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that are meant, all for None, in order."""
+    given = range(ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    found = tuple(sorted(axis_of(item, ndim) for item in given))
+    if len(set(found)) != len(found):
+        raise refused(f"an axis is named twice in {axis}", wrong_arguments=True)
+    return found
+
+
+def _reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if place in axes else extent for place, extent in enumerate(shape))
+    return tuple(extent for place, extent in enumerate(shape) if place not in axes)
+
+
+def _options(name: str, out: Any, others: dict[str, Any]) -> None:
+    given = [
+        key for key, value in others.items() if value is not None and value is not np._NoValue and value is not True
+    ]
+    if out is not None or given:
+        raise refused(f"np.{name} with {'out' if out is not None else given[0]}= cannot be traced", "leave it out")
+
+
+def _keeps(keepdims: Any) -> bool:
+    return keepdims is not np._NoValue and bool(keepdims)
+
+
+def _natural(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> int | None:
+    """The dtype argument of a sum: None where the op itself gives this type."""
+    given = np.dtype(np.int64) if dtype.kind in "biu" else dtype
+    return None if wanted == given else code_of(wanted)
+
+
+def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+    _options("sum", out, others)
+    result = np.sum(np.zeros(1, a.dtype), dtype=dtype).dtype
+    axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+    if not axes:
+        return cast(a, result)
+    shape = _reduced(a.shape, axes, keep)
+    return a.record.op("aten::sum", a, axes, keep, _natural(a.dtype, result), dtype=result, shape=shape)
+
+
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+    _options("prod", out, others)
+    result = np.prod(np.zeros(1, a.dtype), dtype=dtype).dtype
+    a, keep = cast(a, result), _keeps(keepdims)
+    return _one_by_one(a, axes_of(axis, a.ndim), keep, lambda x, place: ("aten::prod", x, place, keep, code_of(result)))
+
+
+def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, int], tuple[Any, ...]]) -> Any:
+    """An op that reduces one axis, over several: the last first, so that the others keep their numbers."""
+    for place in reversed(axes):
+        a = a.record.op(*node(a, place), dtype=a.dtype, shape=_reduced(a.shape, (place,), keep))
+    return a
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+    _options("mean", out, others)
+    result = np.mean(np.zeros(1, a.dtype), dtype=dtype).dtype
+    a, axes, keep = cast(a, result), axes_of(axis, a.ndim), _keeps(keepdims)
+    if not axes:
+        return a
+    return a.record.op("aten::mean", a, axes, keep, None, dtype=result, shape=_reduced(a.shape, axes, keep))
+
+
+def _extreme(op: str) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+        _options(op, out, others)
+        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+        if not axes:
+            return a.record.op("aten::clone", a, None, dtype=a.dtype, shape=a.shape)
+        if any(a.shape[place] == 0 for place in axes):
+            raise refused("the largest of no elements does not exist", wrong_arguments=True)
+        return a.record.op(f"aten::{op}", a, axes, keep, dtype=a.dtype, shape=_reduced(a.shape, axes, keep))
+
+    return reduce
+
+
+def _spread(op: str) -> Callable[..., Any]:
+    def reduce(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any
+    ) -> Any:  # fmt: skip
+        correction = others.pop("correction", np._NoValue)
+        _options(op, out, others)
+        a = cast(a, np.var(np.zeros(2, a.dtype), dtype=dtype).dtype)
+        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+        less = ddof if correction is np._NoValue else correction
+        return a.record.op(f"aten::{op}", a, axes, less, keep, dtype=a.dtype, shape=_reduced(a.shape, axes, keep))
+
+    return reduce
+
+
+def _place_of_extreme(op: str) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        _options(op, out, {})
+        keep = _keeps(keepdims)
+        axes = axes_of(axis, a.ndim)
+        place = None if axis is None else axes[0]
+        made = a.record.op(
+            f"aten::{op}", a, place, keep and axis is not None, dtype=np.dtype(np.int64),
+            shape=_reduced(a.shape, axes, keep and axis is not None),
+        )  # fmt: skip
+        if keep and axis is None:
+            made = made.record.op("aten::reshape", made, (1,) * a.ndim, dtype=made.dtype, shape=(1,) * a.ndim)
+        return made
+
+    return reduce
+
+
+def _quantifier(op: str) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
+        _options(op, out, others)
+        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+        return _one_by_one(as_bool(a), axes, keep, lambda x, place: (f"aten::{op}", x, place, keep))
+
+    return reduce
+
+
+def as_bool(a: Any) -> Any:
+    """Where an array is not zero."""
+    return a if a.dtype == bool else a.record.op("aten::ne", a, 0, dtype=np.dtype(bool), shape=a.shape)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return sum_(as_bool(a), axis, keepdims=keepdims)
+
+
+def _scan(op: str) -> Callable[..., Any]:
+    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        _options(op, out, {})
+        result = getattr(np, op)(np.zeros(1, a.dtype), dtype=dtype).dtype
+        if axis is None:
+            a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,), root=a.root), 0
+        place = axis_of(axis, a.ndim)
+        return a.record.op(f"aten::{op}", a, place, _natural(a.dtype, result), dtype=result, shape=a.shape)
+
+    return scan
+
+
+def _sorted(a: Any, axis: Any) -> list[Any]:
+    if axis is None:
+        a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,)), 0
+    kinds = [np.dtype(a.dtype), np.dtype(np.int64)]
+    operands = (a, True, axis_of(axis, a.ndim), False)
+    values = a.record.node("aten::sort", operands, [tensor_type(kind, a.shape) for kind in kinds])
+    return [type(a)(a.record, value, kind, a.shape, object()) for value, kind in zip(values, kinds, strict=True)]
+
+
+def sort(a: Any, axis: Any = -1, **others: Any) -> Any:
+    _options("sort", None, {key: value for key, value in others.items() if key not in ("kind", "stable")})
+    return _sorted(a, axis)[0]
+
+
+def argsort(a: Any, axis: Any = -1, **others: Any) -> Any:
+    _options("argsort", None, {key: value for key, value in others.items() if key not in ("kind", "stable")})
+    return _sorted(a, axis)[1]
+
+
+def matmul(a: Any, b: Any) -> Any:
+    record = recorder_of((a, b))
+    a, b = as_traced(record, a), as_traced(record, b)
+    if not a.ndim or not b.ndim:
+        raise refused("matmul takes no numbers", "use * for those", wrong_arguments=True)
+    left = a.shape if a.ndim > 1 else (1, *a.shape)
+    right = b.shape if b.ndim > 1 else (*b.shape, 1)
+    if left[-1] != right[-2]:
+        raise refused(f"matrices of shapes {a.shape} and {b.shape} do not fit together", wrong_arguments=True)
+    result = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    shape = (*broadcast(left[:-2], right[:-2]), *left[-2:-1][: a.ndim > 1], *right[-1:][: b.ndim > 1])
+    return record.op("aten::matmul", cast(a, result), cast(b, result), dtype=result, shape=shape)
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    _options("dot", out, {})
+    record = recorder_of((a, b))
+    a, b = as_traced(record, a), as_traced(record, b)
+    if not a.ndim or not b.ndim:
+        return a * b
+    if b.ndim > 2 or (a.ndim > 2 and b.ndim > 1):
+        raise refused("np.dot of arrays with more than two axes cannot be traced", "use np.matmul or np.einsum")
+    return matmul(a, b)
+
+
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    _options("outer", out, {})
+    record = recorder_of((a, b))
+    return as_traced(record, a).reshape(-1, 1) * as_traced(record, b).reshape(1, -1)
+
+
+def vecdot(a: Any, b: Any, axis: Any = -1) -> Any:
+    return sum_(a * b, axis)
+
+
+def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
+    _options("einsum", None, {key: value for key, value in others.items() if key != "optimize"})
+    record = recorder_of(operands)
+    arrays = [as_traced(record, operand) for operand in operands]
+    if not isinstance(subscripts, str) or "." in subscripts:
+        raise refused("np.einsum is traced from a text without '...' only", "name every axis")
+    result = np.result_type(*(array.dtype for array in arrays))
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        output = "".join(sorted(letter for letter in set(inputs) if letter != "," and inputs.count(letter) == 1))
+    terms = inputs.split(",")
+    if [len(term) for term in terms] != [array.ndim for array in arrays]:
+        raise refused(f"{subscripts!r} does not name the axes of these arrays", wrong_arguments=True)
+    extents: dict[str, int] = {}
+    for term, array in zip(terms, arrays, strict=True):
+        for letter, extent in zip(term, array.shape, strict=True):
+            if extents.setdefault(letter, extent) != extent:
+                raise refused(f"axis {letter!r} of {subscripts!r} has two extents", wrong_arguments=True)
+    given = [cast(array, result) for array in arrays]
+    shape = tuple(extents[letter] for letter in output)
+    return record.op("aten::einsum", f"{inputs}->{output}", given, None, dtype=result, shape=shape)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    if ord not in (None, 2) or isinstance(axis, tuple | list) or (ord == 2 and axis is None and x.ndim != 1):
+        raise refused("only the Euclidean norm of vectors can be traced", "write the norm with sums")
+    return np.sqrt(sum_(np.square(np.abs(x)), axis, keepdims=keepdims))
+
+
+REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "sum": sum_, "prod": prod, "mean": mean, "max": _extreme("amax"), "min": _extreme("amin"),
+    "amax": _extreme("amax"), "amin": _extreme("amin"), "var": _spread("var"), "std": _spread("std"),
+    "argmax": _place_of_extreme("argmax"), "argmin": _place_of_extreme("argmin"), "any": _quantifier("any"),
+    "all": _quantifier("all"), "count_nonzero": count_nonzero, "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"),
+    "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
+    "vecdot": vecdot, "matmul": matmul,
+}  # fmt: skip
+"""By NumPy's names."""

@@ -1,0 +1,279 @@
+"""NumPy's functions that rearrange, join, choose and copy, as aten ops. What is a view in NumPy is one in the graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.frontends.tracing_record import Recorder, Traced, code_of, refused
+from irscope.frontends.tracing_reductions import as_bool, axes_of, axis_of
+from irscope.frontends.tracing_ufuncs import as_traced, broadcast, cast, copied, is_plain_number, recorder_of
+
+__all__ = ["SHAPES", "extents_of", "filled", "permuted", "view_of"]
+
+
+def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
+    """Record a view: the result is the same memory."""
+    return array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
+
+
+def extents_of(shape: Any) -> tuple[int, ...]:
+    """A shape argument as numbers."""
+    return tuple(int(extent) for extent in shape) if isinstance(shape, tuple | list) else (int(shape),)
+
+
+def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Any:
+    if order != "C":
+        raise refused(f"reshape in order {order!r} cannot be traced", "transpose first")
+    extents = extents_of(newshape if shape is None else shape)
+    if extents.count(-1) == 1:
+        rest = math.prod(extent for extent in extents if extent != -1)
+        missing = a.size // rest if rest else 0
+        extents = tuple(missing if extent == -1 else extent for extent in extents)
+    if math.prod(extents) != a.size or min(extents, default=0) < 0:
+        raise refused(f"an array of shape {a.shape} cannot be reshaped to {extents}", wrong_arguments=True)
+    return view_of("reshape", copied(a) if copy else a, extents, shape=extents)
+
+
+def permuted(a: Any, order: Sequence[int]) -> Any:
+    """The axes in another order."""
+    if sorted(order) != list(range(a.ndim)):
+        raise refused(f"axes {tuple(order)} are no order of {a.ndim} axes", wrong_arguments=True)
+    return view_of("permute", a, tuple(order), shape=[a.shape[place] for place in order])
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    return permuted(a, tuple(reversed(range(a.ndim))) if axes is None else [axis_of(axis, a.ndim) for axis in axes])
+
+
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    order = list(range(a.ndim))
+    first, second = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
+    order[first], order[second] = order[second], order[first]
+    return permuted(a, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    sources = [axis_of(axis, a.ndim) for axis in extents_of(source)]
+    places = [axis_of(axis, a.ndim) for axis in extents_of(destination)]
+    order = [axis for axis in range(a.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return permuted(a, order)
+
+
+def matrix_transpose(a: Any) -> Any:
+    return swapaxes(a, -1, -2)
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    given = extents_of(axis)
+    rank = a.ndim + len(given)
+    for place in sorted(axis_of(item, rank) for item in given):
+        a = view_of("unsqueeze", a, place, shape=(*a.shape[:place], 1, *a.shape[place:]))
+    return a
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    places = [i for i, extent in enumerate(a.shape) if extent == 1] if axis is None else axes_of(axis, a.ndim)
+    for place in reversed(places):
+        if a.shape[place] != 1:
+            raise refused(f"axis {place} has {a.shape[place]} elements and cannot be squeezed", wrong_arguments=True)
+        a = view_of("squeeze", a, place, shape=(*a.shape[:place], *a.shape[place + 1 :]))
+    return a
+
+
+def broadcast_to(a: Any, shape: Any, subok: Any = False) -> Any:
+    wanted = extents_of(shape)
+    if broadcast(a.shape, wanted) != wanted:
+        raise refused(f"shape {a.shape} cannot be broadcast to {wanted}", wrong_arguments=True)
+    return a if a.shape == wanted else view_of("expand", a, wanted, False, shape=wanted)
+
+
+def broadcast_arrays(*arrays: Any, subok: Any = False) -> tuple[Any, ...]:
+    record = recorder_of(arrays)
+    given = [as_traced(record, array) for array in arrays]
+    shape = broadcast(*(array.shape for array in given))
+    return tuple(broadcast_to(array, shape) for array in given)
+
+
+def ravel(a: Any, order: Any = "C") -> Any:
+    return reshape(a, -1, order)
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    made = m.record.op("aten::flip", m, axes_of(axis, m.ndim), dtype=m.dtype, shape=m.shape)
+    m.record.note_copied_view()
+    return made
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    places = extents_of(axis)
+    shifts = extents_of(shift) * (1 if isinstance(shift, tuple | list) else len(places))
+    axes = tuple(axis_of(place, a.ndim) for place in places)
+    return a.record.op("aten::roll", a, shifts, axes, dtype=a.dtype, shape=a.shape)
+
+
+def _promoted(arrays: Any) -> tuple[Recorder, list[Any]]:
+    """The arrays in their common element type."""
+    record = recorder_of(arrays)
+    given = [as_traced(record, array) for array in arrays]
+    result = np.result_type(*(array.dtype for array in given))
+    return record, [cast(array, result) for array in given]
+
+
+def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
+    if out is not None or others.get("dtype") is not None:
+        raise refused("np.concatenate with out= or dtype= cannot be traced", "cast the result")
+    record, given = _promoted(arrays)
+    if axis is None:
+        given, axis = [ravel(array) for array in given], 0
+    place = axis_of(axis, given[0].ndim)
+    rests = {(*array.shape[:place], *array.shape[place + 1 :]) for array in given}
+    if len(rests) > 1 or len({array.ndim for array in given}) > 1:
+        told = ", ".join(str(array.shape) for array in given)
+        raise refused(f"arrays of shapes {told} cannot be joined along axis {place}", wrong_arguments=True)
+    first = given[0].shape
+    shape = (*first[:place], sum(array.shape[place] for array in given), *first[place + 1 :])
+    return record.op("aten::cat", given, place, dtype=given[0].dtype, shape=shape)
+
+
+def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
+    if out is not None or others.get("dtype") is not None:
+        raise refused("np.stack with out= or dtype= cannot be traced", "cast the result")
+    record, given = _promoted(arrays)
+    shapes = {array.shape for array in given}
+    if len(shapes) > 1:
+        raise refused(f"arrays of shapes {', '.join(map(str, shapes))} cannot be stacked", wrong_arguments=True)
+    (shape,) = shapes
+    place = axis_of(axis, len(shape) + 1)
+    full = (*shape[:place], len(given), *shape[place:])
+    return record.op("aten::stack", given, place, dtype=given[0].dtype, shape=full)
+
+
+def split(a: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    place = axis_of(axis, a.ndim)
+    extent = a.shape[place]
+    if isinstance(indices_or_sections, int):
+        if extent % indices_or_sections:
+            raise refused(
+                f"{extent} elements cannot be split into {indices_or_sections} equal parts", wrong_arguments=True
+            )
+        cuts = list(range(0, extent + 1, extent // indices_or_sections)) if extent else [0] * (indices_or_sections + 1)
+    else:
+        cuts = [0, *(int(cut) for cut in indices_or_sections), extent]
+    before = (slice(None),) * place
+    return [a[(*before, slice(start, stop))] for start, stop in pairwise(cuts)]
+
+
+def unstack(a: Any, *, axis: Any = 0) -> tuple[Any, ...]:
+    place = axis_of(axis, a.ndim)
+    return tuple(a[(*(slice(None),) * place, index)] for index in range(a.shape[place]))
+
+
+def tile(a: Any, reps: Any) -> Any:
+    times = extents_of(reps)
+    times = (1,) * (a.ndim - len(times)) + times
+    whole = (1,) * (len(times) - a.ndim) + a.shape
+    shape = tuple(extent * count for extent, count in zip(whole, times, strict=True))
+    return a.record.op("aten::repeat", a, times, dtype=a.dtype, shape=shape)
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    if not isinstance(repeats, int):
+        raise refused("np.repeat with a count for each element cannot be traced", "give one number")
+    if axis is None:
+        a, axis = ravel(a), 0
+    place = axis_of(axis, a.ndim)
+    wide = broadcast_to(expand_dims(a, place + 1), (*a.shape[: place + 1], repeats, *a.shape[place + 1 :]))
+    return reshape(copied(wide), (*a.shape[:place], a.shape[place] * repeats, *a.shape[place + 1 :]))
+
+
+def _triangle(op: str) -> Callable[..., Any]:
+    def cut(m: Any, k: int = 0) -> Any:
+        return m.record.op(f"aten::{op}", m, int(k), dtype=m.dtype, shape=m.shape)
+
+    return cut
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise refused("where without values has a result whose shape depends on data", "use where(condition, x, y)")
+    record = recorder_of((condition, x, y))
+    condition = as_bool(as_traced(record, condition))
+    values = [value if is_plain_number(value) else as_traced(record, value) for value in (x, y)]
+    result = np.result_type(*(value.dtype if isinstance(value, Traced) else value for value in values))
+    given = [cast(v, result) if isinstance(v, Traced) else record.array(result.type(v)) for v in values]
+    shape = broadcast(condition.shape, *(array.shape for array in given))
+    return record.op("aten::where", condition, *given, dtype=result, shape=shape)
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if out is not None:
+        raise refused("np.clip with out= cannot be traced", "assign the result")
+    record = recorder_of((a, low, high))
+    a = as_traced(record, a)
+    if all(limit is None or isinstance(limit, int | float) for limit in (low, high)):
+        numbers = [limit for limit in (low, high) if limit is not None]
+        result = np.result_type(a.dtype, *numbers)
+        if not numbers:
+            return copied(a)
+        return record.op("aten::clamp", cast(a, result), low, high, dtype=result, shape=a.shape)
+    lowered = a if low is None else np.maximum(a, low)
+    return lowered if high is None else np.minimum(lowered, high)
+
+
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    if out is not None:
+        raise refused("np.round with out= cannot be traced", "assign the result")
+    if a.dtype.kind in "biu":
+        return copied(a)
+    if decimals:
+        return a.record.op("aten::round", a, int(decimals), dtype=a.dtype, shape=a.shape)
+    return a.record.op("aten::round", a, dtype=a.dtype, shape=a.shape)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    return copied(x) if copy and np.dtype(dtype) == x.dtype else cast(x, dtype)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
+    return filled(a.record, a.shape if others.get("shape") is None else others["shape"], fill_value, dtype or a.dtype)
+
+
+def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
+    """A new array of one number."""
+    extents = extents_of(shape)
+    kind = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
+    number = kind.type(value).item()
+    return record.op("aten::full", extents, number, code_of(kind), None, None, None, dtype=kind, shape=extents)
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    if axis is None:
+        a, axis = ravel(a), 0
+    return a[(*(slice(None),) * axis_of(axis, a.ndim), indices)]
+
+
+SHAPES: Final[dict[str, Callable[..., Any]]] = {
+    "reshape": reshape, "transpose": transpose, "permute_dims": transpose, "swapaxes": swapaxes, "moveaxis": moveaxis,
+    "matrix_transpose": matrix_transpose, "expand_dims": expand_dims, "squeeze": squeeze,
+    "broadcast_to": broadcast_to, "broadcast_arrays": broadcast_arrays, "ravel": ravel, "flip": flip, "roll": roll,
+    "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split, "unstack": unstack,
+    "tile": tile, "repeat": repeat, "tril": _triangle("tril"), "triu": _triangle("triu"), "where": where,
+    "clip": clip, "round": round_, "around": round_, "astype": astype, "full_like": full_like, "take": take,
+    "zeros_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
+    "ones_like": lambda a, dtype=None, **others: full_like(a, 1, dtype, **others),
+    "empty_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
+    "copy": lambda a, order="K", subok=False: copied(a),
+    "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "result_type": lambda *given: np.result_type(*(getattr(g, "dtype", g) for g in given)),
+}  # fmt: skip
+"""By NumPy's names, and the array API's where they differ."""

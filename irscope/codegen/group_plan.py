@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from math import prod
 from typing import Final
 
@@ -34,6 +35,7 @@ from irscope.codegen.loop_nest import arrange_loops
 from irscope.errors import CodegenError
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType, Type
+from irscope.ops.strides import contiguous_strides
 
 __all__ = ["spec_of_group"]
 
@@ -42,8 +44,10 @@ REDUCED: Final = -1
 _MOST_SPLITS: Final = 64
 
 _Forms = tuple[Form, ...]
-_Axes = tuple[int | None, ...]
-"""For each dimension the kept axis along which it lies; `REDUCED`; or None for an extent of 1."""
+_Piece = tuple[int, int | None]
+"""Some elements in a row, and the kept axis along which they lie; `REDUCED`; or None for an extent of 1."""
+_Axes = tuple[tuple[_Piece, ...], ...]
+"""For each dimension its pieces, outermost first: mostly one, but a group norm keeps the groups and walks past the rest."""
 
 
 def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
@@ -117,28 +121,48 @@ def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, _Axes]:
     """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
     space = Space(list(target.shape), [])
     walk = _lowered(values, space, lambda: [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
-    dims = [dim for dim, size in enumerate(target.shape) if size != 1]
     if walk.gathered is None:
-        return _Domain(tuple(target.shape[dim] for dim in dims)), _numbered(dims, [], len(target.shape))
-    used = {space.owner(axis) for axis in walk.walked}
-    kept, free = [dim for dim in dims if dim in used], [dim for dim in dims if dim not in used]
-    sizes, gathered = tuple(target.shape[dim] for dim in kept), tuple(size for size in walk.gathered if size != 1)
-    axes = _numbered(kept, free, len(target.shape))
-    if not free:
-        return _Domain(sizes, gathered, True, walk.whole(axes)), axes
-    reduced = tuple(target.shape[dim] for dim in free)
+        pieces = [[(size, True)] if size != 1 else [] for size in target.shape]
+    else:
+        pieces = [_walked_pieces(space, dim, walk.walked) for dim in range(len(target.shape))]
+    kept = tuple(size for own in pieces for size, is_kept in own if is_kept)
+    reduced = tuple(size for own in pieces for size, is_kept in own if not is_kept)
+    axes = _numbered(pieces)
+    if walk.gathered is None:
+        return _Domain(kept), axes
+    gathered = tuple(size for size in walk.gathered if size != 1)
+    if not reduced:
+        return _Domain(kept, gathered, True, walk.whole(axes)), axes
     if prod(reduced) != prod(gathered):
         raise CodegenError(
             f"an output of shape {list(target.shape)} repeats the results of a reduction over {prod(gathered)} elements",
             hint="a kernel writes them once, or at each of the elements that they come from",
             rule="codegen-reduction",
         )
-    return _Domain(sizes, reduced, True, (target.shape, axes)), axes
+    return _Domain(kept, reduced, True, (target.shape, axes)), axes
 
 
-def _numbered(kept: Sequence[int], free: Sequence[int], rank: int) -> _Axes:
-    numbers = {dim: number for number, dim in enumerate(kept)} | dict.fromkeys(free, REDUCED)
-    return tuple(numbers.get(dim) for dim in range(rank))
+def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, bool]]:
+    """A dimension cut where the results of reductions begin or cease to differ along it; without extents of 1."""
+    first = sum(len(factors) for factors in space.factors[:dim])
+    pieces: list[tuple[int, bool]] = []
+    for axis, size in enumerate(space.factors[dim], first):
+        if size == 1:
+            continue
+        is_kept = axis in walked
+        if pieces and pieces[-1][1] == is_kept:
+            pieces[-1] = (pieces[-1][0] * size, is_kept)
+        else:
+            pieces.append((size, is_kept))
+    return pieces
+
+
+def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> _Axes:
+    """Kept pieces get the numbers of the axes in order."""
+    numbers = count()
+    return tuple(
+        tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces
+    )
 
 
 # -- from an output to its inputs -------------------------------------------------------------------------------------
@@ -184,12 +208,12 @@ class _Walk:
         """The shape and axes of what the first reduction gathers from, if it lies along the axes as they are."""
         assert self.first is not None
         shape, reduced, forms = self.first
-        names = {self.space.kept_form(dim): axis for dim, axis in enumerate(axes) if axis is not None}
-        found: list[int | None] = []
+        names = {self.space.kept_form(dim): pieces for dim, pieces in enumerate(axes)}
+        found: list[tuple[_Piece, ...]] = []
         for dim, (size, form) in enumerate(zip(shape, forms, strict=True)):
             if size != 1 and dim not in reduced and form not in names:
                 return None
-            found.append(None if size == 1 else REDUCED if dim in reduced else names[form])
+            found.append(((1, None),) if size == 1 else ((size, REDUCED),) if dim in reduced else names[form])
         return shape, tuple(found)
 
     def _below(self, value: Value, forms: _Forms) -> list[tuple[Value, _Forms]]:
@@ -300,7 +324,7 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
     space = Space(list(domain.kept), list(domain.reduced))
 
     def places() -> list[_Forms]:
-        return [_place(space, target, axes) for target, axes in targets]
+        return [_place(space, axes) for _, axes in targets]
 
     walk, found = _lowered(
         values, space, lambda: [(target.value, place) for (target, _), place in zip(targets, places(), strict=True)]
@@ -317,13 +341,16 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
     return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
 
 
-def _place(space: Space, target: _Target, axes: _Axes) -> _Forms:
+def _place(space: Space, axes: _Axes) -> _Forms:
     """The index of an output at each point of the space."""
-    free = [dim for dim, axis in enumerate(axes) if axis == REDUCED]
-    inner = digits(space.reduced_form(), [target.shape[dim] for dim in free], space.extents)
-    own = dict(zip(free, inner, strict=True))
+    free = [size for pieces in axes for size, axis in pieces if axis == REDUCED]
+    inner = iter(digits(space.reduced_form(), free, space.extents))
+    forms = [
+        [next(inner) if axis == REDUCED else ZERO if axis is None else space.kept_form(axis) for _, axis in pieces]
+        for pieces in axes
+    ]
     return tuple(
-        own[dim] if dim in own else ZERO if axis is None else space.kept_form(axis) for dim, axis in enumerate(axes)
+        combined(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True)
     )
 
 

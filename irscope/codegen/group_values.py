@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -15,11 +16,23 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.errors import CodegenError, IrscopeError
-from irscope.ir.core import Block, Node, Value
+from irscope.ir.core import Block, Node, Value, make_value, new_id
 from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, TensorType, Type
-from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const, input_element, number, reduced_axes
+from irscope.ops.expression import (
+    POSITIONS,
+    REDUCTIONS,
+    Expr,
+    call,
+    cast,
+    const,
+    input_element,
+    number,
+    reduced_axes,
+)
 from irscope.ops.op import Op
+from irscope.ops.promotion import opmath
+from irscope.ops.reduction_expression import layer_norm
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.strides import (
     channels_last_strides,
@@ -141,6 +154,8 @@ class GroupValues:
         arguments = bind(node, schema)
         if node.op == "aten::__getitem__" and node.inputs[0] in self._lists and node.inputs[1] in self.known:
             self._element(position, node.output, self._lists[node.inputs[0]][self.known[node.inputs[1]]])
+        elif node.op == "aten::group_norm":
+            self._group_norm(position, node, op, arguments)
         elif op.expression is not None:
             self._compute(position, node, op, arguments)
         elif node.op in ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack"):
@@ -191,6 +206,44 @@ class GroupValues:
             self.steps[output] = Compute(position, expr, operands, axes, shape, bool(kinds & POSITIONS))
             self.types[output] = type
 
+    def _group_norm(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        """A layer norm of the input seen as (batch, group, rest), seen as the input again, and then scaled by channel."""
+        given = {name: self.known.get(a) if isinstance(a, Value) else a for name, a in arguments.items()}
+        operand, groups, eps = arguments["input"], given["num_groups"], given["eps"]
+        shape, dtype = self.shape(operand), self.dtype(operand)
+        if len(shape) < 2 or not isinstance(groups, int) or groups < 1 or shape[1] % groups or 0 in shape:
+            raise _no_kernel(node)
+        compute = opmath(dtype)
+        rows = (shape[0], groups, prod(shape[1:]) // groups)
+        wide = self._made(node, compute, shape)
+        self.steps[wide] = Compute(
+            position, cast(input_element(0, dtype, rank=len(shape)), compute), ((0, operand, None),)
+        )
+        seen = self._made(node, compute, rows)
+        self.steps[seen] = Seen(position, wide, 0, contiguous_strides(rows))
+        normal = self._made(node, compute, rows)
+        expr = layer_norm(input_element(0, compute, rank=3), [rows[2]], None, None, eps)
+        self.steps[normal] = Compute(position, expr, ((0, seen, None),), (2,), rows)
+        back = self._made(node, compute, shape)
+        self.steps[back] = Seen(position, normal, 0, contiguous_strides(shape))
+        result = input_element(0, compute, rank=len(shape))
+        operands: list[tuple[int, Value, int | None]] = [(0, back, None)]
+        for name, combine in (("weight", "mul"), ("bias", "add")):
+            vector = arguments.get(name)
+            if isinstance(vector, Value) and vector not in self.known:
+                element = cast(input_element(len(operands), self.dtype(vector), rank=1), compute)
+                result = call(combine, result, element)
+                operands.append((len(operands), vector, 1))
+        (type,) = self._results(op, node, arguments, [cast(result, dtype)], operands)
+        self.steps[node.output] = Compute(position, cast(result, dtype), tuple(operands))
+        self.types[node.output] = type
+
+    def _made(self, node: Node, dtype: str, shape: tuple[int, ...]) -> Value:
+        """A value between the steps of one node."""
+        value = make_value(new_id(), node.output.type, node.output.name)
+        self.types[value] = TensorType(dtype, shape, contiguous_strides(shape))
+        return value
+
     def _leaf(self, index: int, value: Value) -> Expr:
         if isinstance(self.types.get(value), TensorType):
             return input_element(index, self.dtype(value), rank=len(self.shape(value)))
@@ -214,7 +267,7 @@ class GroupValues:
             if isinstance(type, TensorType) and type.is_static and type.strides is not None:
                 found.append(TensorType(expr.dtype, type.shape, type.strides))
             elif reduced_axes(expr):
-                raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
+                found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
             else:
                 used = _leaves_of(expr)
                 found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
@@ -230,6 +283,13 @@ class GroupValues:
         except IrscopeError as error:
             raise CodegenError(error.what, where=repr(node), rule=error.rule or "codegen-types") from None
         return list(found) if isinstance(found, list | tuple) else [found]
+
+    def _laid_out(self, node: Node, expr: Expr, type: Any, operands: Sequence[Value]) -> TensorType:
+        """The type of a normalisation whose rule tells only the shape: its last step is elementwise."""
+        if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
+            raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
+        shape = tuple(int(size) for size in type.shape if isinstance(size, int))
+        return TensorType(expr.dtype, shape, iterator_strides(shape, list(map(self.layout, operands))))
 
     def _elementwise_type(self, op: Op, expr: Expr, operands: Sequence[tuple[int, Value, int | None]]) -> TensorType:
         plain = [self.layout(value) for _, value, axis in operands if axis is None]

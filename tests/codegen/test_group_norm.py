@@ -1,0 +1,79 @@
+"""Group norms in groups: gathered in parts of an axis, with what stands in front and behind in the same kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.ir.types import TENSOR
+from irscope.runtime.base import Device
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.numpy import NumpyDevice
+from tests.codegen.groups import call, group, run, type_of
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module", params=["numpy", "cpu"])
+def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Device:
+    if request.param == "numpy":
+        return NumpyDevice()
+    pytest.importorskip("llvmlite")
+    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
+
+
+def noise(*shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(sum(shape)).normal(1.0, 2.0, shape).astype(dtype)
+
+
+def norm(builder: Any, x: Any, groups: int, *vectors: Any) -> Any:
+    weight, bias = vectors or (None, None)
+    return call(builder, "group_norm", x, groups, weight, bias, 1e-5, True)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+@pytest.mark.parametrize("shape", [(2, 6, 4, 5), (3, 6), (1, 6, 7), (2, 6, 1, 1)])
+def test_it_is_torchs(device: Device, shape: Sequence[int], groups: int) -> None:
+    inputs = [noise(*shape), noise(6), noise(6) * 0.5]
+    types = [type_of(value) for value in inputs]
+    made = group(lambda b, x, w, c: call(b, "silu", norm(b, x, groups, w, c)), [TENSOR] * 3)
+    plan = spec_of_group(made, types)
+    assert len(plan.launches) == 1
+    (found,) = run(device.prepare(plan), plan, inputs)
+    x, w, c = (torch.from_numpy(value).double() for value in inputs)
+    if groups == 6 and x.numel() == x.shape[0] * 6:  # torch refuses to normalise one element
+        wanted = torch.nn.functional.silu(c.reshape(1, 6, *[1] * (x.dim() - 2)).expand(x.shape))
+    else:
+        wanted = torch.nn.functional.silu(torch.nn.functional.group_norm(x, groups, w, c))
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=2e-5, atol=2e-5)
+
+
+def test_what_goes_in_is_computed_and_comes_out_too(device: Device) -> None:
+    inputs = [noise(2, 4, 6, 3), noise(2, 4, 1, 1)]
+
+    def body(builder: Any, x: Any, time: Any) -> Any:
+        moved = call(builder, "add", x, time, 1)
+        return moved, norm(builder, moved, 2)
+
+    plan = spec_of_group(group(body, [TENSOR] * 2), [type_of(value) for value in inputs])
+    assert len(plan.launches) == 1
+    found = run(device.prepare(plan), plan, inputs)
+    moved = torch.from_numpy(inputs[0] + inputs[1]).double()
+    np.testing.assert_allclose(found[0], moved.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(found[1], torch.nn.functional.group_norm(moved, 2).numpy(), rtol=2e-5, atol=2e-5)
+
+
+def test_channels_last_and_halves(device: Device) -> None:
+    x = np.ascontiguousarray(noise(2, 5, 3, 4, dtype="float16")).transpose(0, 3, 1, 2)
+    plan = spec_of_group(group(lambda b, x: norm(b, call(b, "neg", x), 2), [TENSOR]), [type_of(x)])
+    (found,) = run(device.prepare(plan), plan, [x])
+    wanted = torch.nn.functional.group_norm(-torch.from_numpy(np.array(x)).double(), 2)
+    np.testing.assert_allclose(found.astype(np.float64), wanted.numpy(), rtol=2e-3, atol=2e-3)

@@ -47,6 +47,8 @@ class Domain:
     """What people call such a group: pointwise, reduction, view."""
     axes: tuple[int, ...] = ()
     """The axes of the space along which it gathers, ascending."""
+    parts: int = 1
+    """Into how many parts it cuts the first of these axes, to gather each by itself."""
 
     @property
     def is_known(self) -> bool:
@@ -57,7 +59,8 @@ class Domain:
         if not self.axes:
             return told_space(self.space)
         first, last = ", ".join(map(str, self.axes[:-1])), self.axes[-1]
-        return f"{told_space(self.space)} reduced over {f'axes {first} and {last}' if first else f'axis {last}'}"
+        axes = f"axes {first} and {last}" if first else f"axis {last}"
+        return f"{told_space(self.space)} reduced over {axes}{f' in {self.parts} parts' if self.parts > 1 else ''}"
 
 
 class Meeting(Protocol):
@@ -101,7 +104,9 @@ class Domains:
         if rules.is_view(node):
             return self._same(Domain(None, device, "view"))
         axes = rules.axes(node)
-        return self._same(Domain(rules.space(node), device, "reduction" if axes else "pointwise", axes))
+        return self._same(
+            Domain(rules.space(node), device, "reduction" if axes else "pointwise", axes, rules.parts(node))
+        )
 
     def join(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """The domain of both groups together, or why they cannot be one kernel."""
@@ -120,7 +125,7 @@ class Domains:
             found = self._apart(first, second, meeting) if apart else second
         if isinstance(found, Refusal):
             return found
-        return self._same(Domain(found.space, second.device or first.device, found.kind, found.axes))
+        return self._same(Domain(found.space, second.device or first.device, found.kind, found.axes, found.parts))
 
     def _same(self, domain: Domain) -> Domain:
         return self._known.setdefault(domain, domain)
@@ -139,7 +144,7 @@ class Domains:
 
     def _siblings(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """Neither reads the other: they must have the same points, and gather along the same axes if both do."""
-        axes = {domain.axes for domain in (first, second) if domain.axes}
+        axes = {(domain.axes, domain.parts) for domain in (first, second) if domain.axes}
         if first.is_known and first.space == second.space and len(axes) <= 1:
             return first if first.axes else second
         return self._apart(first, second, meeting)
@@ -148,7 +153,9 @@ class Domains:
         """Something reads from a group that gathers."""
         full = same_space(first.space, second.space)
         gathered = any(same_space(shape, second.space) for shape in gathered_shapes(first.space, first.axes))
-        if second.axes not in ((), first.axes) or not (full or (gathered and not second.axes)):
+        if (second.axes, second.parts) not in (((), 1), (first.axes, first.parts)) or not (
+            full or (gathered and not second.axes)
+        ):
             return self._apart(first, second, meeting)
         wrong = arrives(meeting, first.space, first.axes, self._rules)
         if wrong is not None:
@@ -182,4 +189,4 @@ def _row(domain: Domain) -> int | None:
         if not isinstance(extent, int):
             return None
         size *= extent
-    return size
+    return size // domain.parts

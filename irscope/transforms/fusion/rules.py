@@ -69,6 +69,7 @@ class Rules:
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
+        self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
         self._between: frozenset[Node] | None = None
 
@@ -93,6 +94,10 @@ class Rules:
     def axes(self, node: Node) -> tuple[int, ...]:
         """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
         return () if self.refusal(node) else self._axes.get(node, ())
+
+    def parts(self, node: Node) -> int:
+        """Into how many parts a node that gathers cuts the first of its axes: a group norm gathers each part by itself."""
+        return self._parts.get(node, 1)
 
     def space(self, node: Node) -> tuple[Dim, ...] | None:
         """The points over which a node that qualifies iterates: what it gathers from, or else its result."""
@@ -147,6 +152,8 @@ class Rules:
             return Refusal(
                 "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
             )
+        if node.op == "aten::group_norm":
+            return self._judge_types(node) or self._judge_group_norm(node, schema)
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
@@ -264,6 +271,27 @@ class Rules:
         if trial.results != len(node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
+        return None
+
+    def _judge_group_norm(self, node: Node, schema: OpSchema) -> Refusal | None:
+        """The one op that gathers along parts of an axis; kernels know it by name."""
+        arguments = bind(node, schema)
+        given = {
+            name: self.known(value) if isinstance(value, Value) and not isinstance(value.type, TensorType) else value
+            for name, value in arguments.items()
+        }
+        if NOT_CONSTANT in (given["num_groups"], given["eps"]):
+            return Refusal(
+                "unknown-argument", f"the groups of {node.op} must be known before the program runs", (node,)
+            )
+        found, groups = self.tensor_type(node.inputs[0]), given["num_groups"]
+        channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
+        if found is None or found.shape is None or not isinstance(channels, int) or groups < 1 or channels % groups:
+            return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
+        if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
+            return Refusal("no-expression", f"{node.op}: torch has no group norm of {found.dtype}", (node,))
+        self._axes[node] = tuple(range(1, len(found.shape)))
+        self._parts[node] = groups
         return None
 
     def _try_expression(self, op: Op, arguments: dict[str, Any]) -> _Trial:

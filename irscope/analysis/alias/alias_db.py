@@ -23,7 +23,7 @@ from irscope.analysis.alias.follow import Knowledge, Record, follow
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import Label, PointsTo
 from irscope.analysis.alias.structure import Structures
-from irscope.analysis.alias.verdicts import LazyVerdict
+from irscope.analysis.alias.verdicts import lazy
 from irscope.analysis.alias.walk import build
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.arguments import graph_of
@@ -185,10 +185,14 @@ class AliasDb:
 
     def may_alias(self, a: Values, b: Values) -> Verdict:
         """Whether some value of `a` and some value of `b` may be the same memory: one storage, one container object."""
+        if a.__class__ is Value is b.__class__:
+            return self._may_alias(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_alias)
 
     def may_contain_alias(self, a: Values, b: Values) -> Verdict:
         """Whether `a` and `b` may share memory, themselves or through anything that they hold, at any depth."""
+        if a.__class__ is Value is b.__class__:
+            return self._may_contain_alias(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_contain_alias)
 
     def _first_yes(self, a: Values, b: Values, question: Callable[[Value, Value], Verdict]) -> Verdict:
@@ -201,15 +205,24 @@ class AliasDb:
         return answer
 
     def _may_alias(self, a: Value, b: Value) -> Verdict:
-        copied = next((value for value in (a, b) if not self._is_memory(value)), None)
-        if copied is not None:
+        if not (self._is_memory(a) and self._is_memory(b)):
+            copied = b if self._is_memory(a) else a
             return no(f"%{self.graph.names[copied]} is {copied.type}: such values are copied, never shared", copied)
         if a is b:
             return yes("they are one value", a)
         left, right = self._place(a), self._place(b)
         if left is not None and right is not None and self._reach.meet(left, right):
-            return LazyVerdict(True, lambda: self._explainer.why_alias(a, b))
-        return LazyVerdict(False, lambda: self._explainer.why_apart(a, b))
+            return lazy(True, AliasDb._why_alias, self, a, b)
+        return lazy(False, AliasDb._why_apart, self, a, b)
+
+    def _why_alias(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_alias(a, b)
+
+    def _why_apart(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_apart(a, b)
+
+    def _why_contain(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_contain(a, b)
 
     def _may_contain_alias(self, a: Value, b: Value) -> Verdict:
         direct = self._may_alias(a, b)
@@ -217,7 +230,7 @@ class AliasDb:
         if direct or left is None or right is None:
             return direct
         if self._reach.meet_inside(left, right):
-            return LazyVerdict(True, lambda: self._explainer.why_contain(a, b))
+            return lazy(True, AliasDb._why_contain, self, a, b)
         return direct
 
     def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
@@ -295,6 +308,11 @@ class AliasDb:
     def has_writers(self, subject: Value | Node | str) -> Verdict:
         """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a
         node."""
+        if subject.__class__ is Value:  # asked of every value of a program: nothing is called that need not be
+            element = self._points_to.element_of.get(subject)
+            if element is not None:
+                written = self._points_to.is_written[self._points_to.class_of[element]]
+                return lazy(written != 0, AliasDb._why_written, self, subject)
         if isinstance(subject, Node) or (isinstance(subject, str) and "::" in subject):
             node = self._node(subject)
             verdicts = (self._has_writers(value) for value in dict.fromkeys((*node.inputs, *node.outputs)))
@@ -302,11 +320,10 @@ class AliasDb:
         return self._has_writers(self._value(subject))
 
     def _has_writers(self, value: Value) -> Verdict:
-        place = self._place(value)
-        holds = place is not None and bool(self._points_to.is_written[place])
-        return LazyVerdict(holds, lambda: self._why_written(value, place))
+        return lazy(self.is_written(value), AliasDb._why_written, self, value)
 
-    def _why_written(self, value: Value, place: int | None) -> Verdict:
+    def _why_written(self, value: Value) -> Verdict:
+        place = self._place(value)
         if place is None or not self._points_to.is_written[place]:
             return no(f"no node writes memory that %{self.graph.names[value]} may be", value)
         for write in self._points_to.writes:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from irscope.analysis.alias.layers import Draft, DraftList
 from irscope.analysis.alias.points_to import PointsToBuilder
-from irscope.analysis.alias.sealed import Label, PointsTo
+from irscope.analysis.alias.sealed import Label, PointsTo, make_place
 from irscope.analysis.alias.structure import Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
@@ -178,6 +178,13 @@ class Extension(PointsToBuilder):
             if len(seen) > _SEARCHED:
                 raise CannotFollow("too much lies below a new edge")
         return False
+
+    def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
+        held = [element for element in dict.fromkeys(map(self.element, tensors)) if element is not None]
+        container = self.element_of[value] = self.new(value)  # after what it holds, so that edges go down
+        cell = self.cells[container] = self.new(make_place("contents", value, ""))
+        for element in held:
+            self.add_edge(cell, element)
 
     # What is common to the whole program
 

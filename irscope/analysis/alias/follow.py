@@ -118,6 +118,7 @@ class _Step(Walk):
         self.before = points_to
         self.signatures = knowledge.signatures
         self.callees = NO_CALLEES
+        self._list_of_tensors = None
         self.builder = Extension(points_to, knowledge.structures)
         self._plans = knowledge.plans
         self._removed: dict[Node, None] = {}

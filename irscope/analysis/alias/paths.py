@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from irscope.analysis.alias.reach import Reach
-from irscope.analysis.alias.sealed import Label, PointsTo
+from irscope.analysis.alias.sealed import Label, Place, PointsTo
 from irscope.analysis.effects import OBJECT, Signatures
 from irscope.ir.core import Block, Graph, Node, Value
 
@@ -163,7 +163,9 @@ class Paths:
         return below
 
     def _maker(self, label: Label) -> Node | None:
-        """The node that makes a value, or that has it as a block's parameter."""
+        """The node that makes a value, or that has it as a block's parameter; of a container's contents, its maker."""
+        if isinstance(label, Place) and label.kind == "contents":
+            label = label.of or label
         if not isinstance(label, Value):
             return None
         block = self._graph.block_of.get(label)

@@ -59,7 +59,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
-from irscope.analysis.alias.sealed import Called, Label, Origin, Place, PointsTo, Reasons, Write, make_place
+from irscope.analysis.alias.sealed import Called, Label, LazyLabels, Origin, Place, PointsTo, Reasons, Write, make_place
 from irscope.analysis.alias.structure import MIXED, Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
@@ -87,7 +87,7 @@ class PointsToBuilder:
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}
         self.slots: dict[tuple[str, str], int] = {}
-        self.labels: list[Label] = []
+        self.labels: list[Label] = LazyLabels()
         self.edges: dict[int, list[int]] = {}
         self._is_cyclic = False
         self._reason_of_source: dict[int, Node] = {}
@@ -243,16 +243,27 @@ class PointsToBuilder:
         self.labels.append(value)
         self.edges[carried] = [start]
 
-    def list_of_tensors(self, value: Value, things: list[int], reason: Node) -> None:
-        """A new list that holds these tensors: what `fresh` and `hold` do for a container that nobody knows yet."""
-        labels = self.labels
-        container = self.element_of[value] = len(labels)
+    def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
+        """A new list that holds these: what `fresh` and `hold` do, for a container that nobody knows yet."""
+        element_of, labels = self.element_of, self.labels
+        things: list[int] = []
+        for tensor in tensors:
+            element = element_of.get(tensor)
+            if element is None:
+                if tensor.type.__class__ is not TensorType or tensor in self.nones:
+                    element = self.element(tensor)
+                    if element is None:
+                        continue
+                else:
+                    element = element_of[tensor] = len(labels)
+                    labels.append(tensor)
+            if element not in things or len(things) > 8:
+                things.append(element)
+        container = element_of[value] = len(labels)
         cell = self.cells[container] = container + 1
-        labels.append(value)
-        labels.append(make_place("contents", value, ""))
+        labels += (value, None)  # type: ignore[arg-type]  # see LazyLabels
         if things:
-            self.edges[cell] = things
-            self._reason_of_source[cell] = reason
+            self.edges[cell] = things if len(things) < 8 else list(dict.fromkeys(things))
 
     def _joins(self, cell: int, other: int) -> bool:
         """Note that two cells are the same from now on; False if they were already."""

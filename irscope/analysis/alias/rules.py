@@ -15,7 +15,7 @@ from irscope.analysis.call_sites import CALLS, callee_of, operands_of
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import constant_of
-from irscope.ir.types import ANY, ClassType, DictType, ListType, OptionalType, TensorType, TupleType
+from irscope.ir.types import ANY, ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irscope.ops.registry import schema_of
 
 __all__ = ["LIST_RULES", "REBINDING", "RULES", "STATISTICS", "NodeRules", "Rule", "written_statistics"]
@@ -54,6 +54,7 @@ class NodeRules:
         self.builder = PointsToBuilder(structures)
         self.signatures = Signatures()
         self.callees = callees
+        self._list_of_tensors: Type | None = None
 
     # Constructors and accessors
 
@@ -69,50 +70,72 @@ class NodeRules:
     def list_construct(self, node: Node) -> None:
         builder = self.builder
         value = node.outputs[0]
+        if value.type is self._list_of_tensors and value not in builder.element_of:
+            builder.list_of_tensors(value, node.inputs)
+            return
         structure = builder.structures.of(value.type)
         if structure is None or (structure.kind == "box" and structure.content is None):
             return  # numbers and strings
-        held = [element for element in dict.fromkeys(map(builder.element, node.inputs)) if element is not None]
         if structure.content is TENSOR and value not in builder.element_of:
-            builder.list_of_tensors(value, held, node)  # after what it holds, so that edges go down
+            self._list_of_tensors = value.type  # equal types are mostly one object
+            builder.list_of_tensors(value, node.inputs)
             return
+        held = [element for element in dict.fromkeys(map(builder.element, node.inputs)) if element is not None]
         container = builder.element(value)
         assert container is not None
         builder.hold(container, held, node)
 
     def get_item(self, node: Node) -> None:
         """An element of a list of tensors shares the list's cell."""
-        holder, value = node.inputs[0], node.outputs[0]
+        builder, holder, value = self.builder, node.inputs[0], node.outputs[0]
         if value.type.__class__ is TensorType and holder.type.__class__ is ListType:
-            element = self.builder.element(holder)
-            if element is not None and element in self.builder.cells:
-                self.builder.element_of[value] = self.builder.cells[element]
+            element = builder.element_of.get(holder)
+            if element is None:
+                element = builder.element(holder)
+            cell = builder.cells.get(element)  # type: ignore[arg-type]
+            if cell is not None:
+                builder.element_of[value] = cell
                 return
         self.by_signature(node)
 
     def tuple_construct(self, node: Node) -> None:
         builder = self.builder
-        structure = builder.structures.of(node.outputs[0].type)
+        made = node.outputs[0]
+        structure = builder.structures.of(made.type)
         if structure is None:
             return
         if structure.kind != "tuple" or len(structure.fields) != len(node.inputs):
             self.list_construct(node)
             return
-        element = builder.element_of[node.outputs[0]] = builder.new(node.outputs[0])
-        builder.fields[element] = tuple(map(builder.element, node.inputs))
+        element_of, labels, fields = builder.element_of, builder.labels, []
+        for value in node.inputs:
+            field = element_of.get(value)
+            if field is None:
+                if value.type.__class__ is not TensorType or value in builder.nones:
+                    field = builder.element(value)
+                else:
+                    field = element_of[value] = len(labels)
+                    labels.append(value)
+            fields.append(field)
+        element = element_of[made] = len(labels)
+        labels.append(made)
+        builder.fields[element] = tuple(fields)
 
     def tuple_unpack(self, node: Node) -> None:
-        packed = self.builder.element(node.inputs[0])
-        fields = self.builder.fields.get(packed) if packed is not None else None
+        builder = self.builder
+        packed = builder.element_of.get(node.inputs[0])
+        if packed is None:
+            packed = builder.element(node.inputs[0])
+        fields = builder.fields.get(packed)  # type: ignore[arg-type]
         if fields is None or len(fields) != len(node.outputs):
             for value in node.outputs:
                 self.bind_inside(value, [packed], node)
             return
         for value, field in zip(node.outputs, fields, strict=True):
-            if value.type.__class__ is TensorType and field is not None:
-                self.builder.element_of[value] = field
+            if field is not None and value.type.__class__ is TensorType:
+                builder.element_of[value] = field
             else:
-                self.builder.bind_any(value, [field], node)
+                builder.bind_any(value, [field], node)
 
     def tuple_index(self, node: Node) -> None:
         packed = self.builder.element(node.inputs[0])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from irscope._base.frozen import fast_constructor
 from irscope.ir.core import Node, Value
 
-__all__ = ["Called", "Label", "Origin", "Place", "PointsTo", "Reasons", "Write", "make_place"]
+__all__ = ["Called", "Label", "LazyLabels", "Origin", "Place", "PointsTo", "Reasons", "Write", "make_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,18 @@ class Place:
 make_place = fast_constructor(Place)
 Label = Value | Place
 Origin = Literal["input", "escaped", "unknown"]
+
+
+class LazyLabels(list[Any]):
+    """Labels by element, to be indexed only; None stands for the contents of the element before."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        found = list.__getitem__(self, index)
+        if found is None:
+            found = self[index] = make_place("contents", list.__getitem__(self, index - 1), "")
+        return found
 
 
 class Write(NamedTuple):

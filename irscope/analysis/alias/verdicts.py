@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from irscope._base.verdict import Verdict
 
-__all__ = ["LazyVerdict"]
+__all__ = ["LazyVerdict", "lazy"]
 
 
 class LazyVerdict(Verdict):
-    """A verdict that knows its answer, and how to find its reason.
+    """A verdict that knows its answer, and how to find its reason; made by `lazy`."""
 
-    >>> from irscope._base.verdict import yes
-    >>> print(LazyVerdict(True, lambda: yes("somebody asked")))
-    yes, because somebody asked
-    """
-
-    __slots__ = ("_find", "_found")
-    _find: Callable[[], Verdict]
-    _found: Verdict | None
-
-    def __init__(self, holds: bool, find: Callable[[], Verdict]) -> None:
-        object.__setattr__(self, "holds", holds)
-        object.__setattr__(self, "_find", find)
-        object.__setattr__(self, "_found", None)
+    __slots__ = ("_reason",)
+    _reason: Verdict | tuple[Any, ...]
+    """The verdict with its reason; before anybody asked for that, a function that finds it and its arguments."""
 
     def _full(self) -> Verdict:
-        found = self._found
-        if found is None:
-            found = self._find()
-            assert found.holds == self.holds, "a reason was found for the opposite answer"
-            object.__setattr__(self, "_found", found)
+        found = self._reason
+        if isinstance(found, tuple):
+            found = found[0](*found[1:])
+            assert isinstance(found, Verdict) and found.holds == self.holds, (
+                "a reason was found for the opposite answer"
+            )
+            object.__setattr__(self, "_reason", found)
         return found
 
     @property
@@ -55,3 +47,21 @@ class LazyVerdict(Verdict):
 
     def __repr__(self) -> str:
         return repr(self._full())
+
+
+_new: Final[Callable[[type[LazyVerdict]], LazyVerdict]] = object.__new__
+_set_holds: Final[Any] = vars(Verdict)["holds"].__set__  # past the frozen `__init__`, which costs three times as much
+_set_reason: Final[Any] = vars(LazyVerdict)["_reason"].__set__
+
+
+def lazy(holds: bool, *reason: Any) -> LazyVerdict:
+    """A verdict whose reason is what a function gives for some arguments, called at most once.
+
+    >>> from irscope._base.verdict import yes
+    >>> print(lazy(True, yes, "somebody asked"))
+    yes, because somebody asked
+    """
+    made = _new(LazyVerdict)
+    _set_holds(made, holds)
+    _set_reason(made, reason)
+    return made

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from irscope._base.progress import progress
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph
@@ -24,7 +25,6 @@ from irscope.runtime.executable import Executable, compile_graph
 from irscope.runtime.flat_code import flatten
 from irscope.runtime.library import TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.measure import Measurement, measure
-from irscope.runtime.progress import progress
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion import Fusion, fuse
 

@@ -29,8 +29,9 @@ def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: s
     """Read a program from wherever it is.
 
     `source` is IR text, a path (`.ir`, `.pt`, `.pt2`), a TorchScript function or module, an exported program, or an
-    `nn.Module` or Python function with example arguments. Example arguments (one per input that is not a parameter)
-    refine the types: element types, shapes, strides; the compiled program then takes arguments of just these types.
+    `nn.Module` or Python function with example arguments: torch's tensors, or NumPy's arrays (`irs.trace`). Example
+    arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled
+    program then takes arguments of just these types.
     `distinct_inputs` is your promise that no two inputs share memory.
 
     Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with what to do.

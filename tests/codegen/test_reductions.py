@@ -12,12 +12,15 @@ import pytest
 
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import CodegenError
+from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.base import Device
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.numpy import NumpyDevice
 from tests.codegen.groups import call, group, run, type_of
+from tests.codegen.kernels import from_words
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:var\\(\\)")]
 torch = pytest.importorskip("torch")
@@ -109,3 +112,164 @@ def test_reductions_equal_torch(device: Device, op: str, layout: str) -> None:
     for shape, dim, keepdim in product(SHAPES, DIMS, (False, True)):
         bound = {"d": dims(dim), "k": keepdim}
         check(device, partial(body, **bound), partial(eager, **bound), LAYOUTS[layout](normal(*shape)))
+
+
+DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_type_reduces_as_in_torch(device: Device, dtype: str) -> None:
+    """Sums of whole numbers are int64; halves are gathered in float32 and rounded once."""
+    rng = np.random.default_rng(3)
+    wide = torch.from_numpy(rng.integers(0, 4, (6, 37, 5)).astype(np.float64))
+    tensor = wide.to(getattr(torch, dtype)) if dtype != "bool" else wide > 0
+    array = tensor.view(torch.int16).numpy().view(np.uint16) if dtype == "bfloat16" else tensor.numpy()
+    ops: dict[str, tuple[Any, Any]] = {
+        "sum": (lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1)),
+        "prod": (lambda b, x: call(b, "prod", x, 2, True, None), lambda x: x.prod(2, keepdim=True)),
+        "amax": (lambda b, x: call(b, "amax", x, [0, 2], False), lambda x: x.amax((0, 2))),
+        "amin": (lambda b, x: call(b, "amin", x, [1], False), lambda x: x.amin(1)),
+        "argmax": (lambda b, x: call(b, "argmax", x, 1, False), lambda x: x.argmax(1)),
+        "argmin": (lambda b, x: call(b, "argmin", x, None, False), lambda x: x.argmin()),
+        "any": (lambda b, x: call(b, "any", x, 1, False), lambda x: x.any(1)),
+        "all": (lambda b, x: call(b, "all", x, 2, False), lambda x: x.all(2)),
+        "count_nonzero": (lambda b, x: call(b, "count_nonzero", x, [0, 1]), lambda x: x.count_nonzero((0, 1))),
+    }
+    for name, (body, eager) in ops.items():
+        if dtype == "bool" and name.startswith("arg"):
+            continue
+        made = group(body, [TENSOR])
+        plan = spec_of_group(made, [TensorType(dtype, (6, 37, 5), (185, 5, 1))])
+        (found,) = run(device.prepare(plan), plan, [array])
+        want = eager(tensor)
+        assert f"torch.{plan.outputs[0].dtype}" == str(want.dtype), name
+        numbers = from_words(found, str(plan.outputs[0].dtype))
+        exact = eager(tensor.double()).to(want.dtype) if want.is_floating_point() else want
+        np.testing.assert_array_equal(numbers, exact.double().numpy(), err_msg=name)
+
+
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "max": (lambda b, x, d: both(b, "aten::max", x, d), lambda x, d: tuple(torch.max(x, d))),
+    "min": (lambda b, x, d: both(b, "aten::min", x, d), lambda x, d: tuple(torch.min(x, d))),
+}
+
+
+def both(builder: GraphBuilder, op: str, x: Any, dim: int) -> Any:
+    """Values and indices."""
+    keep, axis = builder.constant(False), builder.constant(dim)
+    return builder.node(op, [x, axis, keep], [TENSOR, TENSOR])
+
+
+@pytest.mark.parametrize("word", PAIRS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_first_of_equals_is_named(device: Device, word: str, layout: str) -> None:
+    body, eager = PAIRS[word]
+    for shape in [(3, 70), (70, 3), (5, 200), (40, 40), (1, 9)]:
+        x = LAYOUTS[layout](np.random.default_rng(1).integers(-3, 3, shape).astype(np.float32))
+        for dim in (0, 1, -1):
+            check(device, partial(body, d=dim), partial(eager, d=dim), x)
+
+
+def test_nan_wins_and_its_first_place_is_named(device: Device) -> None:
+    x = normal(4, 90)
+    x[1, 37], x[1, 70], x[3, 0], x[2, :] = np.nan, np.nan, np.nan, -np.inf
+    for dim in (0, 1):
+        check(device, partial(PAIRS["max"][0], d=dim), partial(PAIRS["max"][1], d=dim), x)
+        check(device, partial(PAIRS["min"][0], d=dim), partial(PAIRS["min"][1], d=dim), x)
+
+
+F = torch.nn.functional
+NORMALISATIONS: dict[str, tuple[Any, Any]] = {
+    "softmax": (lambda b, x, d: call(b, "softmax", x, d, None), lambda x, d: torch.softmax(x, d)),
+    "log_softmax": (lambda b, x, d: call(b, "log_softmax", x, d, None), lambda x, d: torch.log_softmax(x, d)),
+    "layer_norm": (
+        lambda b, x, d: call(b, "layer_norm", x, [33], None, None, 1e-5, False),
+        lambda x, d: F.layer_norm(x, (33,)),
+    ),
+    "written out": (
+        lambda b, x, d: call(b, "div", call(b, "exp", x), call(b, "sum", call(b, "exp", x), [d], True, None)),
+        lambda x, d: x.exp() / x.exp().sum(d, keepdim=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("op", NORMALISATIONS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_normalisations_equal_torch(device: Device, op: str, layout: str) -> None:
+    body, eager = NORMALISATIONS[op]
+    for shape, dim in product([(5, 7, 33), (2, 130, 33), (33, 1, 33)], (0, 1, 2, -1)):
+        check(device, partial(body, d=dim), partial(eager, d=dim), LAYOUTS[layout](normal(*shape)), rtol=4e-6)
+
+
+def test_layer_norm_with_statistics_and_weights(device: Device) -> None:
+    x, weight, bias = normal(6, 5, 100), normal(100), normal(100)
+
+    def body(b: GraphBuilder, x: Any, w: Any, c: Any) -> Any:
+        shape, eps = b.constant([100]), b.constant(1e-5)
+        return b.node("aten::native_layer_norm", [x, shape, w, c, eps], [TENSOR] * 3)
+
+    plan = check(device, body, lambda x, w, c: torch.native_layer_norm(x, [100], w, c, 1e-5), x, weight, bias)
+    assert len(plan.launches) == 1
+    check(
+        device, lambda b, x, w: call(b, "rms_norm", x, [5, 100], w, None), lambda x, w: F.rms_norm(x, (5, 100), w),
+        x, normal(5, 100),
+    )  # fmt: skip
+
+
+def test_prologue_epilogue_and_several_results_share_a_launch(device: Device) -> None:
+    def body(b: GraphBuilder, x: Any, y: Any) -> Any:
+        shifted = call(b, "add", call(b, "mul", x, 2.0), y, 1)
+        total = call(b, "sum", shifted, [1], True, None)
+        peak = call(b, "amax", shifted, [1], False)
+        return [call(b, "div", shifted, total), call(b, "relu", peak), shifted]
+
+    def eager(x: Any, y: Any) -> Any:
+        shifted = x * 2 + y
+        return shifted / shifted.sum(1, keepdim=True), torch.relu(shifted.amax(1)), shifted
+
+    plan = check(device, body, eager, np.abs(normal(9, 75)) + 1, np.abs(normal(75)), rtol=4e-6)
+    assert [launch.writes for launch in plan.launches] == [(0, 1, 2)]
+
+
+def test_nothing_to_gather(device: Device) -> None:
+    """An empty sum is 0, an empty product 1, an empty mean 0/0; what has no largest element is left to the library."""
+    for shape, dim in [((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((3, 0), 0)]:
+        x = np.zeros(shape, np.float32)
+        for name in ("sum", "mean"):
+            body, eager = OPS[name]
+            check(device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), x)
+        check(
+            device, lambda b, x: call(b, "prod", x, 1, False, None), lambda x: torch.prod(x, 1), np.zeros((3, 0), "f4")
+        )
+    made = group(lambda b, x: call(b, "amax", x, [1], False), [TENSOR])
+    with pytest.raises(CodegenError, match="nothing has no largest element"):
+        spec_of_group(made, [TensorType("float32", (3, 0), (1, 1))])
+
+
+def test_a_reduction_of_something_broadcast_counts_every_repetition(device: Device) -> None:
+    def body(b: GraphBuilder, x: Any, y: Any) -> Any:
+        return call(b, "sum", call(b, "mul", x, y), [0], False, None)
+
+    check(device, body, lambda x, y: (x * y).sum(0), normal(1, 40), normal(50, 1))
+    check(device, body, lambda x, y: (x * y).sum(0), normal(40), normal(50, 1))
+
+
+def test_a_long_sum_is_nearly_exact(device: Device) -> None:
+    x = np.random.default_rng(0).random(3_000_000, np.float32)
+    check(device, lambda b, x: call(b, "sum", x, None), torch.sum, x, rtol=3e-7)
+    tall = x.reshape(-1, 40)
+    check(device, lambda b, x: call(b, "sum", x, [0], False, None), lambda x: x.sum(0), tall, rtol=6e-7)
+
+
+def test_what_is_refused() -> None:
+    def twice(b: GraphBuilder, x: Any) -> Any:
+        return call(b, "sum", call(b, "sum", x, [1], False, None), [0], False, None)
+
+    with pytest.raises(CodegenError, match="reduction"):
+        spec_of_group(group(twice, [TENSOR]), [TensorType("float32", (8, 8), (8, 1))])
+
+    def repeated(b: GraphBuilder, x: Any) -> Any:
+        return call(b, "expand", call(b, "sum", x, [1], True, None), [8, 5], False)
+
+    with pytest.raises(CodegenError, match="repeats the results"):
+        spec_of_group(group(repeated, [TENSOR]), [TensorType("float32", (8, 8), (8, 1))])

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from irscope.runtime.base import devices
     from irscope.session import compare, compile, explore, load, timeline, write_report
     from irscope.transforms.dedup import Dedup, dedup
+    from irscope.transforms.functionalize import functionalize
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.fusion.autodiff import AutodiffSubgraphs, autodiff_subgraphs
+    from irscope.transforms.pipeline import Pipeline, Pipelined
 
 __version__ = "0.1.0"
 
@@ -45,6 +47,8 @@ _HOMES = {
     "irscope.transforms.dedup": ("Dedup", "dedup"),
     "irscope.transforms.fusion": ("Fusion", "fuse"),
     "irscope.transforms.fusion.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
+    "irscope.transforms.functionalize": ("functionalize",),
+    "irscope.transforms.pipeline": ("Pipeline", "Pipelined"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -59,6 +63,8 @@ __all__ = [
     "IrscopeError",
     "Module",
     "Node",
+    "Pipeline",
+    "Pipelined",
     "Value",
     "autodiff_subgraphs",
     "compare",
@@ -66,6 +72,7 @@ __all__ = [
     "dedup",
     "devices",
     "explore",
+    "functionalize",
     "fuse",
     "load",
     "parse",

@@ -1,0 +1,55 @@
+"""The passes that a pipeline knows by name: what each does, in a line, which options it takes, and how to run it.
+
+A pass takes a graph and gives its record, or a result with a `history` of records (`fuse` folds constants first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+__all__ = ["PASSES", "Pass"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One registered pass."""
+
+    name: str
+    doc: str
+    """What it does, in a line."""
+    home: str
+    """Module and function, loaded when the pass first runs."""
+    options: Mapping[str, type] = field(default_factory=dict)
+    """The options that a pipeline's text can give, with their types."""
+
+    def load(self) -> Callable[..., Any]:
+        """The function itself."""
+        module, _, name = self.home.partition(":")
+        function: Callable[..., Any] = getattr(import_module(f"irscope.transforms.{module}"), name)
+        return function
+
+
+_ALL: Final = (
+    Pass("fold-constants", "known numbers become constants, ifs with a known condition their branch", "fold:fold_constants"),
+    Pass(
+        "functionalize", "in-place ops become pure where nobody can tell", "functionalize:functionalize", {"scatter": bool}
+    ),
+    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "canonicalize:canonicalize"),
+    Pass("cse", "what is computed twice is computed once", "cse:eliminate_common_subexpressions"),
+    Pass("pool-constants", "equal constants become one, where all readers see it", "pool_constants:pool_constants"),
+    Pass(
+        "fuse", "ops that can run as one kernel become a group", "fusion:fuse",
+        {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
+    ),
+    Pass(
+        "autodiff-subgraphs", "ops with gradient formulas become differentiable subgraphs",
+        "fusion.autodiff:autodiff_subgraphs", {"threshold": int},
+    ),
+    Pass("dce", "what nobody reads and does nothing else goes", "dce:remove_dead_nodes"),
+)  # fmt: skip
+
+PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}
+"""All passes by name, in the order in which one would usually run them."""

@@ -17,7 +17,7 @@ from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.types import OptionalType, TensorType, Type
 from irscope.ops.type_rules import Unknown
 
-__all__ = ["Shapes", "infer", "refine"]
+__all__ = ["Form", "Shapes", "infer", "refine"]
 
 
 @dataclass(frozen=True, eq=False)

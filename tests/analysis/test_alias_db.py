@@ -8,6 +8,8 @@ from irscope.analysis.alias.accesses import Accesses
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir.parser import parse
+from tests.strategies import random_program
+from tests.work import calls_made
 
 
 def db_of(
@@ -402,6 +404,42 @@ def test_the_table_has_a_row_a_value() -> None:
     assert list(table.index) == ["%x", "%y", "%a", "%b", "%w"]
     assert table.loc["%a", "alias set"] == "%a, %b, %w" and table.loc["%a", "writers"] == "aten::relu_ (%w)"
     assert table.loc["%x", "alias set"] == "%x, %y" and table.loc["%b", "locations"] == "%a"
+
+
+def test_the_table_is_linear_where_everything_may_be_everything() -> None:
+    def merging(count: int) -> AliasDb:
+        lines = ["graph(%y : Tensor, %c : bool):", "  %r0 : Tensor = aten::neg(%y)"]
+        for i in range(count):
+            lines += [f"  %r{i + 1} : Tensor = prim::If(%c)", "    block0():"]
+            lines += [
+                f"      %f{i} : Tensor = aten::relu(%y)",
+                f"      -> (%f{i})",
+                "    block1():",
+                f"      -> (%r{i})",
+            ]
+        return AliasDb(parse("\n".join([*lines, "  return ()"])))
+
+    def work(count: int) -> int:
+        db = merging(count)
+        return calls_made(lambda: db.table())
+
+    assert work(1000) <= 2.4 * work(500)
+    table = merging(500).table().set_index("value")
+    assert table.loc["%r0", "alias set"].endswith("and 481 more")
+    assert table.loc["%r500", "alias set"] == "up to 1,001 values" and table.loc["%r500", "locations"] == "more than 20"
+    assert table.loc["%y", "alias set"] == "%y" and table.loc["%r500", "writers"] == ""
+
+
+def test_rows_of_the_table_are_what_the_db_says() -> None:
+    for seed in range(12):
+        db = AliasDb(parse(random_program(seed, size=12).text))
+        table = db.table().set_index("value")
+        names = db.graph.names
+        for value in db.graph.values():
+            if f"%{names[value]}" in table.index and len(db.alias_set(value)) <= 20 and len(db.writers(value)) <= 20:
+                row = table.loc[f"%{names[value]}"]
+                assert set(row["alias set"].split(", ")) == {f"%{names[other]}" for other in db.alias_set(value)}
+                assert row["writers"] == ", ".join(map(db.node_words, db.writers(value)))
 
 
 def test_what_escapes_is_what_the_caller_can_reach() -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.alias import moves
+from irscope.analysis.alias import moves, table
 from irscope.analysis.alias.accesses import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.calls import callees_of, summaries
 from irscope.analysis.alias.crossing import Obstacle, WorkingSet
@@ -36,7 +36,6 @@ __all__ = ["AliasDb"]
 
 Values = Value | str | Sequence[Value | str]
 
-T = TypeVar("T")
 _FOLLOWED: Final = no("the edits were followed")
 
 
@@ -313,6 +312,8 @@ class AliasDb:
             if element is not None:
                 written = self._points_to.is_written[self._points_to.class_of[element]]
                 return lazy(written != 0, AliasDb._why_written, self, subject)
+            if subject in self.graph.block_of:
+                return lazy(False, AliasDb._why_written, self, subject)
         if isinstance(subject, Node) or (isinstance(subject, str) and "::" in subject):
             node = self._node(subject)
             verdicts = (self._has_writers(value) for value in dict.fromkeys((*node.inputs, *node.outputs)))
@@ -435,6 +436,14 @@ class AliasDb:
         """A node in a sentence: `aten::mul (%c)`."""
         return self._explainer.node_words(node)
 
+    def label_of(self, place: int) -> Label:
+        """The value or place that a class is named by."""
+        return self._explainer.label_of(place)
+
+    def is_memory(self, value: Value) -> bool:
+        """Whether values of its type can be shared at all: not numbers, strings and the like."""
+        return self._is_memory(value)
+
     def place_words(self, label: Label) -> str:
         """A value by its name, a place in words: `what %list holds`."""
         return self._explainer.describe_label(label)
@@ -448,24 +457,14 @@ class AliasDb:
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
         """One row a value that is memory: name, type, alias set, locations, writers; long lists by their first items.
 
-        `alias_set`, `locations` and `writers` give them whole.
+        `alias_set`, `locations` and `writers` give them whole. Linear in the program: where nearly everything may be
+        everything, rows after the first ones give upper bounds (`up to 5000 values`).
         """
         import pandas as pd
 
-        names = self.graph.names
         wanted = self.graph.values() if values is None else map(self._value, values)
-        rows = [
-            {
-                "value": f"%{names[value]}",
-                "type": str(value.type),
-                "alias set": _listed(self.alias_set(value), lambda other: f"%{names[other]}"),
-                "locations": _listed(self.locations(value), self._explainer.describe_label),
-                "writers": _listed(self.writers(value), self._explainer.node_words),
-            }
-            for value in wanted
-            if self._is_memory(value)
-        ]
-        return pd.DataFrame(rows, columns=["value", "type", "alias set", "locations", "writers"])
+        found = table.rows(self, [value for value in wanted if self._is_memory(value)])
+        return pd.DataFrame(found, columns=list(table.COLUMNS))
 
     def to_graphviz(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, of some values and what they may be and hold, or of all.
@@ -487,9 +486,3 @@ class AliasDb:
         sealed = self._points_to
         counts = f"{plural(len(sealed.labels), 'element')}, {plural(len(sealed.writes), 'write')}"
         return f"<AliasDb of {self.graph.name!r}: {counts}>"
-
-
-def _listed(things: Sequence[T], words: Callable[[T], str], most: int = 20) -> str:
-    """The things in words, after `most` of them their number."""
-    more = f" and {len(things) - most} more" if len(things) > most else ""
-    return ", ".join(map(words, things[:most])) + more

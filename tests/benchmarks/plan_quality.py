@@ -1,0 +1,253 @@
+"""Kernels launched for the fusible part of eight models: our plans, torch's legacy fuser's, and Inductor's.
+
+    python tests/benchmarks/plan_quality.py                # every model; Inductor plans, and compiles nothing
+    python tests/benchmarks/plan_quality.py bert unet --list   # also what each launch of greedy and of Inductor does
+
+*The fusible part* is what none of the three leaves to a library in all models: elementwise ops, reductions, normalisations,
+copies, joins and fills. Matrix products, convolutions, attention, pooling, resampling, look-ups, running sums are library
+ops, also where Inductor writes a loop for them. A launch is a kernel of a group (the one that the code generator makes; of
+a group that it declines, each node), or an op of the fusible part outside of groups, run by the library. Views that copy
+nothing are no launches.
+
+Of Inductor: the nodes that its scheduler ends with, for the CPU, without what only readies arguments of library calls
+(copies of weights and inputs into other layouts), which the libraries do inside themselves otherwise.
+
+Bytes are those of each launch's arguments and results, as if each lay in memory in full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import irscope as irs
+from irscope.analysis.shapes import Shapes, infer
+from irscope.codegen.group_plan import spec_of_group
+from irscope.errors import CodegenError
+from irscope.ir.core import Graph, Node
+from irscope.ir.types import TensorType, Type
+from irscope.ops.registry import category_of, effect_of, op_of
+from irscope.ops.strides import is_contiguous, view_strides
+from irscope.transforms.fusion.policies import POLICIES
+from tests.benchmarks.fusion_models import MODELS
+
+LIBRARY = frozenset(
+    "embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split()
+)
+MADE_FROM_NUMBERS = frozenset("arange linspace eye tensor scalar_tensor".split())
+
+
+class Plan(NamedTuple):
+    """What a program launches."""
+
+    groups: int
+    launches: list[str]
+    """Of the fusible part: what each does."""
+    library: int
+    """Library ops."""
+    megabytes: float
+    """That the launches of the fusible part move."""
+
+
+# -- graphs of ours --------------------------------------------------------------------------------------------------
+
+
+def plan_of(graph: Graph, kernels: Callable[[Node, Shapes], int] | None = None) -> Plan:
+    """The launches of a graph with groups, each of which needs so many kernels."""
+    shapes = infer(graph)
+    launches: list[str] = []
+    groups = library = size = 0
+    for node in outside_groups(graph):
+        if node.op in ("prim::FusionGroup", "prim::TensorExprGroup"):
+            groups += 1
+            inside = [n.op.partition("::")[2] for n in node.blocks[0].nodes if n.op != "prim::Constant"]
+            launches += [" ".join(inside)] * (kernels or launches_of)(node, shapes)
+        elif is_library(node):
+            library += 1
+            continue
+        elif launches_itself(node, shapes):
+            launches.append(node.op.partition("::")[2])
+        else:
+            continue
+        size += sum(bytes_of(shapes.type(value)) for value in (*dict.fromkeys(node.inputs), *node.outputs))
+    return Plan(groups, launches, library, size / 1e6)
+
+
+def outside_groups(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes():
+        owner = graph.owner.get(graph.block_of[node])
+        if node.op != "prim::Constant" and (owner is None or owner.op in ("prim::If", "prim::Loop")):
+            yield node
+
+
+def launches_of(group: Node, shapes: Shapes) -> int:
+    """The kernels of a group; if there can be none, the ops that run in their place."""
+    types = [bare(shapes.type(value)) for value in group.inputs]
+    try:
+        return len(spec_of_group(group, types).launches)
+    except CodegenError as error:
+        print(f"   no kernel: {error.what}", file=sys.stderr)
+        return sum(launches_itself(node, shapes) for node in group.blocks[0].nodes)
+
+
+def bare(type: Type) -> Type:
+    return TensorType(type.dtype, type.shape, type.strides) if isinstance(type, TensorType) else type
+
+
+def bytes_of(type: Type) -> int:
+    if not isinstance(type, TensorType) or type.numel is None or type.dtype is None:
+        return 0
+    return type.numel * torch.empty(0, dtype=getattr(torch, type.dtype)).element_size()
+
+
+def is_library(node: Node) -> bool:
+    op = op_of(node)
+    if node.op.partition("::")[2] in LIBRARY or category_of(node) in ("matmul", "convolution"):
+        return True
+    return category_of(node) == "reduction" and op is not None and op.expression is None
+
+
+def launches_itself(node: Node, shapes: Shapes) -> bool:
+    """Whether a node outside groups moves elements."""
+    name, category = node.op.partition("::")[2], category_of(node)
+    if node.blocks or not node.outputs or category in ("container", "scalar", "control", "other"):
+        return effect_of(node) == "in-place"
+    if name in ("to", "type_as", "contiguous", "reshape", "flatten", "dropout"):
+        return copies(name, node, shapes)
+    return category in ("pointwise", "reduction", "normalization", "memory", "random")
+
+
+def copies(name: str, node: Node, shapes: Shapes) -> bool:
+    """Whether an op that may give back its argument, or a view of it, cannot."""
+    before, after = bare(shapes.type(node.inputs[0])), bare(shapes.type(node.output))
+    if not isinstance(before, TensorType) or not isinstance(after, TensorType) or not before.is_static:
+        return True
+    if name in ("reshape", "flatten"):
+        return view_strides(before.shape, before.strides, after.shape) is None  # type: ignore[arg-type]
+    if name == "contiguous":
+        return not is_contiguous(before.shape, before.strides)  # type: ignore[arg-type]
+    return before.dtype != after.dtype
+
+
+# -- torch ------------------------------------------------------------------------------------------------------------
+
+
+def plan_of_torch(model: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> Plan:
+    """The legacy fuser's groups, in a trace."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(model, arguments, check_trace=False)
+        graph = torch.jit.freeze(traced, optimize_numerics=False).graph.copy()
+    torch._C._jit_pass_dce(graph)
+    torch._C._jit_override_can_fuse_on_cpu_legacy(True)
+    torch._C._jit_pass_fuse(graph, False)
+    return plan_of(irs.parse(str(graph)), kernels=lambda group, shapes: 1)
+
+
+class _Planned(Exception):
+    """Inductor has planned; nothing needs to be compiled."""
+
+
+def plan_of_inductor(model: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> Plan:
+    """The scheduler's nodes after fusion."""
+    from torch._inductor import config, graph
+
+    found: list[Plan] = []
+
+    def stop(self: Any) -> None:
+        self.codegen()
+        found.append(_inductors(self.scheduler.nodes))
+        raise _Planned
+
+    kept, config.force_disable_caches = graph.GraphLowering.compile_to_module, True
+    graph.GraphLowering.compile_to_module = stop
+    torch._dynamo.reset()
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.compile(model, fullgraph=True)(*arguments)
+    except Exception as error:
+        if "_Planned" not in repr(error):
+            raise
+    finally:
+        graph.GraphLowering.compile_to_module = kept
+    return found[0]
+
+
+def _inductors(nodes: list[Any]) -> Plan:
+    launches, library, size = [], 0, 0
+    for node in nodes:
+        parts = node.get_nodes()
+        if all(part.is_extern() for part in parts):
+            library += 1
+        elif any(counts(part) for part in parts if type(part).__name__ == "SchedulerNode"):
+            launches.append(" + ".join(" ".join(sorted(names(part))) or "copy" for part in parts))
+            size += node.get_read_write_buffers_sizes()
+    return Plan(len(launches), launches, library, size / 1e6)
+
+
+LIBRARY_ORIGINS = frozenset(
+    """convolution mm addmm bmm _scaled_dot_product_flash_attention_for_cpu embedding gather index _unsafe_index cumsum
+    _low_memory_max_pool_with_offsets iota""".split()
+)
+MOVES_ONLY = frozenset("load store get_index placeholder output set_indirect0 masked_subblock1".split())
+
+
+def names(node: Any) -> set[str]:
+    """The ops that Inductor made a scheduler node of."""
+    origins = node.node.get_origins() if node.node is not None else ()
+    return {getattr(origin.target, "__name__", str(origin.target)).partition(".")[0] for origin in origins}
+
+
+def counts(node: Any) -> bool:
+    """Whether a scheduler node does some of the fusible part: not a copy that only readies a library call's argument,
+    nor nothing but a library op that Inductor writes itself."""
+    made_of = names(node) - {"permute", "reshape", "expand", "slice", "unsqueeze", "split", "select", "squeeze"}
+    if made_of and made_of <= LIBRARY_ORIGINS:
+        return False
+    targets = {str(op.target) for op in node._body.root_block.graph.nodes}
+    return not (targets <= MOVES_ONLY and made_of & LIBRARY_ORIGINS)
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("models", nargs="*", default=list(MODELS))
+    options.add_argument("--list", action="store_true", help="what each launch of greedy and of Inductor does")
+    chosen = options.parse_args()
+    print("| model | nodes | policy | groups | launches | library ops | MB moved |\n|---|---|---|---|---|---|---|")
+    better = 0
+    for name in chosen.models:
+        torch.manual_seed(0)
+        model, arguments = MODELS[name]()
+        model = model.eval()
+        graph = irs.load(model, *arguments)
+        plans = {policy: plan_of(irs.fuse(graph, policy=policy).graph) for policy in POLICIES}
+        plans = {"none": plan_of(graph), **plans}
+        plans["torch's legacy fuser"] = plan_of_torch(model, arguments)
+        plans["Inductor"] = plan_of_inductor(model, arguments)
+        for policy, plan in plans.items():
+            told = name, sum(1 for _ in graph.nodes()) if policy == "none" else ""
+            row = *told, policy, plan.groups, len(plan.launches), plan.library, f"{plan.megabytes:.2f}"
+            print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        if chosen.list:
+            for policy in ("greedy", "Inductor"):
+                for what, count in Counter(plans[policy].launches).most_common():
+                    print(f"   {policy} {count} × {what[:200]}")
+        better += len(plans["greedy"].launches) <= len(plans["Inductor"].launches)
+    print(f"\ngreedy launches no more kernels than Inductor in {better} of {len(chosen.models)}")
+
+
+if __name__ == "__main__":
+    main()

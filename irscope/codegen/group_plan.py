@@ -35,7 +35,7 @@ from irscope.codegen.loop_nest import arrange_loops
 from irscope.errors import CodegenError
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType, Type
-from irscope.ops.strides import contiguous_strides
+from irscope.ops.strides import contiguous_strides, is_contiguous
 
 __all__ = ["spec_of_group"]
 
@@ -221,6 +221,8 @@ class _Walk:
         if step is None:
             return []
         if isinstance(step, Seen):
+            if self._lies_row_by_row(step.operand):
+                return []
             shape = self.values.shape(step.operand)
             return [(step.operand, digits(combined(forms, step.strides, step.offset), shape, self.space.extents))]
         if isinstance(step, Joined):
@@ -237,7 +239,7 @@ class _Walk:
         if step is None:
             return self._input(value, forms)
         if isinstance(step, Seen):
-            return below[0]
+            return below[0] if below else self._read(step.operand, combined(forms, step.strides, step.offset))
         assert isinstance(step, Compute)
         leaves = [leaf for leaf, _, _ in step.operands]
         outside = dict(zip(leaves, below, strict=False))
@@ -279,10 +281,17 @@ class _Walk:
     def _input(self, value: Value, forms: _Forms) -> int:
         if value in self.values.known or value not in self.values.params:
             raise CodegenError(f"{value!r} is not something that a kernel reads", rule="codegen-constant")
-        read = _Read(self.values.params[value])
-        if isinstance(self.values.types[value], TensorType):
-            read = _Read(read.input, combined(forms, self.values.layout(value)[1]))
+        if not isinstance(self.values.types[value], TensorType):
+            return self._read(value, None)
+        return self._read(value, combined(forms, self.values.layout(value)[1]))
+
+    def _read(self, value: Value, place: Form | None) -> int:
+        read = _Read(self.values.params[value], place)
         return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
+
+    def _lies_row_by_row(self, value: Value) -> bool:
+        """Whether a value is an input whose memory any view of it can be read from."""
+        return value in self.values.params and is_contiguous(*self.values.layout(value))
 
     def _index(self) -> int:
         read = _Read(-1, self.space.reduced_form())

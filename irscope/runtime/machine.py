@@ -1,0 +1,207 @@
+"""The machine that measurements were taken on, and what it can do at most: copy memory, and multiply and add.
+
+Both limits are measured, not looked up: with the threads that the competitors have, at the size in question, once in a
+process. The copy is the fastest of a kernel of ours, the C library's `memmove` and torch's `copy_` where torch is there;
+it moves as many bytes, half of them read and half written. The arithmetic limit is a kernel of independent chains of
+multiplications and additions over data in the nearest cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.ir.parser import parse
+from irscope.ir.types import TensorType
+from irscope.runtime.base import Device
+from irscope.runtime.base import device as device_named
+from irscope.runtime.buffers import BufferPool
+from irscope.runtime.cpu import CpuDevice
+
+__all__ = ["Limits", "cache_bytes", "describe", "limits"]
+
+_PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
+_LARGEST_COPY: Final = 512 << 20
+"""Bytes; a larger copy is taken to be as fast as this one."""
+_SECONDS: Final = 0.03
+"""How long each candidate of a limit is measured at least."""
+
+
+def describe() -> dict[str, Any]:
+    """The processor, its features, what keeps it busy, and the versions of what was measured: plain JSON.
+
+    >>> found = describe()
+    >>> sorted(found)
+    ['cores', 'cpu', 'devices', 'features', 'load', 'python', 'system', 'time', 'versions']
+    """
+    from irscope.runtime.base import devices
+
+    load = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
+    return {
+        "cpu": _processor(), "cores": os.cpu_count() or 1, "features": _features(), "load": [round(x, 2) for x in load],
+        "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}".strip(", "),
+        "python": platform.python_version(), "versions": _versions(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "devices": {each.name: str(each.availability()) for each in devices()},
+    }  # fmt: skip
+
+
+def cache_bytes() -> int:
+    """The bytes of the last-level cache, or 32 MiB where nobody says."""
+    found = [32 << 20]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+        if text[:-1].isdigit() and text[-1] in units:
+            found.append(int(text[:-1]) * units[text[-1]])
+    return max(found)
+
+
+@cache
+def limits(threads: int) -> Limits:
+    """The limits for competitors with this many threads, the same object for all who ask."""
+    return Limits(threads)
+
+
+class Limits:
+    """What the processor can do at most with a number of threads, measured when it is asked for, and then kept."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._copies: dict[int, float] = {}
+        self._flops: float | None = None
+        self._device: Device = CpuDevice(threads=threads)
+        if not self._device.availability():
+            self._device = device_named("numpy")
+
+    def copy_seconds(self, moved: int) -> float:
+        """How long a copy takes that moves so many bytes, read and written together.
+
+        >>> limits(1).copy_seconds(1 << 20) > 0
+        True
+        """
+        size = max(min(moved, _LARGEST_COPY) // 2 // 64 * 64, 64)
+        if size not in self._copies:
+            self._copies[size] = self._measured_copy(size)
+        return self._copies[size] * max(moved, 128) / (2 * size)
+
+    def flops(self) -> float:
+        """Additions and multiplications of float32 in a second."""
+        if self._flops is None:
+            self._flops = self._measured_flops()
+        return self._flops
+
+    def _measured_copy(self, size: int) -> float:
+        pool = BufferPool(limit_bytes=0)
+        source, target = (pool.empty((size // 4,), "float32") for _ in range(2))
+        source[:] = 1
+        target[:] = 0
+        begin, end = source.ctypes.data, target.ctypes.data
+        candidates: list[Callable[[], object]] = [lambda: ctypes.memmove(end, begin, size)]
+        plan = self._device.prepare(_plan(_COPY, size // 4))
+        candidates.append(lambda: plan((end,), (begin,)))
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "from_numpy") and torch.get_num_threads() == self.threads:
+            given, taken = torch.from_numpy(source), torch.from_numpy(target)
+            candidates.append(lambda: taken.copy_(given))
+        return min(_median_seconds(candidate) for candidate in candidates)
+
+    def _measured_flops(self) -> float:
+        size = 4096
+        pool = BufferPool(limit_bytes=0)
+        source, target = (pool.empty((size,), "float32") for _ in range(2))
+        source[:] = 0.5
+        alone: Device = CpuDevice(threads=1) if self._device.name == "cpu" else self._device
+        plan = alone.prepare(_plan(_chains(), size))
+        seconds = _median_seconds(lambda: plan((target.ctypes.data,), (source.ctypes.data,)))
+        return self.threads * size * (2 * _CHAINS * _LINKS + _CHAINS - 1) / seconds
+
+
+_COPY: Final = "    %r : Tensor = aten::relu(%p)\n"
+_CHAINS: Final = 4
+_LINKS: Final = 24
+
+
+def _chains() -> str:
+    """Independent chains x*c + d, added up at the end."""
+    lines = ["    %c : float = prim::Constant[value=0.999]()", "    %one : int = prim::Constant[value=1]()"]
+    for chain in range(_CHAINS):
+        lines.append(f"    %d{chain} : float = prim::Constant[value={0.001 * (chain + 1)}]()")
+        last = "%p"
+        for link in range(_LINKS):
+            lines.append(f"    %m{chain}_{link} : Tensor = aten::mul({last}, %c)")
+            lines.append(f"    %a{chain}_{link} : Tensor = aten::add(%m{chain}_{link}, %d{chain}, %one)")
+            last = f"%a{chain}_{link}"
+    last = f"%a0_{_LINKS - 1}"
+    for chain in range(1, _CHAINS):
+        name = "%r" if chain == _CHAINS - 1 else f"%s{chain}"
+        lines.append(f"    {name} : Tensor = aten::add({last}, %a{chain}_{_LINKS - 1}, %one)")
+        last = name
+    return "\n".join(lines) + "\n"
+
+
+def _plan(body: str, size: int) -> Any:
+    """The launch plan of a group over one vector."""
+    text = f"""graph(%x : Tensor):
+  %y : Tensor = prim::FusionGroup[kind="pointwise"](%x)
+    block0(%p : Tensor):
+{body}      -> (%r)
+  return (%y)
+"""
+    group = next(node for node in parse(text).nodes() if node.blocks)
+    return spec_of_group(group, [TensorType("float32", (size,), (1,))])
+
+
+def _median_seconds(run: Callable[[], object]) -> float:
+    """The median of turns that take a thirtieth of a second together, and at least five."""
+    run()
+    start = time.perf_counter()
+    run()
+    once = max(time.perf_counter() - start, 1e-7)
+    calls = max(1, min(10_000, int(_SECONDS / 7 / once)))
+    taken = []
+    for _ in range(7 if once < 0.05 else 5):
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        taken.append((time.perf_counter() - start) / calls)
+    return statistics.median(taken)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model")))
+    return next(names, platform.machine())
+
+
+def _features() -> list[str]:
+    """What the processor has of what kernels and libraries ask for."""
+    try:
+        from llvmlite.binding import get_host_cpu_features
+    except ImportError:
+        return []
+    wanted = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512bf16", "avx512fp16", "neon", "sve")
+    here = get_host_cpu_features()
+    return [name for name in wanted if here.get(name)]
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,62 @@
+"""Bytes that a program must move, each once, and the arithmetic that it makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.runtime.library import NumpyLibrary, TorchLibrary
+from irscope.runtime.workload import workload
+
+
+def found(text: str, *args: Any) -> Any:
+    return workload(irs.parse(text), NumpyLibrary(), {}, args)
+
+
+def test_inputs_and_results_are_moved_once_however_often_they_are_read():
+    text = """graph(%x : Tensor, %y : Tensor, %unused : Tensor):
+      %a : Tensor = aten::mul(%x, %x)
+      %b : Tensor = aten::mul(%a, %y)
+      %c : Tensor = aten::mul(%b, %x)
+      return (%c, %a)
+    """
+    x = np.ones((50, 20), np.float32)
+    work = found(text, x, np.ones(20, np.float32), x)
+    assert work.bytes == 4 * (1000 + 20 + 2 * 1000)
+    assert work.flops == 3 * 1000
+    assert work.intensity == work.flops / work.bytes
+
+
+def test_a_broadcast_operand_is_as_large_as_its_memory():
+    text = "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)"
+    work = found(text, np.broadcast_to(np.ones(8, np.float64), (100, 8)))
+    assert work.bytes == 8 * 8 + 8 * 800
+
+
+def test_loops_count_as_often_as_they_turn():
+    text = """graph(%x : Tensor, %n : int):
+      %go : bool = prim::Constant[value=1]()
+      %y : Tensor = prim::Loop(%n, %go, %x)
+        block0(%i : int, %z : Tensor):
+          %w : Tensor = aten::mul(%z, %z)
+          -> (%go, %w)
+      return (%y)
+    """
+    assert found(text, np.ones(100, np.float32), 7).flops == 700
+
+
+@pytest.mark.torch
+def test_products_and_convolutions():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5, groups=1), torch.nn.Flatten(), torch.nn.Linear(8 * 4 * 4, 10))
+    x = torch.rand(2, 3, 8, 8)
+    graph = irs.load(model, x)
+    work = workload(graph, TorchLibrary(), dict(graph.bound), [x])
+    convolution, product = 2 * (2 * 8 * 4 * 4) * (3 * 5 * 5), 2 * (2 * 10) * (8 * 4 * 4)
+    assert work.flops == convolution + product
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    assert work.bytes == 4 * (x.numel() + parameters + 20)
+    assert work.uncounted == ()

@@ -127,6 +127,8 @@ class _Flow:
     def reach(self, node: Node) -> None:
         """A node computes with something that may require a gradient: its results may, and what it writes."""
         self.mark(node.outputs)
+        if effect_of(node) == "pure":
+            return
         for write in self.db.accesses(node).writes:
             if write.place == EVERYTHING and not self._everything:
                 self._everything = True

@@ -99,8 +99,8 @@ def _constant(node: Node, value: Value) -> Node:
 
 def _renamed(node: Node, names: dict[Value, Value]) -> Node:
     """The same node with the values of its group; the very same one where nothing changes."""
-    inputs = tuple(names.get(value, value) for value in node.inputs)
-    outputs = tuple(names.get(value, value) for value in node.outputs)
+    inputs = tuple([names.get(value, value) for value in node.inputs])
+    outputs = tuple([names.get(value, value) for value in node.outputs])
     if inputs == node.inputs and outputs == node.outputs:
         return node
     return make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)

@@ -17,6 +17,7 @@ still to come lies behind all that is there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 from irscope.analysis.dependence import Dependences
@@ -47,20 +48,32 @@ class BlockSlices:
         for segment, is_fit in zip(self.segment, self.fit, strict=True):
             self._fit_in[segment] = self._fit_in.get(segment, 0) + is_fit
         self._maker = {value: index for index, node in enumerate(nodes) if self.fit[index] for value in node.outputs}
-        self._successors: list[list[int]] = [[] for _ in nodes]
-        for later, place in self.index.items():
-            for tie in ties.predecessors[later]:
-                self._successors[self.index[tie.node]].append(place)
-        self.partition = Partition(self._successors)
-        """The groups as they came together."""
-        self.settled = self.partition
-        """The groups that are carried out."""
+        self._settled: Partition | None = None
         self.merges: list[tuple[int, int]] = []
         """Producer and reader of each merge, in the order in which they were decided."""
+        self.grouped: set[int] = set()
+        """The nodes that have been merged with some other."""
         self.paths: dict[tuple[int, int], list[int]] = {}
         """For a producer and a reader that were not merged, the path that forbids it."""
         self.left: dict[int, Refusal] = {}
         """Why nodes left the group that they had been in."""
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The groups as they came together."""
+        return Partition(self._successors())
+
+    @property
+    def settled(self) -> Partition:
+        """The groups that are carried out."""
+        return self._settled or self.partition
+
+    def _successors(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.block.nodes]
+        for later, place in self.index.items():
+            for tie in self.ties.predecessors[later]:
+                found[self.index[tie.node]].append(place)
+        return found
 
     def _segments(self) -> list[int]:
         found, passed = [], 0
@@ -81,14 +94,18 @@ class BlockSlices:
 
     def groups(self) -> list[list[int]]:
         """The groups that are carried out, in program order of their first nodes, each sorted."""
+        if not self.merges and self.threshold > 1:
+            return []
         roots = {self.settled.find(index) for index in range(len(self.fit)) if self.fit[index]}
         found = [sorted(self.settled.members(root)) for root in roots]
         return sorted(group for group in found if len(group) >= self.threshold)
 
     def grow(self, reader: int) -> None:
         """Let producers join the group of a node, the latest first, until no candidate is left."""
-        partition = self.partition
         heap = [(-producer, reader) for producer in self.producers(reader)]
+        if not heap:
+            return
+        partition = self.partition
         heapify(heap)
         asked: set[int] = set()
         while heap:
@@ -103,12 +120,15 @@ class BlockSlices:
                 self.paths[producer, through] = path
                 continue
             self.merges.append((producer, through))
+            self.grouped |= {producer, through}
             if is_alone:  # the producers of a larger group were its candidates already
                 for earlier in self.producers(producer):
                     heappush(heap, (-earlier, producer))
 
     def settle(self) -> None:
         """Send away what may not be in a group, and drop the groups that are too small."""
+        if not self.merges and self.threshold > 1:
+            return
         roots = {self.partition.find(index) for index in range(len(self.fit)) if self.fit[index]}
         kept, is_changed = [], False
         for members in sorted(sorted(self.partition.members(root)) for root in roots):
@@ -118,10 +138,10 @@ class BlockSlices:
             is_changed |= len(members) > 1 and (len(staying) < len(members) or len(staying) < self.threshold)
         if not is_changed:
             return
-        self.settled = Partition(self._successors)
+        self._settled = settled = Partition(self._successors())
         for group in kept:
             for index in group[1:]:
-                path = self.settled.merge(group[0], index)
+                path = settled.merge(group[0], index)
                 assert not path, "what is left of a group can still be a group"
 
     def _without_aliases(self, members: list[int]) -> list[int]:
@@ -197,7 +217,7 @@ def slice_block(ties: Dependences, rules: GradientRules, threshold: int) -> Bloc
         before = len(slices.merges)
         slices.paths.clear()
         for reader in readers:
-            if sweep or len(slices.partition.members(reader)) == 1:
+            if sweep or reader not in slices.grouped:
                 slices.grow(reader)
         if len(slices.merges) == before:
             break

@@ -1,0 +1,114 @@
+"""Slicing large graphs into differentiable subgraphs, against torch's C++ `_jit_pass_create_autodiff_subgraphs`, in one process.
+
+    python tests/benchmarks/bench_autodiff.py                             # every family, 1600, 6400 and 25600 nodes
+    python tests/benchmarks/bench_autodiff.py --families live --sizes 1600 6400 --limit 6400
+
+Ours is all that `irs.autodiff_subgraphs` does: the alias db, gradients, dependences, the plan, the graph and the remarks.
+Times are processor time in milliseconds over fresh parses, medians for ours; torch runs once where it takes seconds, and not at
+all beyond `--limit` nodes of the families in which it is cubic or quadratic. `exponent` is the slope of our time from the
+first to the last size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import irscope as irs
+
+Lines = Iterator[str]
+HEAD = "graph(%x : Tensor, %y : Tensor):"
+
+
+def chain(count: int) -> Lines:
+    yield HEAD
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::mul(%{f'v{i - 1}' if i else 'x'}, %y)"
+    yield f"  return (%v{count - 1})"
+
+
+def twice(count: int) -> Lines:
+    """Each value is used by the two ops behind it."""
+    yield HEAD
+    for i in range(count):
+        a, b = (f"v{i - 1}" if i else "x"), (f"v{i - 2}" if i > 1 else "y")
+        yield f"  %v{i} : Tensor = aten::mul(%{a}, %{b})"
+    yield f"  return (%v{count - 1})"
+
+
+def cut(count: int) -> Lines:
+    """Every tenth op has no gradient formula."""
+    yield HEAD
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::{'mul' if i % 10 else 'atan2'}(%{f'v{i - 1}' if i else 'x'}, %y)"
+    yield f"  return (%v{count - 1})"
+
+
+def independent(count: int) -> Lines:
+    yield HEAD
+    for i in range(count):
+        yield f"  %v{i} : Tensor = aten::mul(%x, %y)"
+    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
+
+
+def live(count: int) -> Lines:
+    """A chain all of whose values are returned."""
+    yield from list(chain(count))[:-1]
+    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
+
+
+FAMILIES: dict[str, Callable[[int], Lines]] = {f.__name__: f for f in (chain, twice, cut, independent, live)}
+
+
+def ours(text: str, repeats: int) -> tuple[float, int]:
+    times, groups = [], 0
+    for _ in range(repeats):
+        graph = irs.parse(text)
+        gc.collect()
+        started = time.process_time()
+        groups = len(irs.autodiff_subgraphs(graph).groups)
+        times.append(1000 * (time.process_time() - started))
+    return statistics.median(times), groups
+
+
+def torchs(text: str, repeats: int) -> float:
+    import torch
+
+    times: list[float] = []
+    while len(times) < repeats and sum(times) < 2000:
+        graph = torch._C.parse_ir(text)
+        started = time.process_time()
+        torch._C._jit_pass_create_autodiff_subgraphs(graph, 2)
+        times.append(1000 * (time.process_time() - started))
+    return statistics.median(times)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--sizes", type=int, nargs="+", default=[1600, 6400, 25600])
+    options.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--limit", type=int, default=6400, help="torch's largest size of live and independent values")
+    chosen = options.parse_args()
+    print(
+        f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>10} {'torch/ours':>10} {'groups':>7} {'exponent':>8}"
+    )
+    for family in chosen.families:
+        first: tuple[int, float] | None = None
+        for size in chosen.sizes:
+            text = "\n".join(FAMILIES[family](size))
+            mine, groups = ours(text, chosen.repeats)
+            too_long = family in ("live", "independent") and size > chosen.limit
+            theirs = math.nan if too_long else torchs(text, chosen.repeats)
+            first = first or (size, mine)
+            slope = math.log(mine / first[1]) / math.log(size / first[0]) if size != first[0] else math.nan
+            told = f"{mine:9.1f} {theirs:10.1f} {theirs / mine:10.2f} {groups:7} {slope:8.2f}"
+            print(f"{family:12} {size:8} {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

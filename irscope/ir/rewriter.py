@@ -211,7 +211,9 @@ class Rewriter:
         return tuple(placed)
 
     def _rebuilt(self, block: Block, done: dict[Block, Block]) -> Block:
-        nodes = tuple(self._renamed(node, done) for node in self._final_nodes(block))
+        nodes = self._final_nodes(block)
+        if self._replaced or any(node.blocks for node in nodes):
+            nodes = tuple(self._renamed(node, done) for node in nodes)
         returns = self._values(block.returns)
         same = returns is block.returns and len(nodes) == len(block.nodes)
         if same and all(new is old for new, old in zip(nodes, block.nodes, strict=True)):

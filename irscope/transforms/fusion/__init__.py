@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from irscope._base.collector import collector_paused
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
@@ -18,9 +18,10 @@ from irscope.ir.readings import count_readings
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
 from irscope.transforms.fusion.best_first import Score
-from irscope.transforms.fusion.domain import Domains
+from irscope.transforms.fusion.candidate import Candidate
+from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.group import Grouped, Groups
-from irscope.transforms.fusion.plan import BlockPlan, Candidate, Limits
+from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.policies import Policy, policy_of
 from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
@@ -237,13 +238,18 @@ def fuse(
             f"fuse works on a Graph, not on {type(graph).__name__}",
             hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
         )
+    with collector_paused():
+        return _fused(graph, chosen, Limits(max_arguments, max_nodes), min_size)
+
+
+def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int) -> Fusion:
     found = fold(graph)
     folded = found.record
     started = perf_counter()
     rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
-    readings = count_readings(folded.after)
-    plans = _plan(rules, Limits(max_arguments, max_nodes), chosen, readings)
-    groups = Groups(folded.after, list(plans.values()), rules, readings, min_size=min_size)
+    fitness = Fitness(rules, found.shapes, count_readings(folded.after))
+    plans = _plan(fitness, limits, policy)
+    groups = Groups(folded.after, list(plans.values()), fitness, min_size=min_size)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
@@ -251,18 +257,16 @@ def fuse(
     made = set(grouped.group_of.values())
     nodes = tuple(node for node in grouped.graph.nodes() if node in made)
     history = History(graph, (folded, record))
-    return Fusion(grouped.graph, graph, chosen.name, nodes, history, _Plans(rules, plans, grouped, groups, chosen))
+    return Fusion(grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy))
 
 
-def _plan(rules: Rules, limits: Limits, policy: Policy, readings: Mapping[Value, int]) -> dict[Block, BlockPlan]:
+def _plan(fitness: Fitness, limits: Limits, policy: Policy) -> dict[Block, BlockPlan]:
     """The plan of each block that is not the body of a group already."""
-    graph = rules.graph
+    rules = fitness.rules
     plans: dict[Block, BlockPlan] = {}
-    domains = Domains(rules)
-    for block in graph.blocks():
-        owner = graph.owner.get(block)
+    for block in rules.graph.blocks():
+        owner = rules.graph.owner.get(block) if block is not rules.graph.body else None
         if owner is None or owner.op in ("prim::If", "prim::Loop"):
-            ties = dependences(graph, block, rules.db)
-            plan = plans[block] = BlockPlan(ties, rules, domains, limits, readings)
+            plan = plans[block] = BlockPlan(dependences(rules.graph, block, rules.db), fitness, limits)
             policy.grow(plan)
     return plans

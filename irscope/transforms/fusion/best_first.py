@@ -18,7 +18,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from irscope.ir.core import Value
-from irscope.transforms.fusion.plan import BlockPlan, Candidate, Group
+from irscope.transforms.fusion.candidate import Candidate
+from irscope.transforms.fusion.plan import BlockPlan, Group
 
 __all__ = ["Score", "grow_best_first", "score_by_bytes"]
 

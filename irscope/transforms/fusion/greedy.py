@@ -12,7 +12,8 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.candidate import Candidate
+from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.siblings import join_siblings
 
 __all__ = ["grow_greedily"]
@@ -25,8 +26,9 @@ _FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device"})
 
 def grow_greedily(plan: BlockPlan) -> None:
     """Decide the groups of a block."""
+    find, groups = plan.partition.find, plan.groups
     for consumer in reversed(range(len(plan.block.nodes))):
-        if plan.fusible[consumer] and plan.group(consumer).size == 1:
+        if groups[find(consumer)].size == 1:
             _grow(plan, consumer)
     for _ in range(_ROUNDS):
         before = len(plan.merges)
@@ -50,17 +52,20 @@ def _ask_again(plan: BlockPlan) -> None:
 
 def _grow(plan: BlockPlan, consumer: int) -> None:
     """Let producers join the group of a node, the latest first, until no candidate is left."""
-    find = plan.partition.find
+    find, groups = plan.partition.find, plan.groups
     heap = [(-producer, consumer) for producer in plan.producers(consumer)]
     heapify(heap)
     asked: set[int] = set()
     while heap:
         negative, reader = heappop(heap)
         producer = -negative
-        if producer in asked or find(producer) == find(consumer):
+        if producer in asked:
             continue
         asked.add(producer)
-        single = plan.group(producer).size == 1
+        root = find(producer)
+        if root == find(consumer):
+            continue
+        single = groups[root].size == 1
         refusal = plan.try_merge(Candidate(plan, producer, reader))
         if refusal is not None:
             plan.refusals[producer, reader] = refusal

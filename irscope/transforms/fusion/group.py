@@ -10,23 +10,28 @@ graphs: a group goes by its last node, keeps its id while it grows, and is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from irscope._base.frozen import FrozenDict
+from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.rewriter import Edit, Erased, Merged, Rewriter
 from irscope.ir.types import TensorType
 from irscope.transforms.fold import constant_node
+from irscope.transforms.fusion.domain import Domain
+from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.plan import BlockPlan
-from irscope.transforms.fusion.rules import Rules
 
 __all__ = ["Grouped", "Groups"]
 
 _MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
 """Ops that can go when nobody reads what they make."""
+
+_COPIED: Final = "only groups read it, and have their own copy"
+
+_make_merged = fast_constructor(Merged)
 
 
 @dataclass(frozen=True)
@@ -52,15 +57,12 @@ class _Identity:
 class Groups:
     """Makes the groups of the plans of one graph."""
 
-    def __init__(
-        self, graph: Graph, plans: Sequence[BlockPlan], rules: Rules, readings: Mapping[Value, int], *, min_size: int
-    ) -> None:
+    def __init__(self, graph: Graph, plans: Sequence[BlockPlan], fitness: Fitness, *, min_size: int) -> None:
         self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""
         self._graph = graph
         self._plans = plans
-        self._rules = rules
-        self._readings = readings
+        self._fitness = fitness
         self._min_size = max(min_size, 2)
         self._identity: dict[Node, _Identity] = {}
         self._made: dict[tuple[Node, int], Node] = {}
@@ -86,12 +88,10 @@ class Groups:
         scheduled: dict[Block, Sequence[Node]] = {}
         for plan, schedule in zip(self._plans, schedules, strict=True):
             scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
-        unused = _unused_numbers(self._graph, group_of, self._readings, self._rules)
+        unused = _unused_numbers(self._graph, group_of, self._fitness)
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
         for block in self._graph.blocks():
-            gone = [
-                Erased(node, "only groups read it, and have their own copy") for node in block.nodes if node in unused
-            ]
+            gone = [Erased(node, _COPIED) for node in block.nodes if node in unused] if unused else []
             edits = [*merged.get(block, ()), *gone]
             if edits:
                 nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
@@ -112,42 +112,52 @@ class Groups:
             group = self._made.get(key)
             if group is None:
                 group = self._made[key] = self._group([nodes[index] for index in members], plan)
-            group_of.update((nodes[index], group) for index in members)
+            for index in members:
+                group_of[nodes[index]] = group
             placed.append(group)
         return placed
 
     def _group(self, members: list[Node], plan: BlockPlan) -> Node:
         """One node that does what the members do, in their order."""
         identity = self._identity.setdefault(members[-1], _Identity())
-        made = {value for node in members for value in node.outputs}
         leaving = plan.leaving(members)
-        standing: dict[Value, Value] = {value: self._stand_in(identity, value) for value in leaving}
+        standing = {value: value for node in members for value in node.outputs}
+        standing.update((value, self._stand_in(identity, value)) for value in leaving)
         params: dict[Value, Value] = {}
         body: list[Node] = []
         for node in members:
             for value in node.inputs:
-                if value in made or value in standing:
-                    continue
-                payload = self._rules.known(value)
-                if payload is NOT_CONSTANT:
-                    params[value] = standing[value] = self._stand_in(identity, value)
-                    continue
-                constant = identity.constants.get(value)
-                if constant is None:
-                    copy = make_value(new_id(), value.type, value.name)
-                    constant = identity.constants[value] = constant_node(copy, payload, like=node)
-                standing[value] = constant.outputs[0]
-                body.append(constant)
-            body.append(_renamed(node, standing))
-        block = make_block(
-            identity.block, tuple(params.values()), tuple(body), tuple(standing[value] for value in leaving)
-        )
+                if value not in standing:
+                    self._bring_in(value, node, identity, standing, params, body)
+            inputs = tuple([standing[value] for value in node.inputs])
+            outputs = tuple([standing[value] for value in node.outputs])
+            if inputs != node.inputs or outputs != node.outputs:
+                node = make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)
+            body.append(node)
+        returns = tuple([standing[value] for value in leaving])
+        block = make_block(identity.block, tuple(params.values()), tuple(body), returns)
         attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
-        scope = _common_scope(node.scope for node in members)
+        scope = _common_scope({node.scope for node in members})
         return make_node(
             identity.node, "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,),
             members[-1].location, scope,
         )  # fmt: skip
+
+    def _bring_in(
+        self, value: Value, reader: Node, identity: _Identity, standing: dict[Value, Value],
+        params: dict[Value, Value], body: list[Node],
+    ) -> None:  # fmt: skip
+        """Let something stand inside a group for a value from outside: a parameter, or a constant."""
+        payload = self._fitness.rules.known(value)
+        if payload is NOT_CONSTANT:
+            params[value] = standing[value] = self._stand_in(identity, value)
+            return
+        constant = identity.constants.get(value)
+        if constant is None:
+            copy = make_value(new_id(), value.type, value.name)
+            constant = identity.constants[value] = constant_node(copy, payload, like=reader)
+        standing[value] = constant.outputs[0]
+        body.append(constant)
 
     def _stand_in(self, identity: _Identity, value: Value) -> Value:
         """What is inside a group for a value outside."""
@@ -156,15 +166,6 @@ class Groups:
             copy = identity.inside[value] = make_value(new_id(), value.type, value.name)
             self.outside_of[copy] = value
         return copy
-
-
-def _renamed(node: Node, inside: dict[Value, Value]) -> Node:
-    """The same node, reading and making the values of its group; unchanged parts keep their identity."""
-    inputs = tuple(inside.get(value, value) for value in node.inputs)
-    outputs = tuple(inside.get(value, value) for value in node.outputs)
-    if inputs == node.inputs and outputs == node.outputs:
-        return node
-    return make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)
 
 
 def _common_scope(scopes: Iterable[str]) -> str:
@@ -180,13 +181,15 @@ def _agreement(a: list[str], b: list[str]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _unused_numbers(graph: Graph, group_of: dict[Node, Node], readings: Mapping[Value, int], rules: Rules) -> set[Node]:
+def _unused_numbers(graph: Graph, group_of: dict[Node, Node], fitness: Fitness) -> set[Node]:
     """The makers of known numbers, and of lists of them, that only groups read, which have copies now."""
-    inside = Counter(
+    inside: Counter[Value] = Counter()
+    inside.update(
         value for node in group_of for value in node.inputs if value.type.__class__ is not TensorType
     )  # a constant tensor is an argument, and has no copy
+    known, readings = fitness.rules.known, fitness.readings
     unused: set[Node] = set()
-    pending = [value for value in inside if rules.known(value) is not NOT_CONSTANT]
+    pending = [value for value in inside if known(value) is not NOT_CONSTANT]
     while pending:
         value = pending.pop()
         maker = graph.producer.get(value)
@@ -201,13 +204,21 @@ def _unused_numbers(graph: Graph, group_of: dict[Node, Node], readings: Mapping[
 def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
     """The merges of a plan in the order in which they were decided."""
     edits: list[Edit] = []
-    name = plan.rules.name
+    names, nodes = plan.rules.graph.names, plan.block.nodes
+    told: dict[Domain, str] = {}
     for merge in plan.merges:
-        group = group_of.get(merge.consumer)
-        if group is not None:
-            a, b = name(merge.producer.outputs[0]), name(merge.consumer.outputs[0])
-            what = f"{a} and {b} both read {name(merge.shared)}" if merge.is_sibling else f"{a} feeds {b}"
-            rule = "sibling" if merge.is_sibling else "producer-consumer"
-            nodes = merge.producer, merge.consumer
-            edits.append(Merged(nodes, group, f"{what}; iteration space {merge.domain}", merge.bytes_saved, rule))
+        producer, consumer = nodes[merge.producer], nodes[merge.consumer]
+        group = group_of.get(consumer)
+        if group is None:
+            continue
+        space = told.get(merge.domain)
+        if space is None:
+            space = told[merge.domain] = str(merge.domain)
+        a, b = names[producer.outputs[0]], names[consumer.outputs[0]]
+        if merge.is_sibling:
+            both = f" both read %{names[merge.shared]}" if merge.shared is not None else " become one kernel"
+            reason, rule = f"%{a} and %{b}{both}; iteration space {space}", "sibling"
+        else:
+            reason, rule = f"%{a} feeds %{b}; iteration space {space}", "producer-consumer"
+        edits.append(_make_merged((producer, consumer), group, reason, merge.bytes_saved, rule))
     return edits

@@ -36,10 +36,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from irscope.transforms.fusion.order import Line
 
 __all__ = ["Partition"]
+
+_SHORT: Final = 8
+"""Edges of a group that are looked at before a search begins."""
+
+_NONE: Final[list[int]] = []
+"""The members and edges of what is in another group now."""
 
 
 class Partition:
@@ -101,8 +108,15 @@ class Partition:
         first, last = self._in_order(a, b)
         if first == last:
             return []
-        if self._leads_nowhere_else(first, last):
-            self._make_room(first, last, {}, None)
+        after, parent = self._after[first], self._parent
+        for node in after if len(after) <= _SHORT else (first,):
+            if parent[node] != last and self.find(node) != last:
+                break
+        else:  # whatever waits for the first group is in the last: the most frequent case, seen without a search
+            self._after[first] = []
+            self._line.remove(self._place[first])
+            place = self._place[last]
+            self._place[self._unite(first, last)] = place
             return []
         ahead, behind, path = self._search(first, last)
         if path:
@@ -146,17 +160,6 @@ class Partition:
     def in_front_of(self, node: int) -> int | None:
         """A node of the group in front of a node's group in the line."""
         return self._line.previous(self._place[self.find(node)])  # an item is a node of the group that it stands for
-
-    def _leads_nowhere_else(self, first: int, last: int) -> bool:
-        """Whether all that waits for the first group is in the last, by a short look: the most frequent case."""
-        after = self._after[first]
-        if len(after) > 8:
-            return False
-        parent = self._parent
-        for node in after:  # noqa: SIM110  (a generator costs as much as the look)
-            if parent[node] != last and self.find(node) != last:
-                return False
-        return True
 
     def obstacle(self, a: int, b: int) -> list[int]:
         """The path that forbids a merge, or an empty list; changes nothing."""
@@ -274,9 +277,10 @@ class Partition:
         if len(members[a]) + len(after[a]) + len(before[a]) < len(members[b]) + len(after[b]) + len(before[b]):
             large, small = b, a
         self._parent[small] = large
-        for lists in (members, after, before):
-            lists[large] += lists[small]
-            lists[small] = []
+        members[large] += members[small]
+        after[large] += after[small]
+        before[large] += before[small]
+        members[small] = after[small] = before[small] = _NONE
         return large
 
 

@@ -28,7 +28,7 @@ def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ..
 def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
     saved: dict[Node, int] = {}
     for merge in plan.merges:
-        group = grouped.group_of.get(merge.consumer)
+        group = grouped.group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
             saved[group] = saved.get(group, 0) + merge.bytes_saved
     for group, bytes_saved in saved.items():
@@ -68,6 +68,8 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
 
 def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
     """Nodes next to fusible ones that miss a property which the program could have."""
+    if all(plan.fusible):
+        return
     maker = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
     run: dict[int, int] = {}  # of in-place nodes: the first of those that write one value after another
     beside = _beside_fusible(plan, maker)

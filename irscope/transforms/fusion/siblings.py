@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.domain import Domain
-from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.plan import BlockPlan
 
 __all__ = ["join_siblings"]
 
@@ -22,11 +23,12 @@ _LAST: Final = 4
 
 def join_siblings(plan: BlockPlan) -> None:
     """Merge readers of a value that have the same domain and do not read each other."""
+    find = plan.partition.find
     for value, readers in plan.readers.items():
-        if len(readers) == 1 or not plan.rules.size_in_bytes(value):
+        if len(readers) == 1 or not plan.fitness.sizes[value]:
             continue
         latest: dict[Domain, list[int]] = {}
-        for reader in readers:
+        for reader in dict.fromkeys(map(find, readers)):
             group = plan.group(reader)
             if value in group.inputs:
                 before = latest.setdefault(group.domain, [])

@@ -11,7 +11,8 @@ with its constants. Groups never join siblings.
 
 from __future__ import annotations
 
-from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.candidate import Candidate
+from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Refusal
 
 __all__ = ["grow_like_torch"]

@@ -8,7 +8,8 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Graph, Node
-from irscope.transforms.fusion.plan import BlockPlan, Candidate
+from irscope.transforms.fusion.candidate import Candidate
+from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.policies import Policy
 from irscope.transforms.fusion.rules import Refusal
 
@@ -103,15 +104,15 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
     replay, find = plan.anew(), plan.partition.find
     ends = {find(x), find(y)}
     for merge in plan.merges:
-        producer, consumer = plan.index[merge.producer], plan.index[merge.consumer]
-        replay.try_merge(Candidate(replay, producer, consumer))
-        if find(consumer) in ends and obstacle(replay, x, y) is not None:
-            a, b = (plan.rules.name(node.outputs[0]) for node in (merge.producer, merge.consumer))
+        replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
+        if find(merge.consumer) in ends and obstacle(replay, x, y) is not None:
+            nodes = plan.nodes(merge.producer, merge.consumer)
+            a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
             saving = f", saving {told_bytes(merge.bytes_saved)}" if merge.bytes_saved else ""
             what = (
                 f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
             )
-            return Refusal("other-partner", what, (merge.producer, merge.consumer, *now.evidence))
+            return Refusal("other-partner", what, (*nodes, *now.evidence))
     return now
 
 

@@ -99,7 +99,7 @@ def _suffixes() -> tuple[str, ...]:
 
 
 def _unread(source: object, args: Sequence[object]) -> LoadError:
-    known = "\n".join(f"{frontend.name} ({', '.join(frontend.suffixes)})" for frontend in _frontends())
+    known = "\n".join(f"{f.name} ({', '.join(f.suffixes)})" if f.suffixes else f.name for f in _frontends())
     if isinstance(source, Path):
         unnamed = "a file without a suffix could be anything"
         what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed

@@ -35,7 +35,7 @@ _CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.ite
 class Traced:
     """An array of the function that is being traced."""
 
-    __slots__ = ("dtype", "origin", "record", "root", "shape", "value")
+    __slots__ = ("dtype", "origin", "read_only", "record", "root", "shape", "value")
 
     def __init__(
         self, record: Recorder, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object
@@ -48,6 +48,8 @@ class Traced:
         """Stands for the memory: views have that of what they are a view of."""
         self.origin: tuple[Value, object] | None = None
         """What it was taken out of, and by which key, where it was."""
+        self.read_only = False
+        """True of arrays that were broadcast, and of views of them: elements share memory."""
 
     @property
     def ndim(self) -> int:
@@ -122,12 +124,12 @@ class Recorder:
             raise refused(f"an array of {held.dtype} cannot be part of a graph", "use a numeric element type")
         if held.ndim == 0:
             return self._kind(self, self.constant(TensorData.of(held.copy())), held.dtype, (), object())
-        known = self._arrays.get(id(given))
-        if known is None:
-            made = self.input(f"constant{len(self._arrays)}", held.dtype, held.shape)
-            self._bound[made.value] = held
-            known = self._arrays[id(given)] = (given, made)
-        return known[1]
+        made = self._arrays.get(id(given), (None, None))[1]
+        if made is None or not _same_elements(self._bound[made.value], held):  # the function may change it as it runs
+            made = self.input(f"constant{len(self._bound)}", held.dtype, held.shape)
+            self._bound[made.value] = held.copy()
+            self._arrays[id(given)] = (given, made)
+        return made
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
         """A constant, made once."""
@@ -216,14 +218,23 @@ class Recorder:
         return Graph(body, name, dict(self._bound))
 
 
+def _same_elements(a: Any, b: Any) -> bool:
+    return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
+
+
 def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:
     """The type of an array; its layout is the caller's business."""
+    if str(dtype) not in DTYPES:
+        raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
     return TensorType(str(dtype), tuple(shape))
 
 
 def code_of(dtype: np.dtype[Any]) -> int:
     """The number by which ops name an element type."""
-    return _CODES[str(dtype)]
+    code = _CODES.get(str(dtype))
+    if code is None:
+        raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
+    return code
 
 
 def user_frame() -> FrameType | None:

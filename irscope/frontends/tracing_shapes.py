@@ -18,7 +18,9 @@ __all__ = ["SHAPES", "extents_of", "filled", "permuted", "view_of"]
 
 def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
     """Record a view: the result is the same memory."""
-    return array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
+    made = array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
+    made.read_only = array.read_only or op == "expand"
+    return made
 
 
 def extents_of(shape: Any) -> tuple[int, ...]:

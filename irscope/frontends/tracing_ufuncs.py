@@ -212,7 +212,11 @@ def copied(array: Any) -> Any:
 
 def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
     """Write elements into an array, as `target[...] = source` does: its views and what it is a view of show it."""
+    if not isinstance(target, Traced):
+        raise refused("the result is written into an array of NumPy's own", "assign it to a name instead of out= or +=")
     record = target.record
+    if target.read_only:
+        raise refused("an array that was broadcast is written", "write into a .copy()", wrong_arguments=True)
     if record.copied_view:
         what = f"an array is written after a view that the graph copies was taken at {record.copied_view}"
         raise refused(what, "write first, or make the reversed array with .copy()")

@@ -5,6 +5,7 @@ Of the tensor that would be written, the first three take element type, shape an
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,8 +35,10 @@ def _store(*texts: str, operands: str, expr: Any) -> tuple[Op, ...]:
     return elementwise(*texts, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
 
 
-def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
-    return laid_out_like(self, self.dtype)
+def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
+    """The type of a copy of a tensor; of one with gaps torch keeps the strides, and NumPy does not."""
+    copy = laid_out_like(self, self.dtype)
+    return copy if copy.strides == self.strides else copy.with_(strides=None)
 
 
 def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
@@ -52,12 +55,14 @@ def _slice_scatter(
     return result
 
 
+(_COPY,) = _store(
+    "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    operands="self =src",
+    expr=lambda self, src, **rest: src,
+)
+
 OPS: Final = (
-    *_store(
-        "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
-        operands="self =src",
-        expr=lambda self, src, **rest: src,
-    ),
+    replace(_COPY, type_rule=_in_place_of),
     *_store(
         "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
         "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -68,14 +73,14 @@ OPS: Final = (
     define(
         "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
         category="memory",
-        type_rule=_scattered,
+        type_rule=_in_place_of,
         reference=_select_scatter,
     ),
     define(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
         "-> Tensor",
         category="memory",
-        type_rule=_scattered,
+        type_rule=_in_place_of,
         reference=_slice_scatter,
     ),
 )

@@ -8,8 +8,10 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.shapes import infer
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
+from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.ops.effects import statistics_flag
 from irscope.ops.registry import effect_of
@@ -101,6 +103,17 @@ class Residual(torch.nn.Module):  # type: ignore[misc]
         return x
 
 
+def assert_types_are_true(graph: Graph) -> None:
+    """What the values' types say of element types, shapes and strides is what the type rules say."""
+    shapes = infer(Graph(graph.body, graph.name))
+    for value in graph.values():
+        told, found = value.type, shapes.type(value)
+        if isinstance(told, TensorType) and isinstance(found, TensorType):
+            assert told.dtype in (None, found.dtype), value
+            assert told.shape in (None, found.shape), value
+            assert told.strides is None or found.strides in (None, told.strides), value
+
+
 @pytest.mark.parametrize("how", ["script", "trace"])
 def test_a_residual_network_becomes_pure(how: str) -> None:
     model, x = Residual().eval(), torch.randn(1, 3, 5, 5)
@@ -110,6 +123,7 @@ def test_a_residual_network_becomes_pure(how: str) -> None:
     verify(record.after)
     assert len(in_place(graph)) == (4 if how == "script" else 8)  # there it is a loop
     assert in_place(record.after) == []
+    assert_types_are_true(record.after)
     with torch.no_grad():
         torch.testing.assert_close(irs.compile(irs.fuse(record.after))(x), model(x))
 
@@ -122,6 +136,7 @@ def test_yolov3_becomes_pure() -> None:
     record = functionalize(graph)
     assert len(in_place(graph)) == 24
     assert in_place(record.after) == []
+    assert_types_are_true(record.after)
     with torch.no_grad():
         wanted = model(x)
     torch.testing.assert_close(irs.compile(record.after)(x), wanted, rtol=1e-3, atol=1e-3)

@@ -15,6 +15,8 @@ from irscope.ir.rewriter import Created, Edit, Erased
 from irscope.ir.traversal import steps
 from irscope.ir.types import TensorType
 from irscope.ops.registry import effect_of
+from irscope.ops.strides import like_strides
+from irscope.ops.type_rules import static_shape
 from irscope.transforms.functionalize.families import Family, Member, Write, kept_operands
 from irscope.transforms.functionalize.parts import INVERSES, SCATTERS
 
@@ -180,7 +182,8 @@ class _Walk:
         node, member, twin = write.node, write.member, write.twin
         inputs = tuple(map(self._element_name, node.inputs))
         self.edits.append(Erased(node, "what it writes is known by name, and a pure op computes it"))
-        result = node.outputs[0] if node.outputs else _like(member.value)
+        result = node.outputs[0] if node.outputs else _copy_of(member.value)
+        result = result if _is_dense(result) else _copy_of(result)
         if twin.needs_cast:
             raw = make_value(new_id(), _raw_type(result), result.name)
             self._add(twin.op, inputs, raw, node, f"computes what {node.op} wrote")
@@ -201,7 +204,7 @@ class _Walk:
             else:
                 op, inputs = INVERSES[view.op], (value, whole) if view.op == "aten::view" else (value, *rest)
             reason = f"puts back what {node.op} wrote through a view"
-            value = self._add(op, inputs, _like(parent.value), view, reason)
+            value = self._add(op, inputs, _copy_of(parent.value), view, reason)
             member = parent
             found.append((member, value))
         self._set_version(member.family, value)
@@ -253,6 +256,23 @@ class _Walk:
 
 def _like(value: Value) -> Value:
     return make_value(new_id(), value.type, value.name)
+
+
+def _is_dense(value: Value) -> bool:
+    """Whether a value's type is also that of a copy: it does not tell strides, or those of a tensor without gaps."""
+    type = value.type
+    shape = static_shape(type) if isinstance(type, TensorType) else None
+    if shape is None or not isinstance(type, TensorType) or type.strides is None:
+        return True
+    return type.strides == like_strides(shape, type.strides)
+
+
+def _copy_of(value: Value) -> Value:
+    """A new value for a copy of what a value was, which may lie elsewhere."""
+    if _is_dense(value):
+        return _like(value)
+    assert isinstance(value.type, TensorType)
+    return make_value(new_id(), value.type.with_(strides=None), value.name)
 
 
 def _raw_type(value: Value) -> TensorType:

@@ -10,6 +10,7 @@ its readers, so the work is linear in the uses.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from irscope.analysis.alias.accesses import EVERYTHING
@@ -17,7 +18,7 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.core import Block, Graph, Node, Use, Value
 from irscope.ir.payload import NOT_CONSTANT, TensorData, constant_of
 from irscope.ir.types import PrimitiveType, TensorType
-from irscope.ops.registry import bind, effect_of, schema_of
+from irscope.ops.registry import bind, effect_of, overloads, schema_of
 
 __all__ = ["may_require_grad"]
 
@@ -63,18 +64,24 @@ def _brings_in(graph: Graph, node: Node) -> bool:
         return isinstance(payload, TensorData) and bool(getattr(payload.original, "requires_grad", False))
     if node.op in _ENTRANCES:
         return True
+    if _known_not_to(node.op):
+        return False
     schema = schema_of(node)
     if schema is None:
         return not node.blocks and not node.op.startswith("prim::") and effect_of(node) == "opaque"
-    flag = (
-        bind(node, schema).get("requires_grad", False)
-        if any(a.name == "requires_grad" for a in schema.arguments)
-        else False
-    )
+    flag = bind(node, schema).get("requires_grad", False)
     if isinstance(flag, Value):
         flag = constant_of(graph, flag)
-        return flag is NOT_CONSTANT or bool(flag)
-    return bool(flag)
+    return flag is NOT_CONSTANT or bool(flag)
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_not_to(op: str) -> bool:
+    """Whether every overload of an op is known, and none has a flag that asks for a gradient."""
+    found = overloads(op)
+    return bool(found) and not any(
+        argument.name == "requires_grad" for schema in found for argument in schema.arguments
+    )
 
 
 class _Flow:

@@ -22,6 +22,7 @@ from heapq import heapify, heappop, heappush
 
 from irscope.analysis.dependence import Dependences
 from irscope.ir.core import Node, Value
+from irscope.ops.registry import effect_of
 from irscope.transforms.fusion.autodiff_rules import GradientRules
 from irscope.transforms.fusion.partition import Partition
 from irscope.transforms.fusion.rules import Refusal
@@ -76,10 +77,11 @@ class BlockSlices:
         return found
 
     def _segments(self) -> list[int]:
-        found, passed = [], 0
+        found, passed, db = [], 0, self.rules.db
         for node in self.block.nodes:
             found.append(passed)
-            passed += self.rules.db.accesses(node).side_effect is not None
+            if node.blocks or effect_of(node) != "pure":
+                passed += db.accesses(node).side_effect is not None
         return found
 
     def is_thin(self, index: int) -> bool:
@@ -120,7 +122,8 @@ class BlockSlices:
                 self.paths[producer, through] = path
                 continue
             self.merges.append((producer, through))
-            self.grouped |= {producer, through}
+            self.grouped.add(producer)
+            self.grouped.add(through)
             if is_alone:  # the producers of a larger group were its candidates already
                 for earlier in self.producers(producer):
                     heappush(heap, (-earlier, producer))

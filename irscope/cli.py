@@ -1,4 +1,4 @@
-"""The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`."""
+"""The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`, `irscope opt FILE -p PASSES`."""
 
 from __future__ import annotations
 
@@ -64,11 +64,49 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
     report.set_defaults(run=_report)
 
+    _add_opt(commands)
+
     cache = commands.add_parser("cache", help="show or empty the directory of compiled kernels")
     cache.add_argument("action", choices=("info", "clear"), help="what to do")
     cache.add_argument("--device", choices=("cpu", "cuda"), help="only the kernels of this device")
     cache.set_defaults(run=_cache)
     return parser
+
+
+def _add_opt(commands: Any) -> None:
+    from irscope.transforms.passes import PASSES
+
+    width = max(map(len, PASSES))
+    opt = commands.add_parser(
+        "opt", help="run passes over a program and print what becomes of it",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Run passes over a program and print what becomes of it, as IR text; all else is in # comments.",
+        epilog="passes:\n" + "\n".join(_pass_line(known, width) for known in PASSES.values())
+        + "\n\nexample:\n  irscope opt program.ir -p 'functionalize,cse,fuse{min_size=3},dce' --remarks missed",
+    )  # fmt: skip
+    _add_source(opt)
+    opt.add_argument(
+        "-p", "--passes", required=True, metavar="PIPELINE", help="names with commas between, options in braces"
+    )
+    opt.add_argument("-o", "--output", metavar="OUT", help="write the program to a file instead of printing it")
+    opt.add_argument(
+        "--remarks",
+        nargs="?",
+        const="all",
+        choices=("all", "passed", "missed"),
+        help="print what was done, what was not, and why",
+    )
+    opt.add_argument(
+        "--print-after", action="append", default=[], metavar="PASS", help="print the program after this pass, too"
+    )
+    opt.add_argument("--verify-each", action="store_true", help="check the program after each pass")
+    opt.add_argument("--time", action="store_true", help="print a table of passes, nodes and seconds to standard error")
+    opt.set_defaults(run=_opt)
+
+
+def _pass_line(known: Any, width: int) -> str:
+    options = f"{{{','.join(known.options)}}}" if known.options else ""
+    return f"  {known.name:{width}}  {known.doc}" + (f"\n  {'':{width}}  {options}" if options else "")
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +133,40 @@ def _show(options: argparse.Namespace) -> None:
         return
     print(fusion.graph if options.fused else graph)
     print(overview(explorer_view(Exploration.of(fusion))))
+
+
+def _opt(options: argparse.Namespace) -> None:
+    from irscope import Pipeline, load
+
+    pipeline = Pipeline(options.passes)
+    unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
+    if unknown:
+        told = ", ".join(stage.name for stage in pipeline.stages)
+        raise ArgumentError(
+            f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {told}"
+        )
+    done = pipeline(load(options.file, *map(_example, options.input)), verify_each=options.verify_each)
+    for record, stage in zip(done.records, done.stage_of, strict=True):
+        if stage in options.print_after and record.name == stage:
+            print(f"# after {stage}\n{record.after}")
+        for remark in record.remarks:
+            if options.remarks in ("all", remark.kind):
+                print(f"# {record.name}: {record.told(remark)}")
+    if options.output:
+        _write(options.output, f"{done.graph}\n")
+    else:
+        print(done.graph)
+    if options.time:
+        print(done.table().to_string(index=False), file=sys.stderr)
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(
+            f"{path!r} cannot be written: {error.strerror}", hint="give the name of a file, in a folder that exists"
+        ) from None
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -153,3 +153,76 @@ def _server(folder: Path) -> dict[str, str]:
             return server
         time.sleep(0.2)
     raise AssertionError("JupyterLab did not start")
+
+
+IN_PLACE = """graph(%x : Float(4)):
+  %a : Float(4) = aten::neg(%x)
+  %b : Float(4) = aten::relu_(%a)
+  %c : Float(4) = aten::neg(%x)
+  %d : Float(4) = aten::mul(%a, %c)
+  return (%d)
+"""
+
+
+@pytest.fixture
+def in_place(tmp_path: Path) -> Path:
+    path = tmp_path / "in_place.ir"
+    path.write_text(IN_PLACE)
+    return path
+
+
+def test_opt_prints_a_program_that_reads_back(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import irscope as irs
+
+    arguments = ["opt", str(in_place), "-p", "functionalize,cse,dce", "--remarks", "--time", "--verify-each"]
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[:2] == [
+        "# functionalize: passed [pure-twin] %b: aten::relu computes what aten::relu_ wrote",
+        "# cse: passed [same-value] %c: %a is the same",
+    ]
+    wanted = irs.Pipeline("functionalize,cse,dce")(irs.parse(IN_PLACE)).graph
+    assert "\n".join(lines[2:]) == str(wanted)
+    assert irs.same_structure(irs.parse(out), wanted)
+    assert "seconds" in err
+
+
+def test_opt_prints_the_program_after_a_pass(
+    in_place: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    output = tmp_path / "out.ir"
+    arguments = ["opt", str(in_place), "-p", "functionalize,cse", "--print-after", "functionalize", "-o", str(output)]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("# after functionalize\ngraph(")
+    assert "aten::relu(%a)" in printed
+    assert output.read_text().count("aten::neg") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["-p", "functonalize"], "did you mean functionalize"),
+        (["-p", "cse", "--print-after", "dce"], "the pipeline has no such pass"),
+        (["-p", "cse", "-o", "/no/such/folder/x.ir"], "cannot be written"),
+    ],
+)
+def test_opt_tells_a_mistake(
+    arguments: list[str], told: str, in_place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["opt", str(in_place), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in err
+    assert "Traceback" not in err
+
+
+def test_opt_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    from irscope.transforms.passes import PASSES
+
+    with pytest.raises(SystemExit) as caught:
+        main(["opt", "--help"])
+    assert caught.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {name} " in printed for name in PASSES)

@@ -41,3 +41,19 @@ class PassRecord:
     seconds: float = 0.0
     after_merges: Callable[[int], Graph] | None = None
     """The graph after only the first so many `Merged` edits, from a pass that can stop after each."""
+
+    def told(self, remark: Remark) -> str:
+        """One of this record's remarks in a line: kind, rule, what it is about, and the reason.
+
+        >>> from irscope.ir.parser import parse
+        >>> from irscope.transforms.functionalize import functionalize
+        >>> record = functionalize(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)"))
+        >>> record.told(record.remarks[0])
+        'missed [input] %y: %x is an input, and the caller sees what is written there'
+        """
+        values = (remark.subject,) if isinstance(remark.subject, Value) else remark.subject.outputs
+        names = [self.before.names.get(value) or self.after.names.get(value) for value in values]
+        subject = ", ".join(f"%{name}" for name in names if name)
+        if not subject:
+            subject = remark.subject.op if isinstance(remark.subject, Node) else repr(remark.subject)
+        return f"{remark.kind} [{remark.rule}] {subject}: {remark.because}"

@@ -65,7 +65,7 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     started = perf_counter()
     dead = _dead_nodes(graph)
     if not dead:
-        return PassRecord("remove-dead-nodes", graph, graph, seconds=perf_counter() - started)
+        return PassRecord("dce", graph, graph, seconds=perf_counter() - started)
     rewriter = Rewriter(graph)
     for block in graph.blocks():
         if graph.owner.get(block) in dead:
@@ -75,7 +75,7 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
             edits = [Erased(node, "nobody reads its results, and it does nothing else") for node in gone]
             rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
     after = rewriter.finish()
-    return PassRecord("remove-dead-nodes", graph, after, rewriter.edits, (), perf_counter() - started)
+    return PassRecord("dce", graph, after, rewriter.edits, (), perf_counter() - started)
 
 
 def _dead_nodes(graph: Graph) -> set[Node]:

@@ -1,0 +1,116 @@
+"""Every ordinary pass on random programs: the result verifies, means the same to the last bit, reads back, and is done."""
+
+from __future__ import annotations
+
+import pytest
+
+import irscope as irs
+from irscope.analysis.alias.alias_db import AliasDb
+from irscope.ir.core import Graph
+from irscope.transforms.canonicalize import RULES, canonicalize
+from irscope.transforms.cse import eliminate_common_subexpressions
+from irscope.transforms.dce import remove_dead_nodes
+from irscope.transforms.pool_constants import pool_constants
+from tests.work import calls_made
+
+pytest.importorskip("torch")
+
+from tests.strategies import random_program
+from tests.transforms.same_meaning import assert_same_meaning, check_pass
+
+pytestmark = pytest.mark.torch
+
+PASSES = {
+    "canonicalize": canonicalize,
+    "cse": eliminate_common_subexpressions,
+    "dce": remove_dead_nodes,
+    "pool-constants": pool_constants,
+}
+ALL = "functionalize,canonicalize,cse,pool-constants,dce"
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("name", PASSES)
+def test_nobody_can_tell(name: str, seed: int) -> None:
+    check_pass(PASSES[name], seed)
+
+
+@pytest.mark.parametrize("seed", range(40, 80))
+def test_nobody_can_tell_a_pipeline(seed: int) -> None:
+    program = random_program(seed, size=30)
+    graph = irs.parse(program.text)
+    done = irs.Pipeline(ALL)(graph, verify_each=True)
+    assert_same_meaning(graph, done.graph, program)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(1000, 6_000, 500))
+@pytest.mark.parametrize("name", PASSES)
+def test_nobody_can_tell_at_length(name: str, chunk: int) -> None:
+    for seed in range(chunk, chunk + 500):
+        check_pass(PASSES[name], seed, size=35)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", PASSES)
+def test_an_alias_db_can_follow_the_record(name: str, seed: int) -> None:
+    record = check_pass(PASSES[name], seed)
+    followed, built = AliasDb(record.before).follow(record), AliasDb(record.after)
+    for value in record.after.values():
+        assert followed.is_written(value) == built.is_written(value)
+        assert followed.alias_set(value) == built.alias_set(value)
+
+
+def test_two_seen_results_do_not_become_one_by_way_of_a_third() -> None:
+    graph = irs.parse("""graph(%x : Tensor):
+      %a : Tensor = aten::neg(%x)
+      %b : Tensor = aten::neg(%x)
+      %c : Tensor = aten::neg(%x)
+      %d : Tensor = aten::exp(%a)
+      return (%b, %c, %d)""")
+    after = eliminate_common_subexpressions(graph).after
+    assert len(set(after.outputs)) == 3
+
+
+def test_every_rule_has_a_proof_and_ops_of_its_own() -> None:
+    assert all(rule.find.__doc__ for rule in RULES)
+    ops = [op for rule in RULES for op in rule.ops]
+    assert len(ops) == len(set(ops))
+
+
+def long_program(count: int) -> Graph:
+    """Pairs of equal nodes, a write now and then, and constants of each kind."""
+    lines = []
+    for index in range(count):
+        lines += [
+            f"  %one.{index} : int = prim::Constant[value=1]()",
+            f"  %a.{index} : Tensor = aten::neg(%x)",
+            f"  %b.{index} : Tensor = aten::neg(%x)",
+            f"  %c.{index} : Tensor = aten::add(%a.{index}, %b.{index}, %one.{index})",
+            f"  %d.{index} : Tensor = aten::relu_(%c.{index})",
+            f"  %v.{index} : Tensor = aten::select(%c.{index}, %one.{index}, %one.{index})",
+            f"  %w.{index} : Tensor = aten::tanh_(%v.{index})",
+        ]
+    body = "\n".join(lines)
+    return irs.parse(f"graph(%x : Tensor):\n{body}\n  return (%d.{count - 1})")
+
+
+@pytest.mark.parametrize("name", [*PASSES, "functionalize"])
+def test_work_grows_with_the_program(name: str) -> None:
+    run = irs.functionalize if name == "functionalize" else PASSES[name]
+    run(long_program(5))  # loads the tables of ops
+    small, large = long_program(60), long_program(480)
+    assert calls_made(lambda: run(large)) < 9.6 * calls_made(lambda: run(small))
+
+
+def test_deep_nesting_needs_no_deep_stack() -> None:
+    depth = 3_000
+    text = (
+        "graph(%x : Tensor, %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
+        + "prim::If(%c)\nblock0():\n" * depth
+        + "%z : Tensor = aten::relu_(%y)\n"
+        + "-> ()\nblock1():\n-> ()\n" * depth
+        + "  return (%y)"
+    )
+    done = irs.Pipeline(ALL)(irs.parse(text))
+    assert [node.op for node in done.graph.nodes() if node.op.startswith("aten")] == ["aten::neg", "aten::relu"]

@@ -1,0 +1,129 @@
+"""Pipelines: what their text means, what they give, and what they say of a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, PassError
+from irscope.ir.core import Graph
+from irscope.ir.rewriter import Rewriter
+from irscope.transforms.base import PassRecord
+from irscope.transforms.dce import remove_dead_nodes
+from irscope.transforms.fusion import Fusion
+from irscope.transforms.passes import PASSES
+
+PROGRAM = """graph(%x : Float(4)):
+  %a : Float(4) = aten::neg(%x)
+  %b : Float(4) = aten::relu_(%a)
+  %c : Float(4) = aten::neg(%x)
+  %d : Float(4) = aten::mul(%a, %c)
+  return (%d)"""
+
+
+def test_the_parts_of_a_pipeline_run_in_order() -> None:
+    graph = irs.parse(PROGRAM)
+    done = irs.Pipeline("functionalize, cse", "fuse{min_size=3,policy=min-bytes}", "dce")(graph, verify_each=True)
+    names = [record.name for record in done.records]
+    assert names[:2] == ["functionalize", "cse"]
+    assert names[-1] == "dce"
+    assert done.history.initial is graph
+    assert done.graph is done.records[-1].after
+    assert isinstance(done.results["fuse"], Fusion)
+    assert done.results["fuse"].policy == "min-bytes"
+    assert done.stage_of == ("functionalize", "cse", *("fuse",) * (len(names) - 3), "dce")
+    assert [remark.rule for remark in done.remarks][:2] == ["pure-twin", "same-value"]
+    for before, after in zip(done.records, done.records[1:], strict=False):
+        assert before.after is after.before
+
+
+def test_the_table_has_a_row_a_pass() -> None:
+    table = irs.Pipeline("functionalize,cse,dce")(irs.parse(PROGRAM)).table()
+    assert list(table["pass"]) == ["functionalize", "cse", "dce"]
+    assert list(table["nodes before"]) == [4, 4, 3]
+    assert list(table["nodes after"]) == [4, 3, 3]
+    assert list(table["passed"]) == [1, 1, 0]
+
+
+def test_a_function_is_a_pass() -> None:
+    def without_relu(graph: Graph) -> Graph:
+        rewriter = Rewriter(graph)
+        for node in graph.nodes():
+            if node.op == "aten::relu":
+                rewriter.replace(node.output, node.inputs[0], reason="my own rule")
+        return rewriter.finish()
+
+    pipeline = irs.Pipeline("functionalize", without_relu, remove_dead_nodes)
+    done = pipeline(irs.parse(PROGRAM))
+    assert str(pipeline) == "functionalize,without_relu,remove_dead_nodes"
+    assert [record.name for record in done.records] == ["functionalize", "without_relu", "dce"]
+    assert not any(node.op == "aten::relu" for node in done.graph.nodes())
+
+
+def test_a_pipeline_prints_as_it_is_written() -> None:
+    text = "functionalize{scatter=false},fuse{policy=min-bytes,min_size=3}"
+    assert str(irs.Pipeline(text)) == text
+    assert str(irs.Pipeline("")) == ""
+    assert irs.Pipeline()(irs.parse(PROGRAM)).records == ()
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_registered_pass_runs_and_has_a_line(name: str) -> None:
+    done = irs.Pipeline(name)(irs.parse(PROGRAM), verify_each=True)
+    assert done.records[-1].name == name
+    assert irs.Pipeline.passes()[name]
+
+
+MISTAKES = {
+    "functionalise": ("no pass 'functionalise'", 0, "did you mean functionalize?"),
+    "cse, ": ("the text ends where the name of a pass should be", 4, ""),
+    "cse dce": ("here should be a comma between passes, not 'dce'", 4, ""),
+    "{": ("here should be the name of a pass", 0, ""),
+    "dce,fuse{min_size=x}": ("'min_size' is a whole number, not 'x'", 18, ""),
+    "fuse{minsize=3}": ("pass 'fuse' has no option 'minsize'", 5, "did you mean min_size?"),
+    "fuse{min_size=3": ("the text ends", 15, ""),
+    "fuse{min_size 3}": ("here should be =", 14, ""),
+    "cse{a=1}": ("has no option 'a'", 4, "it has no options"),
+    "functionalize{scatter=maybe}": ("true or false, not 'maybe'", 22, ""),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_is_shown_with_a_caret(text: str) -> None:
+    what, column, hint = MISTAKES[text]
+    with pytest.raises(ArgumentError) as caught:
+        irs.Pipeline(text)
+    assert what in caught.value.what
+    assert caught.value.where.splitlines() == [text, " " * column + "^"]
+    assert hint in caught.value.hint
+
+
+def test_other_mistakes_are_told() -> None:
+    with pytest.raises(ArgumentError, match="made of texts and functions, not of int"):
+        irs.Pipeline(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="Pipeline"):
+        irs.Pipeline("cse")("graph()")  # type: ignore[arg-type]
+    graph, other = irs.parse(PROGRAM), irs.parse(PROGRAM)
+
+    def gives_nothing(graph: Graph) -> Any:
+        return None
+
+    with pytest.raises(PassError, match="'gives_nothing' gave NoneType"):
+        irs.Pipeline(gives_nothing)(graph)
+
+    def of_another(graph: Graph) -> PassRecord:
+        return PassRecord("of_another", other, other)
+
+    with pytest.raises(PassError, match="starts-from-its-graph"):
+        irs.Pipeline(of_another)(graph)
+
+    def breaks(graph: Graph) -> Graph:
+        rewriter = Rewriter(graph)
+        rewriter.erase(graph.node("a"), reason="oops")
+        return rewriter.finish()
+
+    assert irs.Pipeline(breaks)(graph).graph is not graph
+    with pytest.raises(PassError, match="after pass 'breaks' the graph breaks a rule"):
+        irs.Pipeline(breaks)(graph, verify_each=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -11,12 +12,12 @@ from irscope._base.collector import collector_paused
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.readings import count_readings
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
+from irscope.transforms.fusion.alias_upkeep import AliasUpkeep, Upkeep, check_following, upkeep_of
 from irscope.transforms.fusion.best_first import Score
 from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.fitness import Fitness
@@ -48,6 +49,7 @@ class _Plans:
     grouped: Grouped
     groups: Groups
     policy: Policy
+    upkeep: Upkeep
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,11 @@ class Fusion:
     def remarks(self) -> tuple[Remark, ...]:
         """What was fused (`passed`) and what was not though it looks as if it could (`missed`)."""
         return self.history.remarks
+
+    @cached_property
+    def alias_db(self) -> AliasDb:
+        """The alias db of the fused graph."""
+        return self._plans.upkeep.of(self.history.records[-1])
 
     def table(self) -> pd.DataFrame:
         """One row per group: what it computes, over which points, and the bytes that its nodes and its kernel move.
@@ -197,7 +204,7 @@ class Fusion:
 
 def fuse(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES,
+    max_nodes: int = MAX_NODES, alias: AliasUpkeep = "follow", check: bool = False,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs.
 
@@ -209,6 +216,10 @@ def fuse(
     * `"torch-legacy"`: exactly the order of PyTorch's `_jit_pass_fuse`, its count of arguments included.
     * a function that is given a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
       decline. It is asked again when the groups have grown.
+
+    `alias` is how `Fusion.alias_db` comes about: it follows the merges, or (for comparison, with the same result) it is
+    rebuilt before each block or after each merge. `check` follows merge by merge and compares each db with a new one;
+    it raises PassError where they differ.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -239,17 +250,25 @@ def fuse(
             hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
         )
     with collector_paused():
-        return _fused(graph, chosen, Limits(max_arguments, max_nodes), min_size)
+        fusion = _fused(graph, chosen, Limits(max_arguments, max_nodes), min_size, alias)
+    if check:
+        check_following(fusion.history, fusion._plans.rules.db)
+    return fusion
 
 
-def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int) -> Fusion:
+def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str) -> Fusion:
     found = fold(graph)
     folded = found.record
     started = perf_counter()
     rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
     fitness = Fitness(rules, found.shapes, count_readings(folded.after))
-    plans = _plan(fitness, limits, policy)
-    groups = Groups(folded.after, list(plans.values()), fitness, min_size=min_size)
+    plans: dict[Block, BlockPlan] = {}
+    groups = Groups(folded.after, plans.values(), fitness, min_size=min_size)
+    upkeep = upkeep_of(alias, folded.after, rules.db, groups)
+    for block in _blocks_of(folded.after):
+        plan = plans[block] = BlockPlan(upkeep.dependences(block), fitness, limits)
+        plan.on_merge = upkeep.on_merge
+        policy.grow(plan)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
@@ -257,16 +276,14 @@ def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int) -> Fusio
     made = set(grouped.group_of.values())
     nodes = tuple(node for node in grouped.graph.nodes() if node in made)
     history = History(graph, (folded, record))
-    return Fusion(grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy))
+    return Fusion(
+        grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy, upkeep)
+    )
 
 
-def _plan(fitness: Fitness, limits: Limits, policy: Policy) -> dict[Block, BlockPlan]:
-    """The plan of each block that is not the body of a group already."""
-    rules = fitness.rules
-    plans: dict[Block, BlockPlan] = {}
-    for block in rules.graph.blocks():
-        owner = rules.graph.owner.get(block) if block is not rules.graph.body else None
+def _blocks_of(graph: Graph) -> Iterator[Block]:
+    """Each block that is not the body of a group already."""
+    for block in graph.blocks():
+        owner = graph.owner.get(block) if block is not graph.body else None
         if owner is None or owner.op in ("prim::If", "prim::Loop"):
-            plan = plans[block] = BlockPlan(dependences(rules.graph, block, rules.db), fitness, limits)
-            policy.grow(plan)
-    return plans
+            yield block

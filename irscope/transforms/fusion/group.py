@@ -10,7 +10,7 @@ graphs: a group goes by its last node, keeps its id while it grows, and is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,9 +24,9 @@ from irscope.transforms.fusion.domain import Domain
 from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.plan import BlockPlan
 
-__all__ = ["Grouped", "Groups"]
+__all__ = ["MAKES_NUMBERS", "Grouped", "Groups"]
 
-_MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
+MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
 """Ops that can go when nobody reads what they make."""
 
 _COPIED: Final = "only groups read it, and have their own copy"
@@ -57,7 +57,8 @@ class _Identity:
 class Groups:
     """Makes the groups of the plans of one graph."""
 
-    def __init__(self, graph: Graph, plans: Sequence[BlockPlan], fitness: Fitness, *, min_size: int) -> None:
+    def __init__(self, graph: Graph, plans: Collection[BlockPlan], fitness: Fitness, *, min_size: int) -> None:
+        """`plans` may grow as long as the pass decides."""
         self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""
         self._graph = graph
@@ -70,6 +71,10 @@ class Groups:
     def carry_out(self) -> Grouped:
         """The graph after all merges; groups of fewer nodes than the smallest that is wanted stay apart."""
         return self._grouped([plan.partition.schedule() for plan in self._plans], self._min_size)
+
+    def so_far(self) -> Graph:
+        """The graph after the merges of a pass that is still deciding."""
+        return self._grouped([plan.partition.schedule() for plan in self._plans], 2).graph
 
     def after(self, merges: int) -> Graph:
         """The graph after so many merges, in the order in which the plans stand and decided them.
@@ -193,7 +198,7 @@ def _unused_numbers(graph: Graph, group_of: dict[Node, Node], fitness: Fitness) 
     while pending:
         value = pending.pop()
         maker = graph.producer.get(value)
-        if maker is None or maker in unused or maker.op not in _MAKES_NUMBERS or inside[value] < readings[value]:
+        if maker is None or maker in unused or maker.op not in MAKES_NUMBERS or inside[value] < readings[value]:
             continue
         unused.add(maker)
         inside.update(maker.inputs)

@@ -11,7 +11,7 @@ group, inputs, outputs) is counted per group and updated from the smaller side o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -81,6 +81,8 @@ class BlockPlan:
         self.rules = fitness.rules
         self.limits = limits
         nodes = self.block.nodes
+        self.on_merge: Callable[[BlockPlan], None] | None = None
+        """Told of each merge."""
         self.partition = Partition.behind(ties.before)
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
@@ -235,3 +237,5 @@ class BlockPlan:
         self.groups[self.partition.find(candidate.consumer_index)] = theirs
         producer, consumer = candidate.producer_index, candidate.consumer_index
         self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))
+        if self.on_merge is not None:
+            self.on_merge(self)

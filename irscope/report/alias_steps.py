@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from irscope.analysis.alias import AliasDb
 from irscope.ir.core import Graph, Value
 from irscope.report.alias_view import AliasViews
+from irscope.report.naming import Renaming, names_in
 from irscope.report.view_models import AliasDetail
 from irscope.transforms.history import History
 
@@ -30,23 +31,30 @@ class AliasSteps:
 
     def detail(self, value: Value, state: int) -> AliasDetail | None:
         """The alias detail of a value of the last graph in a state; None where it is not there or shares no memory."""
-        views, meant, by_id = self._at(state)
+        views, meant, by_id, rename = self._at(state)
         here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
         found = views.detail(here) if here is not None else None
         if found is None:
             return None
         points = found["points_to"]
+        points["labels"] = [rename(label) for label in points["labels"]]
         points["records"] = [meant.get(id, id) for id in points["records"]]
         return AliasDetail(
-            summary=found["summary"], alias_set=_once(meant.get(id, id) for id in found["alias_set"]),
+            summary=rename(found["summary"]), alias_set=_once(meant.get(id, id) for id in found["alias_set"]),
             writers=found["writers"], points_to=points,
         )  # fmt: skip
 
-    def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value]]:
+    def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming]:
         graph = self._history.graph_after(state)
         kept = {value.id for value in self._history.final.values()}
         meant = {id: other for id, other in stands_for(graph).items() if id not in kept}
-        return AliasViews(AliasDb(graph)), meant, {value.id: value for value in graph.values()}
+        by_id = {value.id: value for value in graph.values()}
+        called = {id: self._names.get(meant.get(id, id), "") or graph.names[value] for id, value in by_id.items()}
+        return AliasViews(AliasDb(graph)), meant, by_id, Renaming(graph, called)
+
+    @cached_property
+    def _names(self) -> Mapping[int, str]:
+        return {value.id: name for value, name in names_in(self._history).items()}
 
     @cached_property
     def _outside(self) -> Mapping[int, int]:

@@ -8,6 +8,7 @@ from irscope.report.exploration import Exploration
 from irscope.report.fusion_view import remarks_table
 from irscope.report.graph_view import graph_view
 from irscope.report.inspection import Inspection
+from irscope.report.stored import StoredDetails
 from irscope.report.text_view import text_view
 from irscope.report.timeline_view import timeline_view
 from irscope.report.timing_view import timing_view
@@ -22,7 +23,6 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
     graph = exploration.graph
     inspection = Inspection(exploration)
     picture = graph_view(graph, exploration.class_of)
-    answers, sources = _answered_ahead(exploration, inspection) if details else ({}, {})
     writes = [box["id"] for box in picture["boxes"] if box["writes"]]
     text = text_view(graph)
     timeline = timeline_view(exploration.fusion.history, text)
@@ -33,25 +33,29 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
         text=text,
         source=_sources(exploration),
         graph=picture,
-        remarks=remarks_table(exploration.fusion.remarks, graph.names),
+        remarks=remarks_table(exploration.fusion.history),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        kernels=sources,
-        details=answers,
+        kernels={},
+        details={},
     )
+    if details:
+        answers, view["kernels"] = _answered_ahead(exploration, inspection)
+        stored = StoredDetails(text, answers)
+        view["details"], view["alias_sets"] = stored.details, stored.alias_sets
     if timeline is not None:
         view["timeline"] = timeline
     return view
 
 
-def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[dict[int, Detail], dict[str, str]]:
+def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
     """The details of every record, and the kernel sources, each stored once. Only a group's own detail has a kernel."""
     groups = {node.id for node in exploration.fusion.groups}
-    details = {id: inspection.detail(id) for id in exploration.records}
+    details = [inspection.detail(id) for id in exploration.records]
     sources: dict[str, str] = {}
-    for id, detail in details.items():
+    for detail in details:
         kernel = detail["kernel"]
-        if kernel is None or id not in groups:
+        if kernel is None or detail["id"] not in groups:
             detail["kernel"] = None
         else:
             sources[kernel["name"]] = kernel["source"]

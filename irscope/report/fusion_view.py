@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from irscope.ir.core import Node, Value
+from irscope.report.naming import Renaming, names_in
 from irscope.report.view_models import Column, TableView
-from irscope.transforms.base import Remark
 from irscope.transforms.fusion import Fusion
+from irscope.transforms.history import History
 
-__all__ = ["fusion_sentence", "remarks_table"]
+__all__ = ["fusion_sentence", "planner_renaming", "remarks_table"]
 
 _COLUMNS = [
     Column(key="kind", label="remark", kind="text"),
@@ -19,13 +20,22 @@ _COLUMNS = [
 ]
 
 
-def remarks_table(remarks: Iterable[Remark], names: Mapping[Value, str]) -> TableView:
-    """One row per remark, missed ones first: those are the ones to act on."""
-    given = sorted(remarks, key=lambda remark: ("missed", "analysis", "passed").index(remark.kind))
+def remarks_table(history: History) -> TableView:
+    """One row per remark of all passes, missed ones first: those are the ones to act on."""
+    names = names_in(history)
+    by_id = {value.id: name for value, name in names.items()}
+    given = [
+        (remark, rename(remark.because))
+        for record in history.records
+        if record.remarks
+        for rename in [Renaming(record.before, by_id)]
+        for remark in record.remarks
+    ]
+    given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
     rows: list[list[str | float | None]] = []
     selects = []
-    for remark in given:
-        rows.append([remark.kind, remark.rule, _told(names, remark.subject), remark.because])
+    for remark, because in given:
+        rows.append([remark.kind, remark.rule, _told(names, remark.subject), because])
         evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
         selects.append(list(evidence))
     return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
@@ -38,7 +48,13 @@ def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
     return f"{subject.op.partition('::')[2]} {made}".strip()
 
 
-def fusion_sentence(fusion: Fusion, node: Node) -> str:
+def planner_renaming(fusion: Fusion) -> Renaming:
+    """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
+    names = names_in(fusion.history)
+    return Renaming(fusion.history.records[-1].before, {value.id: name for value, name in names.items()})
+
+
+def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     """Which group a node is in, or why it is in none."""
     graph = fusion.graph
     around = graph.owner.get(graph.block_of[node])
@@ -49,4 +65,4 @@ def fusion_sentence(fusion: Fusion, node: Node) -> str:
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)
         return f"in the fusion group that makes {results}"
     verdict = fusion.why_alone(node)
-    return f"in no group, because {verdict.because}"
+    return f"in no group, because {rename(verdict.because)}"

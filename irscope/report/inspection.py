@@ -14,8 +14,9 @@ from irscope.report.alias_steps import AliasSteps
 from irscope.report.alias_view import AliasViews
 from irscope.report.dedup_view import class_sentence
 from irscope.report.exploration import Exploration
-from irscope.report.fusion_view import fusion_sentence
+from irscope.report.fusion_view import fusion_sentence, planner_renaming
 from irscope.report.kernel_view import KernelViews
+from irscope.report.naming import Renaming
 from irscope.report.view_models import AliasDetail, Detail, PairDetail, VerdictView
 from irscope.report.words import short_type
 
@@ -39,6 +40,10 @@ class Inspection:
     @cached_property
     def _alias(self) -> AliasViews:
         return AliasViews(self._of.db)
+
+    @cached_property
+    def _rename(self) -> Renaming:
+        return planner_renaming(self._of.fusion)
 
     @cached_property
     def kernels(self) -> KernelViews:
@@ -76,7 +81,7 @@ class Inspection:
             location=str(node.location) if node is not None and node.location is not None else "",
             scope=node.scope if node is not None else "",
             alias=self._shared(value, state) if value is not None else None,
-            fusion=fusion_sentence(self._of.fusion, node) if node is not None else "",
+            fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
             same=self._same(node),
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
             time="",
@@ -102,12 +107,14 @@ class Inspection:
         one, other = self._node(first), self._node(second)
         left, right = self._value(first), self._value(second)
         alias = self._of.db.explain(left, right) if left is not None and right is not None else None
-        fusion = self._of.fusion.why_not(one, other) if one is not None and other is not None else None
+        fusion = verdict_view(self._of.fusion.why_not(one, other) if one is not None and other is not None else None)
+        if fusion is not None and not fusion["holds"]:
+            fusion["because"] = self._rename(fusion["because"])
         groups = self._group(one), self._group(other)
         same = None
         if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
             same = self._of.dedup.difference(groups[0], groups[1])
-        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=verdict_view(fusion), same=verdict_view(same))
+        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=fusion, same=verdict_view(same))
 
     def _node(self, record: Value | Node) -> Node | None:
         return record if isinstance(record, Node) else self._of.graph.producer.get(record)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.printer import print_node
 from irscope.report.lives import Lives, Stretch, lives, stretches
+from irscope.report.naming import Renaming, names_in
 from irscope.report.view_models import GoneLine, MadeGroup, PassView, StepView, TextView, TimelineView
 from irscope.transforms.history import History, Step
 
@@ -34,11 +35,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     found = lives(history, passes)
     number = {group: k for k, group in enumerate(node for node in history.final.nodes() if node in found.groups)}
     names = _Names(history)
-    steps = [
-        _step(state, step, found, number, names)
-        for stretch in passes
-        for state, step in enumerate(stretch.steps, stretch.first + 1)
-    ]
+    steps = [step for stretch in passes for step in _steps(stretch, found, number, names)]
     return TimelineView(
         passes=[
             PassView(name=s.record.name, first=s.first, steps=len(s.steps), seconds=s.record.seconds) for s in passes
@@ -53,32 +50,38 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
 
 
 class _Names:
-    """What to call a value of any graph of a history: its name in the last graph that has it."""
+    """What to call things in the words of the last graph."""
 
     def __init__(self, history: History) -> None:
+        self.of = names_in(history)
         self.final = history.final.names
         self.last = {node.id: node for node in history.final.nodes()}
-        self._graphs = [history.final, *(record.before for record in reversed(history.records))]
-
-    def of(self, value: Value) -> str:
-        """The printed name, without `%`."""
-        return next(graph.names[value] for graph in self._graphs if value in graph.names)
+        self.by_id = {value.id: name for value, name in self.of.items()}
 
     def told(self, nodes: Sequence[Node]) -> str:
         """Nodes by their first results, the first few of them."""
-        said = [f"%{self.of(node.outputs[0])}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
+        said = [f"%{self.of[node.outputs[0]]}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
         if len(nodes) > _MOST_NAMED:
-            said.append(f"{len(nodes) - _MOST_NAMED} more")
+            said.append(f"{len(nodes) - _MOST_NAMED:,} more")
         return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
 
 
-def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names) -> StepView:
+def _steps(stretch: Stretch, found: Lives, number: Mapping[Node, int], names: _Names) -> list[StepView]:
+    rename = Renaming(stretch.record.before, names.by_id)
+    return [
+        _step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)
+    ]
+
+
+def _step(
+    state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming
+) -> StepView:
     group = found.merges.get(state)
     if group is None:
         return _whole_pass(state, step, found, names)
     return StepView(
         did=f"merged {names.told(step.nodes)} into group {number[group]}",
-        because=step.because,
+        because=rename(step.because),
         rule=step.rule,
         nodes=[node.id for node in step.nodes],
         saved=step.bytes_saved,
@@ -105,7 +108,9 @@ def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> 
     """A group with what its values are called outside: a member reads and made other values before it was one."""
     others: dict[Value, Value] = {}
     for inner in members:
-        outer = before[inner.id]
+        outer = before.get(inner.id)
+        if outer is None or (len(outer.inputs), len(outer.outputs)) != (len(inner.inputs), len(inner.outputs)):
+            continue  # a later pass rewrote it
         pairs = (*zip(inner.inputs, outer.inputs, strict=True), *zip(inner.outputs, outer.outputs, strict=True))
         others.update((a, b) for a, b in pairs if a is not b)
     return MadeGroup(
@@ -137,13 +142,13 @@ def _gone(history: History, passes: Sequence[Stretch], found: Lives, text: TextV
                 continue
             instead = _instead(history, at, node)
             if instead is None:
-                told[node.id] = _gone_line(history, at, node, line, found)
+                told[node.id] = _gone_line(history, at, node, line, found, names)
                 _put(over, node.id, place)
                 place = -1 - node.id
             else:  # the old node stands right above the new one
                 new = told.get(instead.id)
                 own = new["above"] if new is not None else own_line[instead.id]
-                told[node.id] = _gone_line(history, at, node, own, found)
+                told[node.id] = _gone_line(history, at, node, own, found, names)
                 _put(over, node.id, own if new is None else -1 - instead.id)
                 if own == line_of.get(instead.id, own):  # what stood above it stands outside the groups too
                     line, place = own, -1 - node.id
@@ -153,7 +158,7 @@ def _gone(history: History, passes: Sequence[Stretch], found: Lives, text: TextV
 def _former_names(found: Lives, names: _Names) -> dict[int, str]:
     """The names of values that members of groups read or made before, and that are gone."""
     used = {value for node in found.loose.values() for value in (*node.inputs, *node.outputs)}
-    return {value.id: names.of(value) for value in used if value not in names.final}
+    return {value.id: names.of[value] for value in used if value not in names.final}
 
 
 def _put(over: dict[int, int], id: int, place: int) -> None:
@@ -184,12 +189,12 @@ def _chain(over: Mapping[int, int], line: int) -> list[int]:
     return found[::-1]
 
 
-def _gone_line(history: History, at: int, node: Node, above: int, found: Lives) -> GoneLine:
+def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, names: _Names) -> GoneLine:
     graph = history.records[at].before
     now = history.forward(node.outputs[0], at) if node.outputs else None
     return GoneLine(
         node=node.id,
-        text="  " * (_depth(graph, node) + 1) + print_node(node, graph.names),
+        text="  " * (_depth(graph, node) + 1) + print_node(node, names.of),
         values=[value.id for value in (*node.outputs, *node.inputs)],
         above=above,
         since=found.since.get(node.id, 0),

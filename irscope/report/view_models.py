@@ -164,6 +164,8 @@ class PointsToView(TypedDict):
 class AliasDetail(TypedDict):
     summary: str
     alias_set: list[int]
+    shared_set: NotRequired[int]
+    """In a stored detail: where the view's `alias_sets` has the alias set, once for all that have the same."""
     writers: list[int]
     points_to: PointsToView
 
@@ -186,7 +188,7 @@ class Detail(TypedDict):
     kind: Literal["value", "node", "class"]
     title: str
     text: str
-    """Its line of IR."""
+    """Its line of IR; empty in a stored detail of what the view's text prints."""
     location: str
     scope: str
     alias: AliasDetail | None
@@ -299,5 +301,7 @@ class ExplorerView(TypedDict):
     """Whether the steps are the subject: the tables below are left out."""
     kernels: NotRequired[dict[str, str]]
     """Kernel sources by name, for precomputed details."""
+    alias_sets: NotRequired[list[list[int]]]
+    """Alias sets by number, for precomputed details."""
     details: dict[int, Detail]
     """Precomputed details, for pages without a kernel; empty in a live widget, which asks for each."""

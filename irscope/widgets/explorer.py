@@ -132,7 +132,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._summary})"
+        return f"Explorer({self._summary})"
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

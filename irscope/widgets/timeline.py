@@ -47,3 +47,6 @@ class Timeline(Explorer):
 
     def _text(self) -> str:
         return self._overview
+
+    def __repr__(self) -> str:
+        return f"Timeline({self._summary})"

@@ -104,9 +104,18 @@ def test_a_line_reads_as_before_until_its_node_is_joined(page: Any, tmp_path: Pa
     assert page.locator(".irs-line .t-kept", has_text="%b").count() == 2
 
 
-def test_nothing_moves_between_steps(page: Any, tmp_path: Path) -> None:
-    opened(page, tmp_path, irs.fuse(irs.parse(PROGRAM)).history)
+@pytest.mark.parametrize("removed", ["shown", "as they are"])
+def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(
+    removed: str, page: Any, tmp_path: Path
+) -> None:
+    slider = opened(page, tmp_path, irs.fuse(irs.parse(PROGRAM)).history)
     page.keyboard.press("Home")
+    if removed == "shown":
+        page.get_by_role("button", name="removed").click()
+        slider.focus()
+    else:
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
     settled(page)
     places = """() => JSON.stringify([...document.querySelectorAll('.irs-box, .irs-line')].map(e =>
         [e.dataset.box ?? e.dataset.line, e.getAttribute('transform') ?? e.style.top]))"""
@@ -116,6 +125,7 @@ def test_nothing_moves_between_steps(page: Any, tmp_path: Path) -> None:
         page.keyboard.press("ArrowRight")
         settled(page)
         seen.add(page.evaluate(places))
+    assert slider.get_attribute("aria-valuenow") == slider.get_attribute("aria-valuemax")
     assert seen == {before}
 
 

@@ -12,7 +12,7 @@ PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu), %flag : bool):
   %one : int = prim::Constant[value=1]()
   %a : Float(4, 8, strides=[8, 1], device=cpu) = aten::sigmoid(%x), scope: net.gate
   %b : Float(4, 8, strides=[8, 1], device=cpu) = aten::mul(%a, %x), scope: net.gate
-  %c : Float(4, 8, strides=[8, 1], device=cpu) = aten::softmax(%b, %one, %none), scope: net.head
+  %c : Float(4, 8, strides=[8, 1], device=cpu) = aten::cumsum(%b, %one, %none), scope: net.head
   %row : Float(8, strides=[1], device=cpu) = aten::select(%c, %zero, %zero), scope: net.head
   %w : Float(8, strides=[1], device=cpu) = aten::relu_(%row), scope: net.head
   %list : Tensor[] = prim::ListConstruct(%b, %c)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.ir.printer import print_node
 from irscope.report.lives import stretches
+from irscope.report.naming import names_in
 from irscope.report.text_view import text_view
 from irscope.report.timeline_view import timeline_view
 from irscope.report.view_models import TextView, TimelineView
@@ -80,13 +82,12 @@ def shown(history: History, text: TextView, view: TimelineView, state: int) -> C
 
 
 def _renamed(line: str, old: str, new: str) -> str:
-    from re import escape, sub
-
-    return sub(escape(old) + r"(?![\w.])", new, line)
+    return re.sub(re.escape(old) + r"(?![\w.])", new, line)
 
 
-def printed(graph: Graph) -> Counter[str]:
-    return Counter(print_node(node, graph.names) for node in graph.nodes())
+def printed(graph: Graph, history: History) -> Counter[str]:
+    names = names_in(history)
+    return Counter(print_node(node, names) for node in graph.nodes())
 
 
 def first_merge(view: TimelineView) -> int:
@@ -109,7 +110,7 @@ def test_a_step_says_what_it_did_and_saved() -> None:
 def test_the_program_as_it_was_loaded_can_be_read_off() -> None:
     fusion = irs.fuse(irs.parse(PROGRAM))
     text, view = viewed(fusion.history)
-    assert shown(fusion.history, text, view, 0) == printed(fusion.original)
+    assert shown(fusion.history, text, view, 0) == printed(fusion.original, fusion.history)
 
 
 def test_a_removed_line_stands_above_the_one_that_took_its_place() -> None:
@@ -145,7 +146,7 @@ def test_states_before_the_first_merge_are_the_programs_between_the_passes(seed:
         return
     for stretch in stretches(history):
         if stretch.first <= first_merge(view):
-            assert shown(history, text, view, stretch.first) == printed(stretch.record.before)
+            assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -177,3 +178,37 @@ def test_merges_end_with_the_groups_and_kept_values_with_their_readers(seed: int
 def test_a_program_that_no_pass_changed_has_no_timeline() -> None:
     graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
     assert timeline_view(irs.fuse(graph).history, text_view(graph)) is None
+
+
+def test_numbers_that_a_pass_gave_anew_are_those_of_the_last_graph_everywhere() -> None:
+    graph = irs.parse("""graph(%x : Float(8)):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = aten::add(%1, %1)
+  %3 : Float(8) = aten::relu(%x)
+  %4 : Float(8) = aten::add(%3, %x, %2)
+  %5 : Float(8) = aten::neg(%4)
+  return (%5)""")
+    history = irs.fuse(graph).history
+    text, view = viewed(history)
+    assert shown(history, text, view, 0) == printed(graph, history)
+    final = {f"%{name}" for name in history.final.names.values()}
+    for step in view["steps"]:
+        if step["group"]:
+            assert set(re.findall(r"%[\w.]+", step["because"])) == set(re.findall(r"%[\w.]+", step["did"])) <= final
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_values_share_a_name_only_where_one_is_the_other_s_copy_in_a_group(seed: int) -> None:
+    program = random_program(seed, size=24)
+    history = irs.fuse(irs.load(program.text, *program.inputs)).history
+    _, view = text_view(history.final), timeline_view(history, text_view(history.final))
+    copies = [
+        pair
+        for group in (view or {"groups": []})["groups"]
+        for pair in zip(group["inside"], group["outside"], strict=True)
+    ]
+    by_name: dict[str, list[int]] = {}
+    for value, name in names_in(history).items():
+        by_name.setdefault(name, []).append(value.id)
+    for sharing in by_name.values():
+        assert len(sharing) == 1 or (len(sharing) == 2 and (tuple(sharing) in copies or tuple(sharing[::-1]) in copies))

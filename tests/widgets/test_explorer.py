@@ -185,3 +185,57 @@ def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> No
     with pytest.raises(UnknownName, match="nothing"):
         e.selection = "%nothing"
     assert "<img" in e._static_html
+
+
+CHAIN = """graph(%x : Float(8)):
+  %a : Float(8) = aten::relu(%x)
+  %b : Float(8) = aten::tanh(%a)
+  %c : Float(8) = aten::neg(%b)
+  return (%c)"""
+
+
+def test_the_step_starts_at_the_end_counts_from_either_and_stays_inside_the_history() -> None:
+    import irscope as irs
+    from irscope.errors import ArgumentError
+
+    e = irs.explore(irs.parse(CHAIN))
+    assert (e.step, e.hub.step) == (2, 2)
+    e.step = -2
+    assert (e.step, e.hub.step) == (1, 1)
+    e.hub.step = 0
+    assert e.step == 0
+    for outside in (3, -4):
+        with pytest.raises(ArgumentError, match="there is no step"):
+            e.step = outside
+    assert e.step == 0
+
+
+def test_a_question_may_be_about_a_state_of_the_history() -> None:
+    import irscope as irs
+
+    g = irs.parse(CHAIN)
+    t = irs.timeline(g)
+    answers = {state: t._inspect([g.value("c").id], state)["alias"]["summary"] for state in (0, 2)}
+    assert answers[0] == "%c shares memory with no other value. Nothing writes it."
+    assert answers[2].startswith("%c may share memory with %c.1, because %c is %c.1, a result of")
+
+
+def test_a_timeline_is_made_of_whatever_has_a_history_and_prints_its_steps() -> None:
+    import irscope as irs
+
+    g = irs.parse(CHAIN)
+    f = irs.fuse(g)
+    for source in (g, f, f.history, CHAIN):
+        t = irs.timeline(source)
+        assert t.step == 2
+        assert "merged %b and %c into group 0" in t._text()
+    assert repr(t).startswith("Timeline(graph · 3 → ")
+    with pytest.raises(UnknownName):
+        t.selection = "%nothing"
+
+
+def test_in_a_terminal_the_text_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Mapping[str, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    explorer()._ipython_display_()
+    assert sum("text/plain" in data for data in shown) == 1

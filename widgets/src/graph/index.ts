@@ -14,6 +14,9 @@ import { Picture } from "./picture";
 import { sizeOf } from "./shapes";
 import { boxOf } from "./states";
 
+/** A step about more boxes than this is everywhere: there is nowhere to go. */
+const MOST_FOLLOWED = 24;
+
 export class GraphPane {
   readonly element: HTMLElement;
   readonly picture: Picture;
@@ -144,7 +147,7 @@ export class GraphPane {
     const found = [...(this.context.steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
     const goals = found.map((box) => this.rectangle(hierarchy.shown(box, this.open)));
     const seen = goals.some((goal) => reveal(this.viewport, this.frame, goal) === this.viewport);
-    if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, goals[0]);
+    if (goals.length && goals.length <= MOST_FOLLOWED && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, goals[0]);
     this.draw();
   }
 

@@ -52,8 +52,14 @@ export class Answers {
     });
   }
 
+  /** A stored detail with what it shares with others filled in. */
   private stored(record: number): Detail | undefined {
-    return this.records.view.details[record];
+    const { view } = this.records;
+    const found = view.details[record];
+    if (!found) return undefined;
+    const set = found.alias?.shared_set;
+    const alias = found.alias && set !== undefined ? { ...found.alias, alias_set: view.alias_sets?.[set] ?? [] } : found.alias;
+    return { ...found, alias, text: found.text || bare(this.records, record).text };
   }
 }
 

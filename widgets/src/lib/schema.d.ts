@@ -120,6 +120,8 @@ export interface PointsToView {
 export interface AliasDetail {
   summary: string;
   alias_set: number[];
+  /** In a stored detail: where the view's `alias_sets` has the alias set, once for all that have the same. */
+  shared_set?: number;
   writers: number[];
   points_to: PointsToView;
 }
@@ -140,7 +142,7 @@ export interface Detail {
   id: number;
   kind: "value" | "node" | "class";
   title: string;
-  /** Its line of IR. */
+  /** Its line of IR; empty in a stored detail of what the view's text prints. */
   text: string;
   location: string;
   scope: string;
@@ -246,6 +248,8 @@ export interface ExplorerView {
   only_history?: boolean;
   /** Kernel sources by name, for precomputed details. */
   kernels?: Record<string, string>;
+  /** Alias sets by number, for precomputed details. */
+  alias_sets?: number[][];
   /** Precomputed details, for pages without a kernel; empty in a live widget, which asks for each. */
   details: Record<number, Detail>;
 }

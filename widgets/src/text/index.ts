@@ -34,24 +34,18 @@ export function textPane(context: Context): HTMLElement {
     else scroller.element.removeAttribute("aria-activedescendant");
   };
   const follow = () => {
-    if (steps?.active && !travelled) {
-      travelled = true;
-      if (lines.gone) setGone(true);
-    }
+    rearrange();
     for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
     const current = [...(steps?.now ?? [])].map((node) => lines.lineOf(node)).filter((line) => line >= 0);
     if (current.length && !current.some((line) => scroller.isInSight(line))) scroller.reveal(Math.min(...current));
   };
-  let travelled = false;
-  const setGone = (on: boolean) => {
-    const ir = texts.get("IR")!;
-    const top = ir.anchor(scroller.topRow);
-    ir.showGone = on;
-    removed.setAttribute("aria-pressed", String(on));
-    if (lines !== ir) return;
+  /** Takes in or leaves out removed lines, and keeps the line at the top where it is. */
+  const rearrange = () => {
+    const top = lines.anchor(scroller.topRow);
     const shift = scroller.element.scrollTop - scroller.topRow * ROW;
+    if (!lines.arrange()) return;
     lines.mark();
-    scroller.reset(lines.count, ir.fromAnchor(top) * ROW + shift);
+    scroller.reset(lines.count, lines.fromAnchor(top) * ROW + shift);
     drawRuler(ruler, lines);
   };
   const show = (name: string) => {
@@ -72,8 +66,11 @@ export function textPane(context: Context): HTMLElement {
     scroller.redraw();
   } }, "types");
   const removed = h("button", {
-    type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the lines that passes removed",
-    onclick: () => setGone(!texts.get("IR")!.showGone),
+    type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the lines that passes removed, in every state", onclick: () => {
+      lines.showGone = !lines.showGone;
+      removed.setAttribute("aria-pressed", String(lines.showGone));
+      rearrange();
+    },
   }, "removed");
   selection.subscribe((moved) => refresh(moved));
   steps?.subscribe(oncePerFrame(follow));

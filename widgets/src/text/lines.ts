@@ -1,6 +1,7 @@
 // What the lines of a text stand for: of the IR, and of the user's source.
 
 import type { Context } from "../lib/context";
+import type { GoneLine } from "../lib/schema";
 import { withoutTypes } from "../lib/tokens";
 import type { LineLook } from "./states";
 import { LineStates } from "./states";
@@ -30,9 +31,11 @@ export interface Lines {
   meant(line: number, name: string, nth: number): { record: number | undefined; name: string; kept: boolean };
   /** Where a node's line is; for one that is gone, where it was. */
   lineOf(node: number): number;
-  /** How many lines are of nodes that passes removed, and whether they are shown. */
+  /** How many lines are of nodes that passes removed, and whether they are shown in every state. */
   gone: number;
   showGone: boolean;
+  /** Takes in the lines that the state of the moment has, and leaves out others; tells whether any line changed its place. */
+  arrange(): boolean;
   /** The line of the text without gone ones that a line is, or stands above. */
   anchor(line: number): number;
   fromAnchor(anchor: number): number;
@@ -47,20 +50,29 @@ export function irLines(context: Context): Lines {
   /** For each line that is shown: the line of the text, or -1 - k for the k-th gone one. */
   let shown: number[] = [];
   let placeOf: Int32Array = new Int32Array(0);
-  const goneAt = new Int32Array(gone.length);
+  const goneAt = new Int32Array(gone.length).fill(-1);
   let showGone = false;
+  /** A removed line is shown in the states that have it, and at the step that removes it. */
+  const isShown = (line: GoneLine) => showGone || (steps!.active && (steps!.isThere(line) || line.until === steps!.at));
+  let arranged = "";
   const arrange = () => {
+    const wanted = gone.map((line) => (isShown(line) ? 1 : 0));
+    if (wanted.join("") === arranged && shown.length) return false;
+    arranged = wanted.join("");
     shown = [];
+    goneAt.fill(-1);
     placeOf = new Int32Array(view.text.lines.length);
     let next = 0;
     view.text.lines.forEach((_, line) => {
-      for (; showGone && next < gone.length && gone[next].above <= line; next++) {
+      for (; next < gone.length && gone[next].above <= line; next++) {
+        if (!wanted[next]) continue;
         goneAt[next] = shown.length;
         shown.push(-1 - next);
       }
       placeOf[line] = shown.length;
       shown.push(line);
     });
+    return true;
   };
   arrange();
   const goneNodes = new Map(gone.map((line, k) => [line.node, k]));
@@ -116,7 +128,7 @@ export function irLines(context: Context): Lines {
       const line = records.line(node);
       if (line >= 0) return placeOf[line];
       const k = goneNodes.get(node);
-      return k === undefined ? -1 : showGone ? goneAt[k] : placeOf[gone[k].above];
+      return k === undefined ? -1 : goneAt[k] >= 0 ? goneAt[k] : placeOf[gone[k].above];
     },
     gone: gone.length,
     get showGone() {
@@ -124,8 +136,8 @@ export function irLines(context: Context): Lines {
     },
     set showGone(on: boolean) {
       showGone = on;
-      arrange();
     },
+    arrange,
     anchor: (row) => (shown[row] === undefined ? 0 : shown[row] < 0 ? gone[-1 - shown[row]].above : shown[row]),
     fromAnchor: (anchor) => placeOf[anchor] ?? 0,
     step(by, extend) {
@@ -176,6 +188,7 @@ export function sourceLines(context: Context, file: string): Lines {
     },
     gone: 0,
     showGone: false,
+    arrange: () => false,
     anchor: (line) => line,
     fromAnchor: (anchor) => anchor,
     pick: (_record, line) => selection.set(line === null ? [] : records.nodesFrom(file, line + 1)),

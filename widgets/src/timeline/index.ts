@@ -11,6 +11,7 @@ const SPOKEN_AFTER_MS = 500;
 const PLAY_SECONDS = 20;
 const SLOWEST = 3;
 const FASTEST = 30;
+const LEAST_LABELLED = 0.05;
 
 export function stepBar(context: Context, steps: Steps): HTMLElement {
   const { signal } = context;
@@ -111,7 +112,7 @@ function slider(steps: Steps, go: (state: number) => void): { element: HTMLEleme
   const mark = h("i", { class: "irs-here" });
   const many = steps.view.passes.filter((pass) => pass.steps > 0);
   const labels = many.length > 1 ? many.map((pass) => {
-    const label = h("span", { class: "irs-pass-label", title: `${pass.name}: ${pass.steps.toLocaleString("en")} steps` }, pass.name);
+    const label = h("span", { class: "irs-pass-label", title: `${pass.name}: ${pass.steps.toLocaleString("en")} steps` }, pass.steps > LEAST_LABELLED * steps.last ? pass.name : "");
     label.style.left = `${(100 * pass.first) / steps.last}%`;
     label.style.width = `${(100 * pass.steps) / steps.last}%`;
     return label;

@@ -1,8 +1,8 @@
-"""Runs the case files of alias analysis: programs that torch.jit.script runs wrongly, and what we say of them.
+"""Runs the case files of alias analysis: programs about which torch's alias db is wrong, and what we say of them.
 
-Sections: `python` the program as a function `f`; `arguments` what to call it with; `input` the same program as a
-graph; `questions` one `question a, b` a line, to which our answer is added after a colon. What torch makes of the
-program is in `tests.analysis.test_alias_miscompiles`.
+Sections: `input` the program as a graph; `questions` one `question a, b` a line, to which our answer is added after a
+colon; where torch.jit.script runs the program wrongly, `python` the same one as a function `f` and `arguments` to call it with
+(`tests.analysis.test_alias_miscompiles`). What torch does with the others is in `tests.analysis.test_alias_torch`.
 """
 
 from __future__ import annotations
@@ -35,5 +35,10 @@ def questions(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def ask(db: AliasDb, question: str, names: list[str]) -> Verdict:
-    asked = {"may_alias": db.may_alias, "has_writers": db.has_writers, "can_move_before": db.can_move_before}[question]
+    asked = {
+        "may_alias": db.may_alias,
+        "has_writers": db.has_writers,
+        "can_move_before": db.can_move_before,
+        "can_move_after": db.can_move_after,
+    }[question]
     return asked(*names)  # type: ignore[operator]

@@ -257,13 +257,13 @@ class PointsToBuilder:
                 else:
                     element = element_of[tensor] = len(labels)
                     labels.append(tensor)
-            if element not in things or len(things) > 8:
+            if len(things) > 8 or element not in things:
                 things.append(element)
         container = element_of[value] = len(labels)
         cell = self.cells[container] = container + 1
         labels += (value, None)  # type: ignore[arg-type]  # see LazyLabels
         if things:
-            self.edges[cell] = things if len(things) < 8 else list(dict.fromkeys(things))
+            self.edges[cell] = things if len(things) <= 8 else list(dict.fromkeys(things))
 
     def _joins(self, cell: int, other: int) -> bool:
         """Note that two cells are the same from now on; False if they were already."""

@@ -20,7 +20,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.fusion.autodiff_groups import Sliced, carry_out_slices
+from irscope.transforms.fusion.autodiff_groups import Sliced, Slicer
 from irscope.transforms.fusion.autodiff_plan import BlockSlices, slice_block
 from irscope.transforms.fusion.autodiff_rules import GradientRules
 from irscope.transforms.fusion.autodiff_why import path_words, slice_remarks
@@ -43,7 +43,7 @@ class AutodiffSubgraphs:
     groups: tuple[Node, ...]
     """The subgraphs that this pass made, in program order over all blocks."""
     history: History
-    """One record, `autodiff-subgraphs`, whose edits are the merges in the order in which they were decided."""
+    """One record, `autodiff-subgraphs`, of which each merge is a step."""
     _rules: GradientRules = field(repr=False)
     _plans: dict[Block, BlockSlices] = field(repr=False)
     _sliced: Sliced = field(repr=False)
@@ -198,9 +198,13 @@ def autodiff_subgraphs(
     started = perf_counter()
     rules = GradientRules(graph, None if requires_grad is None else list(_inputs(graph, requires_grad)))
     plans = {block: slice_block(dependences(graph, block, rules.db), rules, threshold) for block in _own_blocks(graph)}
-    sliced = carry_out_slices(list(plans.values()), rules)
-    remarks = slice_remarks(list(plans.values()), sliced)
-    record = PassRecord("autodiff-subgraphs", graph, sliced.graph, sliced.edits, remarks, perf_counter() - started)
+    slicer = Slicer(list(plans.values()), rules)
+    sliced = slicer.carry_out()
+    remarks = slice_remarks(slicer.plans, sliced)
+    record = PassRecord(
+        "autodiff-subgraphs", graph, sliced.graph, sliced.edits, remarks, perf_counter() - started,
+        lambda count: slicer.carry_out(count).graph,
+    )  # fmt: skip
     made = set(sliced.group_of.values())
     groups = tuple(node for node in sliced.graph.nodes() if node in made)
     return AutodiffSubgraphs(sliced.graph, graph, threshold, groups, History(graph, (record,)), rules, plans, sliced)

@@ -10,7 +10,7 @@ from irscope.ir.rewriter import Edit, Erased, Merged, Rewriter
 from irscope.transforms.fusion.autodiff_plan import BlockSlices
 from irscope.transforms.fusion.autodiff_rules import GradientRules
 
-__all__ = ["Sliced", "carry_out_slices"]
+__all__ = ["Sliced", "Slicer"]
 
 
 class Sliced:
@@ -27,74 +27,99 @@ class Sliced:
         """Constants that only subgraphs read, which have copies now."""
 
 
-def carry_out_slices(plans: Sequence[BlockSlices], rules: GradientRules) -> Sliced:
-    """Make the groups of all plans.
+class Slicer:
+    """Makes the graph of some plans, after all merges or after only some; ids are the same in all these graphs."""
 
-    Values that leave a group, and values that are only read inside, stay the same Values; new ones stand inside for the
-    group's inputs and for what leaves it.
-    """
-    done = Sliced(rules)
-    scheduled: dict[Block, list[Node]] = {}
-    for plan in plans:
-        groups = plan.groups()
-        if not groups:
-            continue
-        made = {group[0]: _group_node(plan, group, done) for group in groups}
-        scheduled[plan.block] = [
-            node
-            for members in plan.settled.schedule()
-            for node in ([made[members[0]]] if members[0] in made else [plan.block.nodes[i] for i in members])
+    def __init__(self, plans: Sequence[BlockSlices], rules: GradientRules) -> None:
+        self.plans = plans
+        self.rules = rules
+        self._ids: dict[object, int] = {}
+        self._values: dict[tuple[object, Value], Value] = {}
+
+    def carry_out(self, count: int | None = None) -> Sliced:
+        """Make the groups of the first `count` merges, of all without it.
+
+        Values that leave a group, and values that are only read inside, stay the same Values; new ones stand inside for
+        the group's inputs and for what leaves it.
+        """
+        done = Sliced(self.rules)
+        scheduled: dict[Block, list[Node]] = {}
+        merged: dict[Block, list[Edit]] = {}
+        for plan in self.plans:
+            share = len(plan.decided) if count is None else min(count, len(plan.decided))
+            count = None if count is None else count - share
+            if share:
+                scheduled[plan.block] = self._scheduled(plan, share, done)
+                merged[plan.block] = _merge_edits(plan, share, done)
+        unread = _unread_constants(self.rules, done)
+        done.gone = {value for node in unread for value in node.outputs}
+        rewriter = Rewriter(self.rules.graph)
+        why = "only subgraphs read it, and have their own copy"
+        for block in self.rules.graph.blocks():
+            edits = [*merged.get(block, ()), *(Erased(node, why) for node in block.nodes if node in unread)]
+            if edits:
+                nodes = [node for node in scheduled.get(block, block.nodes) if node not in unread]
+                rewriter.set_nodes(block, nodes, edits)
+        done.graph, done.edits = rewriter.finish(), rewriter.edits
+        return done
+
+    def _scheduled(self, plan: BlockSlices, share: int, done: Sliced) -> list[Node]:
+        """The block's nodes in their new order, with a node for each group; a group goes by its first merge."""
+        partition = plan.after(share)
+        earliest: dict[int, int] = {}
+        for number, nodes in enumerate(plan.decided[:share]):
+            earliest.setdefault(partition.find(nodes[0]), number)
+        placed: list[Node] = []
+        for members in partition.schedule():
+            number = earliest.get(partition.find(members[0]), -1)
+            found = [plan.block.nodes[index] for index in members]
+            placed.extend(found if number < 0 else [self._group_node(found, (plan, number), done)])
+        return placed
+
+    def _group_node(self, members: Sequence[Node], key: object, done: Sliced) -> Node:
+        """One node that does what the members do, in their order."""
+        rules, users = self.rules, self.rules.graph.users
+        inside = set(members)
+        made = {value for node in members for value in node.outputs}
+        leaving = [
+            value
+            for node in members
+            for value in node.outputs
+            if any(use.user not in inside for use in users.get(value, ()))
         ]
-    unread = _unread_constants(rules, done)
-    done.gone = {value for node in unread for value in node.outputs}
-    merged = {plan.block: _merge_edits(plan, done) for plan in plans}
-    rewriter = Rewriter(rules.graph)
-    for block in rules.graph.blocks():
-        erased = [
-            Erased(node, "only subgraphs read it, and have their own copy") for node in block.nodes if node in unread
-        ]
-        edits = [*merged.get(block, ()), *erased]
-        if edits:
-            nodes = [node for node in scheduled.get(block, block.nodes) if node not in unread]
-            rewriter.set_nodes(block, nodes, edits)
-    done.graph, done.edits = rewriter.finish(), rewriter.edits
-    return done
+        names = {value: self._value(key, value) for value in leaving}
+        params: list[Value] = []
+        body: list[Node] = []
+        for node in members:
+            for value in node.inputs:
+                if value in made or value in names:
+                    continue
+                names[value] = self._value(key, value)
+                if rules.is_number(value):
+                    body.append(self._constant(rules.graph.producer[value], names[value]))
+                else:
+                    params.append(value)
+            body.append(_renamed(node, names))
+        done.outside_of |= {names[value]: value for value in (*params, *leaving)}
+        inner = tuple([names[value] for value in params]), tuple(body), tuple([names[value] for value in leaving])
+        block = make_block(self._id((key, "block")), *inner)
+        outer = tuple(params), tuple(leaving), EMPTY, (block,), members[-1].location, members[-1].scope
+        group = make_node(self._id(key), "prim::DifferentiableGraph", *outer)
+        done.group_of |= dict.fromkeys(members, group)
+        return group
 
+    def _constant(self, node: Node, value: Value) -> Node:
+        return make_node(self._id(value), node.op, (), (value,), node.attrs, (), node.location, node.scope)
 
-def _group_node(plan: BlockSlices, group: Sequence[int], done: Sliced) -> Node:
-    """One node that does what the members do, in their order."""
-    rules = plan.rules
-    members = [plan.block.nodes[index] for index in group]
-    inside = set(members)
-    users = rules.graph.users
-    leaving = [v for node in members for v in node.outputs if any(use.user not in inside for use in users.get(v, ()))]
-    names = {value: make_value(new_id(), value.type, value.name) for value in leaving}
-    made = {value for node in members for value in node.outputs}
-    params: list[Value] = []
-    body: list[Node] = []
-    for node in members:
-        for value in node.inputs:
-            if value in made or value in names:
-                continue
-            names[value] = make_value(new_id(), value.type, value.name)
-            if rules.is_number(value):
-                constant = rules.graph.producer[value]
-                body.append(_constant(constant, names[value]))
-            else:
-                params.append(value)
-        body.append(_renamed(node, names))
-    done.outside_of |= {names[value]: value for value in (*params, *leaving)}
-    block = make_block(new_id(), tuple(names[v] for v in params), tuple(body), tuple(names[v] for v in leaving))
-    last = members[-1]
-    made_node = make_node(
-        new_id(), "prim::DifferentiableGraph", tuple(params), tuple(leaving), EMPTY, (block,), last.location, last.scope
-    )
-    done.group_of |= dict.fromkeys(members, made_node)
-    return made_node
+    def _value(self, key: object, value: Value) -> Value:
+        """What stands for a value inside the group of this key."""
+        found = self._values.get((key, value))
+        if found is None:
+            found = self._values[key, value] = make_value(new_id(), value.type, value.name)
+        return found
 
-
-def _constant(node: Node, value: Value) -> Node:
-    return make_node(new_id(), node.op, (), (value,), node.attrs, (), node.location, node.scope)
+    def _id(self, key: object) -> int:
+        return self._ids[key] if key in self._ids else self._ids.setdefault(key, new_id())
 
 
 def _renamed(node: Node, names: dict[Value, Value]) -> Node:
@@ -116,17 +141,18 @@ def _unread_constants(rules: GradientRules, done: Sliced) -> set[Node]:
     }
 
 
-def _merge_edits(plan: BlockSlices, done: Sliced) -> list[Edit]:
-    """The merges in the order in which they were decided; one edit for what is left where members went away again."""
-    nodes, edits = plan.block.nodes, list[Edit]()
-    whole = {group[0] for group in plan.groups() if 1 < len(group) == len(plan.partition.members(group[0]))}
-    first = {index: group[0] for group in plan.groups() for index in group}
-    for producer, reader in plan.merges:
-        if first.get(reader) in whole:
-            a, b = (f"%{plan.rules.graph.names[nodes[i].outputs[0]]}" for i in (producer, reader))
-            edits.append(Merged((nodes[producer], nodes[reader]), done.group_of[nodes[reader]], f"{a} feeds {b}"))
-    for group in plan.groups():
-        if group[0] not in whole:
-            reason = "left of a larger group, of which others had to go" if len(group) > 1 else "a subgraph of its own"
-            edits.append(Merged(tuple(nodes[index] for index in group), done.group_of[nodes[group[0]]], reason))
+def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:
+    edits: list[Edit] = []
+    nodes, names = plan.block.nodes, plan.rules.graph.names
+    merges = set(plan.merges)
+    for indices in plan.decided[:share]:
+        members = tuple([nodes[index] for index in indices])
+        if indices in merges:
+            a, b = members
+            reason, rule = f"%{names[a.outputs[0]]} feeds %{names[b.outputs[0]]}", "producer-consumer"
+        elif len(members) > 1:
+            reason, rule = "left of a larger group, of which others had to go", "remainder"
+        else:
+            reason, rule = "a subgraph of its own", "single"
+        edits.append(Merged(members, done.group_of[members[0]], reason, rule=rule))
     return edits

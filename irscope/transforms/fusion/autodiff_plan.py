@@ -94,13 +94,35 @@ class BlockSlices:
         found = [maker[value] for value in self.block.nodes[index].inputs if value in maker]
         return [producer for producer in found if self.segment[producer] == here]
 
-    def groups(self) -> list[list[int]]:
-        """The groups that are carried out, in program order of their first nodes, each sorted."""
+    @cached_property
+    def decided(self) -> tuple[tuple[int, ...], ...]:
+        """The nodes of each merge that is carried out, in the order in which they were decided.
+
+        Of a group that others had to leave, one merge of all that is left comes last; of a group of one node, itself.
+        """
         if not self.merges and self.threshold > 1:
-            return []
+            return ()
+        groups = self._settled_groups()
+        whole = {group[0] for group in groups if 1 < len(group) == len(self.partition.members(group[0]))}
+        first = {index: group[0] for group in groups for index in group}
+        rest = [tuple(group) for group in groups if group[0] not in whole]
+        return (*(merge for merge in self.merges if first.get(merge[1]) in whole), *rest)
+
+    def _settled_groups(self) -> list[list[int]]:
         roots = {self.settled.find(index) for index in range(len(self.fit)) if self.fit[index]}
         found = [sorted(self.settled.members(root)) for root in roots]
         return sorted(group for group in found if len(group) >= self.threshold)
+
+    def after(self, count: int) -> Partition:
+        """The groups after only the first so many merges: what is not merged yet is single nodes, so no cycle can close."""
+        if count >= len(self.decided):
+            return self.settled
+        made = Partition(self._successors())
+        for nodes in self.decided[:count]:
+            for index in nodes[1:]:
+                path = made.merge(nodes[0], index)
+                assert not path, "fewer merges close no cycle"
+        return made
 
     def grow(self, reader: int) -> None:
         """Let producers join the group of a node, the latest first, until no candidate is left."""

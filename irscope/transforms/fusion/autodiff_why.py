@@ -46,10 +46,14 @@ def slice_remarks(plans: Sequence[BlockSlices], sliced: Sliced) -> tuple[Remark,
 
 
 def _passed(plan: BlockSlices, sliced: Sliced) -> Iterator[Remark]:
-    for group in plan.groups():
-        made = sliced.group_of[plan.block.nodes[group[0]]]
-        what = f"{plural(len(group), 'node')} became one differentiable subgraph"
-        yield Remark("passed", "differentiable", made, what, made.outputs)
+    size: dict[Node, int] = {}
+    for node in plan.block.nodes:
+        group = sliced.group_of.get(node)
+        if group is not None:
+            size[group] = size.get(group, 0) + 1
+    for group, count in size.items():
+        what = f"{plural(count, 'node')} became one differentiable subgraph"
+        yield Remark("passed", "differentiable", group, what, group.outputs)
 
 
 def _left(plan: BlockSlices) -> Iterator[Remark]:

@@ -109,6 +109,30 @@ def test_every_node_and_value_is_accounted_for(program: Program) -> None:
     assert merged == {node for node in found.original.nodes() if found.group_of(node) is not None}
 
 
+@QUICK
+@given(programs())
+def test_every_step_is_a_program_that_means_the_same(program: Program) -> None:
+    found = autodiff_subgraphs(irs.parse(program.text))
+    wanted = run_reference(found.original, *program.fresh())
+    steps, seen = found.history.steps, found.original
+    for number in range(len(steps) + 1):
+        graph = found.history.graph_after(number)
+        verify(graph)
+        assert_same(run_reference(graph, *program.fresh()), wanted)
+        assert (graph is seen) == (number == 0)
+        seen = graph
+    assert seen is found.graph
+
+
+def test_a_group_that_grows_keeps_its_identity() -> None:
+    body = "%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\n%c : Tensor = aten::neg(%b)\nreturn (%c)"
+    found = sliced(body)
+    small, large = (found.history.graph_after(step).node("c") for step in (1, 2))
+    assert small.id == large.id == found.groups[0].id
+    assert small.blocks[0].returns == large.blocks[0].returns
+    assert [step.because for step in found.history.steps] == ["%b feeds %c", "%a feeds %b"]
+
+
 def test_producers_join_their_readers() -> None:
     found = sliced("%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\nreturn (%b)")
     assert kinds(found) == [["mul", "tanh"]]

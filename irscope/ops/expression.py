@@ -58,6 +58,7 @@ __all__ = [
     "cast",
     "const",
     "count",
+    "count_operations",
     "evaluate",
     "input_element",
     "lift",
@@ -253,6 +254,26 @@ def reduced_axes(expr: Expr) -> tuple[int, ...]:
                 seen.add(id(arg))
                 stack.append(arg)
     return ()
+
+
+def count_operations(results: Sequence[Expr]) -> int:
+    """How many different operations the expressions of one element have together; leaves and casts are none.
+
+    >>> square = input_element(0, "float32") * input_element(0, "float32")
+    >>> count_operations([square + square])
+    2
+    """
+    seen: dict[int, Expr] = {}
+    todo = list(results)
+    while todo:
+        here = todo.pop()
+        if id(here) not in seen:
+            seen[id(here)] = here
+            todo.extend(here.args)
+    return sum(expr.op not in _NO_OPERATIONS for expr in seen.values())
+
+
+_NO_OPERATIONS: Final = frozenset({"input", "scalar", "const", "cast", "count"})
 
 
 def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:

@@ -12,11 +12,14 @@ from irscope._base.collector import collector_paused
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.readings import count_readings
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.fold import fold
+from irscope.transforms.fold_tensors import fold_tensors
+from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.alias_upkeep import AliasUpkeep, Upkeep, check_following, upkeep_of
 from irscope.transforms.fusion.best_first import Score
 from irscope.transforms.fusion.candidate import Candidate
@@ -26,6 +29,7 @@ from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.policies import Policy, policy_of
 from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
+from irscope.transforms.fusion.table import DEFAULT_BANDWIDTH, group_table
 from irscope.transforms.fusion.why import same_group, why_apart
 from irscope.transforms.history import History
 
@@ -63,7 +67,8 @@ class Fusion:
     groups: tuple[Node, ...]
     """The group nodes that this pass made, in program order over all blocks."""
     history: History
-    """`fold-constants`, then `fuse`, whose edits are the merges in the order in which they were decided."""
+    """`fold-constants`, `functionalize` and `fold-tensors` if they found something to do, then `fuse`, whose edits are the
+    merges in the order in which they were decided."""
     _plans: _Plans = field(repr=False)
 
     @property
@@ -76,30 +81,24 @@ class Fusion:
         """The alias db of the fused graph."""
         return self._plans.upkeep.of(self.history.records[-1])
 
-    def table(self) -> pd.DataFrame:
-        """One row per group: what it computes, over which points, and the bytes that its nodes and its kernel move.
+    def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
+        """One row per group: what it computes, over which points, and what that costs.
 
-        Bytes count only tensors whose sizes are known; those of the nodes are as if each op ran alone.
+        Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; only tensors of
+        known size count. Flops are the operations in the ops' expressions, an `exp` as one. The time is that of the
+        bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names: the time of
+        a kernel that only waits for memory.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(1000, 1000)):
+        ...   %a : Float(1000, 1000) = aten::relu(%x)
+        ...   %b : Float(1000, 1000) = aten::mul(%a, %x)
+        ...   return (%b)''')
+        >>> irs.fuse(g).table(bandwidth="10 GB/s").loc[0, ["bytes before", "bytes after", "flops", "µs at 10 GB/s"]].tolist()
+        [20000000.0, 8000000.0, 2000000.0, 800.0]
         """
-        import pandas as pd
-
-        rows = [self._row(index, group) for index, group in enumerate(self.groups)]
-        columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
-        return pd.DataFrame(rows, columns=columns).set_index("group")
-
-    def _row(self, index: int, group: Node) -> dict[str, object]:
-        rules, names = self._plans.rules, self.graph.names
-        members = self._members[group]
-        plan = self._plans.by_block[rules.graph.block_of[members[-1]]]
-        size = rules.size_in_bytes
-        before = sum(size(value) for node in members for value in (*dict.fromkeys(node.inputs), *node.outputs))
-        after = sum(size(value) for value in (*group.inputs, *group.outputs))
-        return {
-            "group": index, "result": ", ".join(f"%{names[value]}" for value in group.outputs), "nodes": len(members),
-            "ops": ", ".join(node.op.partition("::")[2] for node in members[:8]) + (", …" if len(members) > 8 else ""),
-            "kind": group.attrs["kind"], "space": str(plan.group(plan.index[members[-1]]).domain),
-            "bytes before": before, "bytes after": after, "bytes saved": before - after,
-        }  # fmt: skip
+        plans = self._plans
+        return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The group that a node, or the maker of a value, is in."""
@@ -170,7 +169,7 @@ class Fusion:
             return self.original.node(subject)
         value = self._value(subject)
         value = self._plans.groups.outside_of.get(value, value)
-        kept = self.history.forward(value, 0, 1) or value
+        kept = self.history.forward(value, 0, len(self.history) - 1) or value
         return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
 
     def _value(self, name: Value | str) -> Value:
@@ -206,7 +205,7 @@ def fuse(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, alias: AliasUpkeep = "follow", check: bool = False,
 ) -> Fusion:  # fmt: skip
-    """Group ops into kernels; first fold what is known before the program runs.
+    """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
     Groups are made in each block, of `min_size` to `max_nodes` nodes, with at most `max_arguments` inputs and outputs.
     The program means the same afterwards: see `irscope.transforms.fusion.partition` for the argument. `policy`:
@@ -257,28 +256,40 @@ def fuse(
 
 
 def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str) -> Fusion:
-    found = fold(graph)
-    folded = found.record
+    records, shapes = _prepared(graph)
+    before = records[-1].after
     started = perf_counter()
-    rules = Rules(folded.after, found.shapes, AliasDb(folded.after))
-    fitness = Fitness(rules, found.shapes, count_readings(folded.after))
+    rules = Rules(before, shapes, AliasDb(before))
+    fitness = Fitness(rules, shapes, count_readings(before))
     plans: dict[Block, BlockPlan] = {}
-    groups = Groups(folded.after, plans.values(), fitness, min_size=min_size)
-    upkeep = upkeep_of(alias, folded.after, rules.db, groups)
-    for block in _blocks_of(folded.after):
+    groups = Groups(before, plans.values(), fitness, min_size=min_size)
+    upkeep = upkeep_of(alias, before, rules.db, groups)
+    for block in _blocks_of(before):
         plan = plans[block] = BlockPlan(upkeep.dependences(block), fitness, limits)
         plan.on_merge = upkeep.on_merge
         policy.grow(plan)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
-    record = PassRecord("fuse", folded.after, grouped.graph, grouped.edits, remarks, seconds, groups.after)
+    record = PassRecord("fuse", before, grouped.graph, grouped.edits, remarks, seconds, groups.after)
     made = set(grouped.group_of.values())
     nodes = tuple(node for node in grouped.graph.nodes() if node in made)
-    history = History(graph, (folded, record))
+    history = History(graph, (*records, record))
     return Fusion(
         grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy, upkeep)
     )
+
+
+def _prepared(graph: Graph) -> tuple[list[PassRecord], Shapes]:
+    """What is done before anything is grouped, as far as there is something to do, and the facts about the result."""
+    found = fold(graph)
+    records, shapes = [found.record], found.shapes
+    pure = functionalize(found.record.after, scatter=False)
+    if pure.edits:
+        records.append(pure)
+        shapes = infer(pure.after)
+    constant = fold_tensors(records[-1].after, shapes)
+    return [*records, constant] if constant.edits else records, shapes
 
 
 def _blocks_of(graph: Graph) -> Iterator[Block]:

@@ -17,7 +17,7 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, Dim, OptionalType, TensorType, Type
-from irscope.ops.expression import NoExpression, input_element, number, reduced_axes
+from irscope.ops.expression import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
@@ -44,6 +44,8 @@ _OTHER_WORDS: Final = {
 }  # fmt: skip
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
+_GROUP_NORM_OPERATIONS: Final = 8
+"""A group norm's at each point, as a layer norm's: it has no expression to count them in."""
 _GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
 
 
@@ -69,6 +71,7 @@ class Rules:
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
+        self._operations: dict[Node, int] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
         self._between: frozenset[Node] | None = None
@@ -98,6 +101,12 @@ class Rules:
     def parts(self, node: Node) -> int:
         """Into how many parts a node that gathers cuts the first of its axes: a group norm gathers each part by itself."""
         return self._parts.get(node, 1)
+
+    def operations(self, node: Node) -> int:
+        """How many operations a node that qualifies does at each point of its space."""
+        if self.refusal(node) or self.is_view(node):
+            return 0
+        return self._operations.get(node, _GROUP_NORM_OPERATIONS)
 
     def space(self, node: Node) -> tuple[Dim, ...] | None:
         """The points over which a node that qualifies iterates: what it gathers from, or else its result."""
@@ -271,6 +280,7 @@ class Rules:
         if trial.results != len(node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
+        self._operations[node] = trial.operations
         return None
 
     def _judge_group_norm(self, node: Node, schema: OpSchema) -> Refusal | None:
@@ -338,6 +348,8 @@ class _Trial:
     results: int = 1
     axes: tuple[int, ...] = ()
     """The axes that it gathers along."""
+    operations: int = 0
+    """What it computes at each point, in operations."""
 
 
 def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> _Trial:
@@ -356,5 +368,5 @@ def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str
         else:
             results = made if isinstance(made, tuple) else (made,)
             axes = {axis for expr in results for axis in reduced_axes(expr)}
-            return _Trial("", len(results), tuple(sorted(axes)))
+            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results))
     return _Trial(complaint)

@@ -174,6 +174,29 @@ def test_the_table_adds_up() -> None:
     assert row["bytes after"] == 2 * 24
     assert row["bytes saved"] == 96
     assert (row["nodes"], row["space"], row["result"]) == (3, "(2, 3)", "%c")
+    assert row["flops"] == 3 * 6
+    assert row["µs at 20 GB/s"] == pytest.approx(48 / 20e9 * 1e6, abs=1e-3)
+
+
+def test_the_time_is_that_of_a_named_bandwidth() -> None:
+    fusion = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Float(1000, 1000)")))
+    assert fusion.table(bandwidth="2 TB/s")["µs at 2 TB/s"].tolist() == [4.0]
+    assert fusion.table(bandwidth=1e9)["µs at 1 GB/s"].tolist() == [8000.0]
+    for nonsense in ("fast", "0 GB/s", -1, None):
+        with pytest.raises(ArgumentError, match="no bandwidth"):
+            fusion.table(bandwidth=nonsense)  # type: ignore[arg-type]
+
+
+def test_a_softmax_in_parts_gathers_once_and_its_arithmetic_counts_on_every_point() -> None:
+    text = """graph(%x : Float(4, 8)):
+  %d : int = prim::Constant[value=1]()
+  %n : NoneType = prim::Constant()
+  %y : Float(4, 8) = aten::mul(%x, %x)
+  %s : Float(4, 8) = aten::softmax(%y, %d, %n)
+  return (%s)"""
+    (row,) = fuse(irs.parse(text)).table().to_dict("records")
+    assert (row["kind"], row["bytes after"]) == ("reduction", 2 * 4 * 8 * 4)
+    assert row["flops"] >= 5 * 4 * 8
 
 
 def test_bytes_are_zero_where_sizes_are_unknown() -> None:

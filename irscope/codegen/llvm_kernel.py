@@ -232,7 +232,7 @@ class KernelText:
         operand, slot = self.spec.inputs[position], position + self.first_input
         if operand.kind == "scalar":
             return self._number(operand.dtype, self.pointers[slot])
-        step = self.strides.get((slot, self.spec.rank - 1))
+        step = self.lane_step(slot)
         if operand.kind == "index":
             return self._index(slot, lanes, step)
         kind, align = MEMORY[operand.dtype], ITEM_SIZE[operand.dtype]
@@ -247,6 +247,10 @@ class KernelText:
             first = self.body.value(f"load {kind}, ptr {self.pointers[slot]}, align {align}")
             loaded = self.vector.splat(kind, first)
         return from_memory(lanes, loaded, operand.dtype, native_half=self.target.native_half)
+
+    def lane_step(self, slot: int) -> str | None:
+        """How far apart the lanes of a tensor lie; None if side by side, or if it stands still."""
+        return self.strides.get((slot, self.spec.rank - 1))
 
     def load_row(self, slot: int) -> str:
         """A vector of elements side by side."""

@@ -23,12 +23,13 @@ from typing import Any, Final
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, Operand, is_float
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
 from irscope.codegen.source import SourceText
+from irscope.codegen.split_reduction import SplitReduction, split_reduction
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
 from irscope.runtime.llvm_emit import emitted_object, own_context
-from irscope.runtime.team import LOOP, OpenMP, loaded_openmp
+from irscope.runtime.team import LOOP, OpenMP, Patience, loaded_openmp
 
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
@@ -36,6 +37,8 @@ _THREADS_PAY: Final = 200e-6
 """Seconds of estimated time above which a launch is split over threads of Python's."""
 _TEAM_PAYS: Final = 40e-6
 """Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
+_LINE: Final = 64
+"""Bytes to which memory between launches is aligned."""
 _HOLD_GIL: Final = 5e-6
 """Seconds of estimated time below which letting other Python threads in costs more than it gives."""
 
@@ -159,24 +162,60 @@ class CpuDevice:
             if stores_should_stream(launch, bytes_wide):
                 launch = replace(launch, spec=replace(launch.spec, nontemporal=True))
             launches.append(launch)
-        kernels = tuple(self.compile(launch.spec) for launch in launches)
-        calls = tuple(
-            self._call(kernel, launch, estimated_seconds(launch, bytes_wide))
-            for kernel, launch in zip(kernels, launches, strict=True)
-            if launch.kept_elements
-        )
-        return CpuPlan(replace(plan, launches=tuple(launches)), kernels, calls)
+        calls: list[_LaunchCall | _SplitCall] = []
+        kernels: list[CpuKernel] = []
+        for launch in launches:
+            seconds = estimated_seconds(launch, bytes_wide)
+            if self._is_starved(launch, seconds):
+                call = self._split_call(launch, plan)
+                calls.append(call)
+                kernels += call.kernels
+                continue
+            kernels.append(self.compile(launch.spec))
+            if launch.kept_elements:
+                calls.append(self._call(kernels[-1], launch, seconds))
+        return CpuPlan(replace(plan, launches=tuple(launches)), tuple(kernels), tuple(calls))
+
+    def _is_starved(self, launch: Launch, seconds: float) -> bool:
+        """Whether a launch is long enough to share out, and has too few results but enough to gather for that."""
+        if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
+            return False
+        width = vector_width(launch.spec, self.host.target)
+        return len(_split(launch, self.threads, width)) < self.threads and len(_gather_cuts(launch, self.threads)) > 2
+
+    def _split_call(self, launch: Launch, plan: LaunchPlan) -> _SplitCall:
+        parts = len(_gather_cuts(launch, self.threads)) - 1
+        split = split_reduction(launch, plan.inputs, len(plan.outputs), parts)
+        kernels = tuple(self.compile(stage.launch.spec) for stage in split.stages)
+        calls = []
+        for stage, kernel in zip(split.stages, kernels, strict=True):
+            seconds = estimated_seconds(stage.launch, self.host.target.vector_bytes)
+            if stage.partial:
+                ranges = _gather_ranges(stage.launch, parts, split.part_elements)
+                calls.append(self._shared(kernel, stage.launch, ranges))
+            else:
+                calls.append(self._call(kernel, stage.launch, seconds))
+        return _SplitCall(split, kernels, tuple(calls))
+
+    def _parts(self, seconds: float) -> int:
+        """Over how many threads work of this length is shared out."""
+        threads = self.threads
+        if threads == 1 or seconds < _TEAM_PAYS:
+            return 1
+        return threads if seconds >= (_THREADS_PAY if loaded_openmp() is None else _TEAM_PAYS) else 1
 
     def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> _LaunchCall:
-        openmp = loaded_openmp() if seconds >= _TEAM_PAYS and self.threads > 1 else None
-        parts = 1 if seconds < (_THREADS_PAY if openmp is None else _TEAM_PAYS) else self.threads
-        ranges = tuple(_split(launch, parts, vector_width(launch.spec, self.host.target)))
-        function = kernel.call_holding if seconds < _HOLD_GIL else kernel.call
-        if len(ranges) == 1:
-            return _LaunchCall(function, launch, ranges, None)
+        ranges = tuple(_split(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
+        if len(ranges) > 1:
+            return self._shared(kernel, launch, ranges)
+        return _LaunchCall(kernel.call_holding if seconds < _HOLD_GIL else kernel.call, launch, ranges, None)
+
+    def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[_Range, ...]) -> _LaunchCall:
+        """A launch whose parts run at the same time."""
+        openmp = loaded_openmp()
         if openmp is not None:
-            return _TeamCall(function, launch, ranges, kernel.address, openmp, self._team_loop())
-        return _LaunchCall(function, launch, ranges, self._workers)
+            return _TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop())
+        return _LaunchCall(kernel.call, launch, ranges, self._workers)
 
     def _team_loop(self) -> tuple[int, Any]:
         """The address of what each of torch's threads runs, and what owns its code."""
@@ -211,7 +250,9 @@ class CpuDevice:
 class CpuPlan:
     """A launch plan ready to run on the processor; safe to call from many threads at once."""
 
-    def __init__(self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall, ...]) -> None:
+    def __init__(
+        self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall | _SplitCall, ...]
+    ) -> None:
         self.plan = plan
         self.kernels = kernels
         self._calls = calls
@@ -282,11 +323,36 @@ class _TeamCall(_LaunchCall):
         self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
         self.fork = openmp.fork
         self.loop, self.owner = loop
+        self.patience = Patience()
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         pack, words = self.pack, self._words(outputs, inputs)
         data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
+        if self.patience.is_over():
+            for datum, part in zip(data, self.ranges, strict=True):
+                self.function(datum, part.dims_address)
+            return
+        start = time.perf_counter()
         self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
+        self.patience.note(time.perf_counter() - start)
+
+
+class _SplitCall:
+    """A launch that became several; memory for what one hands to the next is made for each call."""
+
+    def __init__(self, split: SplitReduction, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall, ...]) -> None:
+        self.kernels = kernels
+        self.calls = calls
+        self.starts = [0]
+        for dtype, elements in split.temporaries:
+            self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        memory = (ctypes.c_uint8 * (self.starts[-1] + _LINE))()
+        first = -(-ctypes.addressof(memory) // _LINE) * _LINE
+        own = [first + start for start in self.starts[:-1]]
+        for call in self.calls:
+            call([*outputs, *own], [*inputs, *own])
 
 
 def _finish(jobs: Sequence[Future[None]]) -> None:
@@ -330,6 +396,27 @@ def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
         sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
         ranges.append(_Range(_moved(launch, loop, start), _dims(launch, sizes)))
     return ranges
+
+
+def _gather_cuts(launch: Launch, parts: int) -> list[int]:
+    """Where the longest reduced loop is cut; so that no part is short, and blocks of rows stay whole."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    length = launch.sizes[loop]
+    grain = 1024 if loop == launch.spec.rank - 1 else 16 if loop == launch.spec.reduced[-1] else 1
+    return sorted({length * part // parts // grain * grain for part in range(parts)} | {length})
+
+
+def _gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[_Range, ...]:
+    """The parts of a reduced loop, each with results of its own."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    ranges = []
+    for number, (start, stop) in enumerate(pairwise(_gather_cuts(launch, parts))):
+        moved = list(_moved(launch, loop, start))
+        for slot, result in enumerate(launch.spec.outputs):
+            moved[slot] += number * part_elements * ITEM_SIZE[result.dtype]
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(_Range(tuple(moved), _dims(launch, sizes)))
+    return tuple(ranges)
 
 
 def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:

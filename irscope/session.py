@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,22 +117,36 @@ def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool
 
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    repeats: int = 5,
+    peers: Mapping[str, Callable[..., Any]] | None = None, repeats: int = 5, keep_memory: bool = True,
+    rotate: bool = False,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
-    All runs take turns in one process with warm allocators; the error is against a float64 run. `eager` is the model
-    itself, to be timed too. `.table()` is a DataFrame, `.chart()` a figure.
+    All runs take turns in one process with the same allocator; the error is against a float64 run. `eager` is the model
+    itself, to be timed too, and `peers` are other functions of the same arguments, such as
+    `{"torch.compile": torch.compile(model)}`. With `keep_memory=False` all pay the page faults of memory that goes back
+    to the system; with `rotate=True` no operand is found in a cache. `.table()` is a DataFrame with the speed against
+    the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.compare import compare as run
 
-    return run(program, *args, devices=devices, eager=eager, repeats=repeats)
+    return run(
+        program,
+        *args,
+        devices=devices,
+        eager=eager,
+        peers=peers,
+        repeats=repeats,
+        keep_memory=keep_memory,
+        rotate=rotate,
+    )
 
 
 def explore(source: Any, *example_args: Any, measure: bool | None = None, **load_options: Any) -> Explorer:
     """Show a program in linked views, in one notebook cell.
 
-    Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave. With example arguments it is also compiled
+    Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
+    passes). With example arguments it is also compiled
     and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
     """
     from irscope.widgets.explorer import Explorer
@@ -194,7 +208,10 @@ def _exploration(
 ) -> Exploration:
     from irscope.report.exploration import Exploration
     from irscope.transforms.fusion import Fusion, fuse
+    from irscope.transforms.pipeline import Pipelined
 
+    if isinstance(source, Pipelined):
+        source = source.results.get("fuse", source.graph)
     if isinstance(source, Fusion):
         fusion = source
     else:

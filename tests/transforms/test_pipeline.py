@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -67,6 +69,17 @@ def test_a_pipeline_prints_as_it_is_written() -> None:
     assert str(irs.Pipeline(text)) == text
     assert str(irs.Pipeline("")) == ""
     assert irs.Pipeline()(irs.parse(PROGRAM)).records == ()
+
+
+def test_what_a_pipeline_made_runs_and_is_shown(tmp_path: Path) -> None:
+    graph = irs.parse(PROGRAM)
+    x = np.array([-2.0, -1.0, 0.0, 3.0], np.float32)
+    for text in ("functionalize,cse,fuse,dce", "functionalize"):
+        done = irs.Pipeline(text)(graph)
+        np.testing.assert_array_equal(irs.compile(done)(x), np.maximum(-x, 0) * -x)
+        page = irs.write_report(done, output=tmp_path / "report.html").read_text(encoding="utf-8")
+        assert "aten::relu" in page
+        assert "aten::relu_" not in page
 
 
 @pytest.mark.parametrize("name", PASSES)

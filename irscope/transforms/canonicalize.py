@@ -92,6 +92,11 @@ def _done_already(site: _Site) -> Equals:
     return site.operands[:1] if made is not None and len(site.operands) == 1 else None
 
 
+def _copied_whole(site: _Site) -> Equals:
+    """What is stored over a whole tensor is what it is then; broadcasting and conversion fail the check of types."""
+    return site.operands[1:2] if len(site.operands) >= 2 else None
+
+
 def _transposed_back(site: _Site) -> Equals:
     """Exchanging two dimensions twice gives back the strides there were."""
     made = site.inner(site.node.op)
@@ -186,6 +191,7 @@ RULES: Final = (
     Rule("times-one", _aten("mul div"), _times_one, False),
     Rule("twice-negated", _aten("neg"), _twice_negated, False),
     Rule("done-already", _aten("relu relu6 abs floor ceil trunc sign"), _done_already, False),
+    Rule("copied-whole", _aten("copy"), _copied_whole, False),
     Rule("transposed-back", _aten("t transpose swapaxes swapdims"), _transposed_back, True),
     Rule("squeezed-back", _aten("squeeze"), _squeezed_back, True),
     Rule("cast-to-itself", _aten("to type_as"), _cast_to_itself, True),

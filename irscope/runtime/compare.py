@@ -1,159 +1,104 @@
-"""What fusion and sharing kernels buy: one program run op by op, fused, and fused with shared kernels, side by side.
+"""What fusion and sharing kernels buy: one program run in several ways, side by side.
 
-All rows run the same folded program in the same process, in turns, with the same allocator; they differ only in how
-fusion groups run: node by node through the library, each by a kernel of its own, or by kernels that equal groups share.
-Compile times are cold. The error is against a run of the whole program in float64.
+Our rows run the same folded program in the same process; they differ only in how fusion groups run: node by node through
+the library, each by a kernel of its own, or by kernels that equal groups share. Beside them run the model itself and
+whatever other functions the user gives: a torch.compile of it, a jax.jit, an expression of numexpr.
+
+*Fair* means: all take turns, each turn starting with another one; every row gets its results' memory from the library's
+own allocator, which is told to keep what is freed (see `irscope.runtime.allocator`; with `keep_memory=False` all pay
+the page faults alike); no row computes gradients; arguments that the program writes are restored before each turn. With
+`rotate=True` the runs go through copies of the arguments that are larger than the last-level cache together, so that no
+row finds its operands there; otherwise all do, if they fit.
+
+Bytes and arithmetic are the program's (see `irscope.runtime.workload`), not a row's: a row that moves more than it must
+shows as a lower bandwidth.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from irscope._base.progress import progress
-from irscope.errors import ArgumentError, MissingExtra
+from irscope.errors import ArgumentError
 from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph
+from irscope.runtime.allocator import kept_memory
+from irscope.runtime.argument_state import State
 from irscope.runtime.base import device as device_named
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.comparison import Comparison, Row
 from irscope.runtime.executable import Executable, compile_graph
-from irscope.runtime.flat_code import flatten
-from irscope.runtime.library import TorchLibrary, is_torch_tensor, library_for
+from irscope.runtime.footprint import Footprint
+from irscope.runtime.library import is_torch_tensor, library_for
+from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure import Measurement, measure
-from irscope.runtime.reference import run_reference
+from irscope.runtime.program import as_torch
+from irscope.runtime.truth import arrays, errors, float64_results
+from irscope.runtime.workload import Workload, workload
 from irscope.transforms.fusion import Fusion, fuse
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Row", "compare"]
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One competitor; times are in milliseconds."""
-
-    label: str
-    median: float
-    low: float
-    """The lower quartile."""
-    high: float
-    """The upper quartile."""
-    compile: float
-    """Compiling its kernels, with nothing in any cache; 0 where there is nothing of ours to compile."""
-    kernels: int
-    """Kernels compiled."""
-    launched: int | None
-    """Kernels that one run launches, ours and the library's; None where nobody counts."""
-    error: float | None
-    """Largest difference from the float64 run, relative to the largest element of each result."""
-    absolute_error: float | None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Times and errors of several ways to run one program."""
-
-    name: str
-    rows: tuple[Row, ...]
-    caption: str
-    """On what, and how it was measured."""
-
-    def table(self) -> pd.DataFrame:
-        """One row per competitor."""
-        import pandas as pd
-
-        columns = {
-            "median ms": "median", "low ms": "low", "high ms": "high", "compile ms": "compile", "kernels": "kernels",
-            "launched": "launched", "relative error": "error", "absolute error": "absolute_error", "note": "note",
-        }  # fmt: skip
-        data = {title: [getattr(row, name) for row in self.rows] for title, name in columns.items()}
-        return pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
-
-    def chart(self) -> Figure:
-        """Medians as bars, with the quartiles. Raises MissingExtra without matplotlib."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtra("matplotlib", extra="lab", purpose="to draw a chart") from None
-        figure = Figure(figsize=(7, 0.9 + 0.45 * len(self.rows)), layout="constrained")
-        axes = figure.subplots()
-        spread = [[row.median - row.low for row in self.rows], [row.high - row.median for row in self.rows]]
-        places = range(len(self.rows))
-        axes.barh(places, [row.median for row in self.rows], xerr=spread, color="#4c78a8", ecolor="#98a2b3", capsize=3)
-        axes.set_yticks(places, [row.label for row in self.rows])
-        axes.invert_yaxis()
-        for place, row in enumerate(self.rows):
-            axes.annotate(_ms(row.median), (row.high, place), (4, 0), textcoords="offset points", va="center")
-        axes.margins(x=0.15)
-        axes.set_xlabel("milliseconds a run: median, and the middle half of the runs")
-        axes.set_title(self.name, loc="left")
-        axes.spines[["top", "right"]].set_visible(False)
-        return figure
-
-    def __repr__(self) -> str:
-        titles = f"{'median':>11}{'quartiles':>24}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
-        lines = [f"{self.name:<24}{titles}"]
-        for row in self.rows:
-            spread = f"{_ms(row.low)} – {_ms(row.high)}"
-            launched = "" if row.launched is None else str(row.launched)
-            error = "" if row.error is None else f"{row.error:.1e}"
-            lines.append(
-                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{_ms(row.compile):>11}{row.kernels:>9}"
-                f"{launched:>10}{error:>10}  {row.note}".rstrip()
-            )
-        return "\n".join([*lines, self.caption])
+_MOST_SETS = 64
+"""Copies of the arguments at most, however small they are."""
 
 
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    repeats: int = 5,
+    peers: Mapping[str, Callable[..., Any]] | None = None, repeats: int = 5, keep_memory: bool = True,
+    rotate: bool = False, ways: Sequence[str] | None = None,
 ) -> Comparison:  # fmt: skip
     """Run a program in several ways and set their times and errors side by side.
 
     `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, to be
-    timed too. Arguments and buffers that the program writes are restored before each run, and at the end.
+    timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `ways`
+    chooses among `"op by op"`, `"fused"` and `"fused + dedup"`. Arguments and buffers that the program writes are
+    restored before each run, and at the end.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
     >>> x = np.linspace(-1, 1, 1000, dtype=np.float32)
-    >>> [row.label for row in compare(irs.load(text, x), x).rows]
-    ['op by op', 'fused', 'fused + dedup']
+    >>> [row.label for row in compare(irs.load(text, x), x, peers={"NumPy": lambda x: np.tanh(np.maximum(x, 0))}).rows]
+    ['op by op', 'fused', 'fused + dedup', 'NumPy']
     """
     if isinstance(program, Graph):
         program = fuse(program)
     graph = graph_of(program, "compare")
-    devices = (devices,) if isinstance(devices, str) else devices
+    devices = (devices,) if isinstance(devices, str) else tuple(devices or ("cpu",))
     if repeats < 1:
         raise ArgumentError(f"{repeats} repeats measure nothing", hint="repeats=5 is a good number")
+    unknown = set(ways or ()) - set(_WAYS)
+    if unknown:
+        raise ArgumentError(
+            f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}"
+        )
     args = spread(args, len(graph.free_inputs))
-    state = _State([*args, *graph.bound.values()])
-    entries: list[_Entry] = []
-    for device in devices or ("cpu",):
-        suffix = f", {device}" if devices is not None and len(devices) > 1 else ""
-        for label, how in _WAYS:
-            made = compile_graph(graph, device, disk_cache=False, **how)
-            entries.append(_Entry(label + suffix, partial(made, *args), made))
-    if eager is not None:
-        entries.append(_Entry("eager", _without_gradients(eager, args), None, "the model itself"))
-    rows, turns = _rows(entries, args, state, lambda: _float64(graph, args), repeats)
-    return Comparison(graph.name, rows, _caption(graph, args, devices or ("cpu",), turns))
+    entries = [
+        _our_entry(graph, way, device, len(devices) > 1) for device in devices for way in ways or _WAYS
+    ]  # fmt: skip
+    others = {"eager": eager, **(peers or {})} if eager is not None else dict(peers or {})
+    entries += [_Entry(label, function, None) for label, function in others.items()]
+    with kept_memory() if keep_memory else nullcontext(False) as kept:
+        return _Contest(graph, args, devices, entries, kept, rotate).run(repeats)
 
 
-_WAYS: tuple[tuple[str, dict[str, bool]], ...] = (
-    ("op by op", {"use_kernels": False}),
-    ("fused", {"share_kernels": False}),
-    ("fused + dedup", {"share_kernels": True}),
-)
+_WAYS: dict[str, dict[str, bool]] = {
+    "op by op": {"use_kernels": False},
+    "fused": {"share_kernels": False},
+    "fused + dedup": {"share_kernels": True},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +106,25 @@ class _Entry:
     """A competitor before it has run."""
 
     label: str
-    run: Callable[[], Any]
+    function: Callable[..., Any]
     executable: Executable | None
-    note: str = ""
+    cold: float = 0.0
+    """Milliseconds to compile its kernels, with nothing in any cache."""
+    warm: float | None = None
+    """Milliseconds to make them from the disk cache."""
+
+
+def _our_entry(graph: Graph, way: str, device: str, says_device: bool) -> _Entry:
+    """One way, compiled twice with a cache directory of its own: empty at first, then full."""
+    label = f"{way}, {device}" if says_device else way
+    with tempfile.TemporaryDirectory() as folder:
+        store = ObjectStore(Path(folder) / "kernels")
+        made = compile_graph(graph, device, store=store, pooled=False, **_WAYS[way])
+        if way == "op by op":
+            return _Entry(label, made, made)
+        again = compile_graph(graph, device, store=store, pooled=False, **_WAYS[way])
+    cold, warm = (sum(kernel.compile_seconds for kernel in each.kernels) * 1e3 for each in (made, again))
+    return _Entry(label, made, made, cold, warm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,177 +133,164 @@ class _FirstRun:
 
     results: list[np.ndarray[Any, Any]]
     launched: int | None
+    seconds: float
+    peak_bytes: int | None
+
+
+class _Contest:
+    """One comparison: who takes part, and what they are given."""
+
+    def __init__(
+        self, graph: Graph, args: tuple[Any, ...], devices: Sequence[str], entries: Sequence[_Entry], kept: bool,
+        rotate: bool,
+    ) -> None:  # fmt: skip
+        self.graph = graph
+        self.args = args
+        self.devices = devices
+        self.entries = list(entries)
+        self.kept = kept
+        self.rotate = rotate
+        self.state = State([*args, *graph.bound.values()])
+        self.library = library_for([*args, *graph.bound.values()])
+        self.threads = sys.modules["torch"].get_num_threads() if self.library.name == "torch" else os.cpu_count() or 1
+        self.missing: list[tuple[str, str]] = []
+
+    def run(self, repeats: int) -> Comparison:
+        with progress(2 + len(self.entries) * (repeats + 2), "comparing") as step:
+            firsts = self._first_runs(step)
+            work = self._workload()
+            exact = float64_results(self.graph, self.args)
+            step()
+            sets = self._argument_sets()
+
+            def before() -> None:
+                self.state.restore()
+                step()
+
+            finish, once = _waiter(self.entries), self.state.is_written
+            competitors = {entry.label: self._timed(entry, sets) for entry in self.entries}
+            times = measure(competitors, turns=repeats, before=before, finish=finish, once=once)
+            self.state.restore()
+            limit = limits(self.threads) if "cuda" not in self.devices else None
+            copy = limit.copy_seconds(work.bytes) if limit is not None and work.bytes else None
+            step()
+        base = self.entries[0].label
+        rows = tuple([_row(entry, firsts[entry.label], exact, times, base, work, copy) for entry in self.entries])
+        turns = len(times[base].seconds)
+        return Comparison(
+            self.graph.name, rows, self._caption(turns, len(sets)), tuple(self.missing), work.bytes, work.flops,
+            work.bytes / copy / 1e9 if copy else 0.0, _peak(limit, work) / 1e9,
+        )  # fmt: skip
+
+    def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:
+        """Run each once, the first one watched for what it writes; a foreign one that fails leaves."""
+        firsts = {}
+        for index, entry in enumerate(tuple(self.entries)):
+            try:
+                run = partial(_first_run, entry, self.args)
+                firsts[entry.label] = run() if index else self.state.watch(run)
+            except Exception as error:
+                if entry.executable is not None:
+                    raise
+                self.entries.remove(entry)
+                lines = str(error).strip().splitlines() or [""]
+                self.missing.append((entry.label, f"{type(error).__name__}: {lines[0]}"))
+            self.state.restore()
+            step()
+        return firsts
+
+    def _workload(self) -> Workload:
+        graph, args = self.graph, self.args
+        if self.library.name == "torch":
+            args = tuple(as_torch(arg) for arg in args)
+            with sys.modules["torch"].no_grad():
+                found = workload(graph, self.library, dict(graph.bound), args)
+        else:
+            found = workload(graph, self.library, dict(graph.bound), args)
+        self.state.restore()
+        return found
+
+    def _argument_sets(self) -> list[tuple[Any, ...]]:
+        """The arguments, and as many copies as it takes to fill the last-level cache twice."""
+        if not self.rotate or self.state.is_written:
+            return [self.args]
+        size = sum(_bytes(arg) for arg in self.args)
+        count = max(1, min(_MOST_SETS, -(-2 * cache_bytes() // max(size, 1))))
+        return [self.args, *(tuple(map(_copied, self.args)) for _ in range(count - 1))]
+
+    def _timed(self, entry: _Entry, sets: list[tuple[Any, ...]]) -> Callable[[], object]:
+        function = entry.function if entry.executable is not None else _without_gradients(entry.function)
+        if len(sets) == 1:
+            return partial(function, *self.args)
+        following = cycle(sets)
+        return lambda: function(*next(following))
+
+    def _caption(self, turns: int, sets: int) -> str:
+        where = "; ".join(device_named(device).availability().what for device in self.devices)
+        library = "torch's allocator" if self.library.name == "torch" else "NumPy's allocator"
+        memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
+        reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
+        return (
+            f"{where}. Median and quartiles of {turns} turns; {self.threads} threads; {library} for all, {memory}; {reads}; "
+            f"errors against a float64 run.{_busy()}"
+        )
 
 
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
+    start = time.perf_counter()
     if entry.executable is None:
-        return _FirstRun(_arrays(entry.run()), None)
+        results = arrays(_without_gradients(entry.function)(*args))
+        return _FirstRun(results, None, time.perf_counter() - start, None)
     launches: list[object] = []
-    results = entry.executable.run(args, launched=launches.append)
-    return _FirstRun(_arrays(results), len(launches))
+    footprints: list[Footprint] = []
+    found = entry.executable.run(args, launched=launches.append, footprints=footprints)
+    peak = footprints[0].peak if footprints else None
+    return _FirstRun(arrays(found), len(launches), time.perf_counter() - start, peak)
 
 
-def _rows(
-    entries: Sequence[_Entry], args: Sequence[Any], state: _State, truth: Callable[[], list[Any]], repeats: int
-) -> tuple[tuple[Row, ...], int]:
-    """The rows, and how many turns were measured."""
-    with progress(1 + len(entries) * (repeats + 2), "comparing") as step:
-        firsts = [state.watch(lambda: _first_run(entries[0], args))]
-        step()
-        for entry in entries[1:]:
-            firsts.append(_first_run(entry, args))
-            state.restore()
-            step()
-        exact = truth()
-        step()
-
-        def before() -> None:
-            state.restore()
-            step()
-
-        competitors = {entry.label: entry.run for entry in entries}
-        times = measure(competitors, turns=repeats, before=before, finish=_waiter(entries), once=state.is_written)
-        state.restore()
-    rows = tuple(
-        _row(entry, first, exact, times, entries[0].label) for entry, first in zip(entries, firsts, strict=True)
-    )
-    return rows, len(times[entries[0].label].seconds)
-
-
-def _row(entry: _Entry, first: _FirstRun, exact: list[Any], times: dict[str, Measurement], base: str) -> Row:
-    time, error = times[entry.label], _errors(first.results, exact)
-    made = entry.executable
-    kernels = made.kernels if made is not None else ()
+def _row(
+    entry: _Entry, first: _FirstRun, exact: list[Any], times: dict[str, Measurement], base: str, work: Workload,
+    copy: float | None,
+) -> Row:  # fmt: skip
+    time, made = times[entry.label], entry.executable
+    error = errors(first.results, exact) if len(first.results) == len(exact) else None
+    cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
     without = f"{len(made.remarks)} groups without a kernel" if made is not None and made.remarks else ""
     ratio = times[base].median / time.median if time.median else 1.0
     faster = f"{ratio:.2g}× as fast as {base}" if entry.label != base else ""
     return Row(
         entry.label, time.median * 1e3, time.low * 1e3, time.high * 1e3,
-        sum(kernel.compile_seconds for kernel in kernels) * 1e3, len(kernels), first.launched,
+        cold, len(made.kernels) if made is not None else 0, first.launched,
         None if error is None else error[0], None if error is None else error[1],
-        "; ".join(filter(None, [faster, entry.note, without])),
+        "; ".join(filter(None, [faster, without])), entry.warm,
+        work.bytes / time.median / 1e9 if time.median else None,
+        copy / time.median if copy is not None and time.median else None,
+        work.flops / time.median / 1e9 if time.median and work.flops else None, first.peak_bytes,
     )  # fmt: skip
 
 
-class _State:
-    """The tensors that a program is given, and what those held that it writes."""
-
-    def __init__(self, given: Sequence[Any]) -> None:
-        self.tensors = [value for value in _leaves(given) if is_torch_tensor(value) or isinstance(value, np.ndarray)]
-        self.saved: list[tuple[Any, Any]] = []
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the program writes any of them."""
-        return bool(self.saved)
-
-    def watch(self, run: Callable[[], T]) -> T:
-        """Run once, find out what was written, and restore it; gives what the run gives."""
-        before = [(tensor, _copy(tensor)) for tensor in self.tensors]
-        result = run()
-        self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
-        self.restore()
-        return result
-
-    def restore(self) -> None:
-        for tensor, copy in self.saved:
-            if isinstance(tensor, np.ndarray):
-                tensor[...] = copy
-            else:
-                tensor.detach().copy_(copy)
+def _peak(limit: Limits | None, work: Workload) -> float:
+    return limit.flops() if limit is not None and work.flops else 0.0
 
 
-def _float64(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """The program's results computed in float64 throughout, on copies."""
-    if library_for([*args, *graph.bound.values()]).name != "torch":
-        return _arrays(run_reference(graph, *args, precision="float64"))
-    library = TorchLibrary(double=True)
-    bound = {value: _doubled(held) for value, held in graph.bound.items()}
-    code = flatten(graph.body, library, bound=bound, call=lambda node, reads, writes: None)
-    slots = code.template.copy()
-    given = iter(args)
-    for slot, value in zip(code.inputs, graph.inputs, strict=True):
-        slots[slot] = bound[value] if value in bound else _doubled(next(given))
-    with library.torch.no_grad():
-        code.run(slots)
-    return _arrays([slots[slot] for slot in code.outputs])
+def _bytes(value: Any) -> int:
+    return int(getattr(value, "nbytes", 0))
 
 
-def _doubled(value: Any) -> Any:
-    """A copy in float64 of a floating-point tensor, a copy of any other tensor, anything else as it is."""
+def _copied(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        value = sys.modules["torch"].from_numpy(value)
-    if is_torch_tensor(value):
-        copy = value.detach().clone()
-        return copy.double() if value.dtype.is_floating_point else copy
-    if isinstance(value, list | tuple):
-        return type(value)(_doubled(item) for item in value)
-    return {key: _doubled(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return value.copy("K")
+    return value.detach().clone() if is_torch_tensor(value) else value
 
 
-def _errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] | None:
-    """The largest relative and absolute difference over all floating-point results; None if there are none."""
-    relative, absolute, seen = 0.0, 0.0, False
-    for result, true in zip(results, truth, strict=True):
-        if true.dtype.kind not in "fc" or true.size == 0:
-            continue
-        seen = True
-        with np.errstate(invalid="ignore", over="ignore"):
-            difference = np.abs(result.astype(true.dtype) - true)
-        difference = np.where((result == true) | (np.isnan(result) & np.isnan(true)), 0.0, difference)
-        finite = np.abs(true[np.isfinite(true)])
-        largest = float(np.max(difference))
-        absolute = max(absolute, largest)
-        relative = max(relative, largest / max(float(finite.max()) if finite.size else 0.0, np.finfo(np.float64).tiny))
-    return (relative, absolute) if seen else None
-
-
-def _arrays(results: Any) -> list[np.ndarray[Any, Any]]:
-    """Every tensor and number among the results, as NumPy arrays, in order."""
-    return [_array(leaf) for leaf in _leaves([results])]
-
-
-def _array(leaf: Any) -> np.ndarray[Any, Any]:
-    if is_torch_tensor(leaf):
-        leaf = leaf.detach().cpu()
-        if str(leaf.dtype) == "torch.bfloat16":
-            leaf = leaf.float()
-        return leaf.resolve_conj().numpy()  # type: ignore[no-any-return]
-    is_number = isinstance(leaf, np.ndarray | np.generic | bool | int | float | complex)
-    return np.asarray(leaf) if is_number else np.empty(0, bool)
-
-
-def _leaves(values: Sequence[Any]) -> Iterator[Any]:
-    """The values inside lists, tuples and dictionaries, in order."""
-    stack = list(reversed(values))
-    while stack:
-        value = stack.pop()
-        if isinstance(value, list | tuple):
-            stack.extend(reversed(value))
-        elif isinstance(value, dict):
-            stack.extend(reversed(list(value.values())))
-        else:
-            yield value
-
-
-def _copy(tensor: Any) -> Any:
-    return tensor.copy() if isinstance(tensor, np.ndarray) else tensor.detach().clone()
-
-
-def _same(tensor: Any, copy: Any) -> bool:
-    if isinstance(tensor, np.ndarray):
-        return np.array_equal(tensor, copy, equal_nan=tensor.dtype.kind in "fc")
-    return bool(((tensor == copy) | ((tensor != tensor) & (copy != copy))).all())
-
-
-def _without_gradients(eager: Callable[..., Any], args: Sequence[Any]) -> Callable[[], Any]:
+def _without_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
     torch = sys.modules.get("torch")
-    if torch is None:
-        return lambda: eager(*args)
+    if torch is None or not hasattr(torch, "no_grad"):
+        return function
 
-    def run() -> Any:
+    def run(*args: Any) -> Any:
         with torch.no_grad():
-            return eager(*args)
+            return function(*args)
 
     return run
 
@@ -355,15 +303,6 @@ def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
     return lambda: None
 
 
-def _caption(graph: Graph, args: Sequence[Any], devices: Sequence[str], repeats: int) -> str:
-    library = library_for([*args, *graph.bound.values()]).name
-    where = "; ".join(device_named(device).availability().what for device in devices)
-    allocator = "torch's allocator" if library == "torch" else "NumPy's allocator, and a pool for the kernels' results"
-    return (
-        f"{where}. Median and quartiles of {repeats} turns; errors against a float64 run; {allocator} for all.{_busy()}"
-    )
-
-
 def _busy() -> str:
     """A warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
     processors = os.cpu_count() or 1
@@ -373,7 +312,3 @@ def _busy() -> str:
         if load > 1.5 * processors
         else ""
     )
-
-
-def _ms(value: float) -> str:
-    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"

@@ -26,6 +26,7 @@ from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.direct import direct_call
+from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels
 from irscope.runtime.library import library_for
 from irscope.runtime.program import Program, as_torch
@@ -39,34 +40,37 @@ _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convo
 
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
-    pooled: bool = True,
+    pooled: bool = True, store: ObjectStore | None = None,
 ) -> Executable:  # fmt: skip
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
     Groups whose types are known are compiled now, the others when they first run. With `share_kernels=False` every
     group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
     `use_kernels=False` the nodes of groups run one by one through the library; with `pooled=False` memory of results goes
-    back to the system when they are freed. Raises DeviceUnavailable.
+    back to the system when they are freed; with a `store` nothing but its files is used, and kept. Raises
+    DeviceUnavailable.
     """
     graph = graph_of(program, "compile")
     start = time.perf_counter()
-    devices = _devices(device, share_kernels, disk_cache) if use_kernels else None
+    devices = _devices(device, share_kernels, disk_cache, store) if use_kernels else None
     made = Executable(graph, device, devices, BufferPool() if pooled else None)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
 
 
-def _devices(name: str, share: bool, disk_cache: bool) -> Callable[[Node], Device]:
+def _devices(name: str, share: bool, disk_cache: bool, store: ObjectStore | None) -> Callable[[Node], Device]:
     """The device that compiles each group's kernels; each a new one if kernels are not to be shared."""
     if name == "reference":
         return lambda group: device_named("numpy")
     first = _device(name, disk_cache)
+    if store is not None and isinstance(first, CpuDevice):
+        first = CpuDevice(store=store)
     if share:
         return lambda group: first
     if isinstance(first, CpuDevice):
-        store = first.store
-        return lambda group: CpuDevice(store=store)
+        kept = first.store
+        return lambda group: CpuDevice(store=kept)
     return lambda group: device_named(first.name)
 
 
@@ -168,8 +172,12 @@ class Executable:
         self._direct.learn(args, self._programs)
         return result
 
-    def run(self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None) -> Any:
-        """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does."""
+    def run(
+        self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
+        footprints: list[Footprint] | None = None,
+    ) -> Any:  # fmt: skip
+        """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does, and
+        with one that follows the memory added to `footprints`."""
         args = spread(args, len(self._free))
         self._check(args)
         if self._floats:  # a program that wants a float computes with one, as in TorchScript
@@ -178,7 +186,7 @@ class Executable:
             return self._interpret(args)
         torch = self._bound_library == "torch" or library_for(args).name == "torch"
         visit = None if launched is None else partial(self._visit, launched)
-        results = self._program("torch" if torch else "numpy").run(args, visit)
+        results = self._program("torch" if torch else "numpy").run(args, visit, footprints)
         return results[0] if len(results) == 1 else results
 
     def launches(self, *args: Any) -> int:
@@ -186,6 +194,15 @@ class Executable:
         nodes: list[Node] = []
         self.run(args, launched=nodes.append)
         return len(nodes)
+
+    def peak_bytes(self, *args: Any) -> int:
+        """The most memory that tensors of one run took at once, arguments and parameters apart; it runs the program.
+
+        See `irscope.runtime.footprint` for what is counted.
+        """
+        footprints: list[Footprint] = []
+        self.run(args, footprints=footprints)
+        return footprints[0].peak if footprints else 0
 
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
         if node in self._groups or category_of(node) in _LAUNCHING:

@@ -37,30 +37,44 @@ class FlatCode:
     """Each with the slots that are dead after it."""
     nodes: list[Node | None] = field(default_factory=list)
     """The node that each instruction serves."""
+    writes: list[tuple[int, ...]] = field(default_factory=list)
+    """The slots that each instruction writes."""
+    reads: list[tuple[int, ...]] = field(default_factory=list)
+    """The slots whose containers each instruction may fill or empty."""
     template: Slots = field(default_factory=list)
     """Constants and bound inputs in their slots."""
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
 
-    def run(self, slots: Slots, visit: Callable[[Node], None] | None = None) -> None:
-        """Run to the end. Raises RunError, which names the node, when an op fails; `visit` sees each node that ran."""
+    def run(
+        self, slots: Slots, visit: Callable[[Node], None] | None = None, after: Callable[[int], None] | None = None
+    ) -> None:
+        """Run to the end. Raises RunError, which names the node, when an op fails; `visit` sees each node before it runs,
+        `after` the position of each instruction that has run, before what is dead after it goes.
+        """
         code = self.instructions
         position, end = 0, len(code)
+        watched = visit is not None or after is not None
         try:
             while position < end:
                 step, dead = code[position]
-                if visit is not None and self.nodes[position] is not None:
-                    visit(self.nodes[position])  # type: ignore[arg-type]
+                here = position
+                if watched:
+                    node = self.nodes[here]
+                    if visit is not None and node is not None:
+                        visit(node)
                 position += 1
                 target = step(slots)
                 if target is not None:
                     position = target
+                if after is not None:
+                    after(here)
                 for slot in dead:
                     slots[slot] = None
         except IrscopeError:
             raise
         except Exception as error:
-            raise _failed(self.nodes[position - 1], error) from error
+            raise _failed(self.nodes[here], error) from error
 
 
 def flatten(body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall) -> FlatCode:
@@ -111,9 +125,14 @@ class _Planner:
 
     def emit(
         self, instruction: Instruction, node: Node | None = None, ends: Sequence[Node | Block] = (),
-        dead: Sequence[int] = (),
+        dead: Sequence[int] = (), writes: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
-        """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots."""
+        """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots.
+
+        It writes the results of its node, and `writes`.
+        """
+        self.code.writes.append(writes if node is None or writes else self.slots(node.outputs))
+        self.code.reads.append(() if node is None else self.slots(node.inputs))
         ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
         self.code.instructions.append((instruction, tuple(s for s in (*ended, *dead) if s not in self.constants)))
         self.code.nodes.append(node)
@@ -155,9 +174,19 @@ class _Planner:
             self.emit(called, node, [node])
             return
         (body,) = node.blocks
-        self.emit(_moves(self.slots(node.inputs), self.slots(body.params)))
+        taken = self.slots(self.only_taken(node, body))
+        self.emit(_moves(self.slots(node.inputs), self.slots(body.params)), writes=self.slots(body.params), dead=taken)
         yield body
-        self.emit(_moves(self.slots(body.returns), self.slots(node.outputs)), None, [body, node])
+        outputs = self.slots(node.outputs)
+        self.emit(_moves(self.slots(body.returns), outputs), None, [body, node], writes=outputs)
+
+    def only_taken(self, node: Node, body: Block) -> list[Value]:
+        """The operands of a group that nobody needs once its block has them: the block may then let go of them early."""
+        ending = set(self.dying.get(node, ()))
+        if any(inner.blocks for inner in body.nodes):
+            return []
+        read = {value for inner in body.nodes for value in inner.inputs} | set(body.returns)
+        return [value for value in node.inputs if value in ending and value not in read]
 
     def branch(self, node: Node) -> Iterator[Block]:
         then, other = node.blocks
@@ -165,10 +194,10 @@ class _Planner:
         self.emit(_jump_unless(self.slot(node.inputs[0]), otherwise), node)
         outputs = self.slots(node.outputs)
         yield then
-        self.emit(_moves(self.slots(then.returns), outputs, end), None, [then, node])
+        self.emit(_moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs)
         otherwise.position = self.here
         yield other
-        self.emit(_moves(self.slots(other.returns), outputs), None, [other, node])
+        self.emit(_moves(self.slots(other.returns), outputs), None, [other, node], writes=outputs)
         end.position = self.here
 
     def loop(self, node: Node) -> Iterator[Block]:
@@ -177,13 +206,15 @@ class _Planner:
         count, *params = self.slots(body.params)
         own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # no values of the program: when to stop
         turns, state = own
-        self.emit(_start_loop((limit, start, *carried), (turns, state, *params)), node)
+        self.emit(_start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
         head, end = self.here, _Target()
         self.emit(_jump_when_done(state, turns, count, end))
         yield body
-        self.emit(_moves(self.slots(body.returns), (state, *params), _Target(head)), None, [body])
+        returns = self.slots(body.returns)
+        self.emit(_moves(returns, (state, *params), _Target(head)), None, [body], writes=tuple(params))
         end.position = self.here
-        self.emit(_moves(tuple(params), self.slots(node.outputs)), None, [node], dead=(*own, *params))
+        outputs = self.slots(node.outputs)
+        self.emit(_moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)
 
 
 def _deaths(body: Block) -> dict[Node | Block, list[Value]]:

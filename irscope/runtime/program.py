@@ -10,6 +10,7 @@ import numpy as np
 from irscope.ir.core import Graph, Node
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.flat_code import FlatCode, Instruction, flatten
+from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
@@ -49,20 +50,27 @@ class Program:
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
         )
 
-    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None) -> tuple[Any, ...]:
+    def run(
+        self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[Footprint] | None = None
+    ) -> tuple[Any, ...]:
+        """The program's results. `footprints` gets one that follows the run."""
         slots = self.code.template.copy()
         for slot, argument in zip(self.slots, args, strict=True):
             slots[slot] = self._moved(argument)
+        after = None
+        if footprints is not None:
+            footprints.append(Footprint(self.code, slots))
+            after = footprints[-1].after
         if isinstance(self.library, TorchLibrary):
             torch = self.library.torch
             before = torch.is_grad_enabled()
             torch._C._set_grad_enabled(False)  # `torch.no_grad()` in a fifth of its microsecond
             try:
-                self.code.run(slots, visit)
+                self.code.run(slots, visit, after)
             finally:
                 torch._C._set_grad_enabled(before)
         else:
-            self.code.run(slots, visit)
+            self.code.run(slots, visit, after)
         return tuple([slots[slot] for slot in self.code.outputs])
 
     def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:

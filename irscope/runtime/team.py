@@ -9,18 +9,29 @@ or was built otherwise) threads of Python's are used instead, which take four ti
 A block of 8-byte words tells the threads what to do: how to ask which thread this is, how many there are, the kernel, the
 number of parts, the words of data in a part; then each part's dimensions, and each part's data. A thread takes every
 n-th part, so that all are run however many threads the library gives.
+
+Who spins is in the way of others, and the other way round: when another program keeps a processor busy, a thread of the
+team may wait for its turn there for milliseconds while the first one spins. A launch that has stalled so runs its parts
+one after the other for a while (`Patience`), which takes no longer than one thread takes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["LOOP", "HEADER_WORDS", "OpenMP", "loaded_openmp"]
+__all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "Patience", "loaded_openmp"]
+
+_STALL: Final = 1e-3
+"""Seconds that no launch waits for its team unless a processor is busy with something else."""
+_SHORTEST_PENALTY: Final = 8
+_LONGEST_PENALTY: Final = 512
 
 HEADER_WORDS: Final = 5
 """Words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
@@ -73,6 +84,40 @@ class OpenMP:
     fork: Callable[[int, bytes, int, int], None]
     """`GOMP_parallel(function, block, threads, 0)`: returns when all threads have run the function; lets other Python
     threads run meanwhile."""
+
+
+class Patience:
+    """When a launch should leave the team alone: after a stall for eight calls, and twice as long after each further one.
+
+    >>> patience = Patience()
+    >>> for seconds in (50e-6, 45e-6, 12e-3):
+    ...     patience.note(seconds)
+    >>> [patience.is_over() for _ in range(10)]
+    [True, True, True, True, True, True, True, True, False, False]
+    """
+
+    def __init__(self) -> None:
+        self._best = math.inf
+        self._alone = 0
+        self._penalty = _SHORTEST_PENALTY
+        self._process = os.getpid()
+
+    def is_over(self) -> bool:
+        """Whether the next call should not use the team; a process that was forked has none."""
+        if self._alone > 0:
+            self._alone -= 1
+            return True
+        return os.getpid() != self._process
+
+    def note(self, seconds: float) -> None:
+        """Say how long a call by the team took."""
+        if seconds < self._best:
+            self._best = seconds
+        elif seconds > 8 * self._best + _STALL:
+            self._alone = self._penalty
+            self._penalty = min(2 * self._penalty, _LONGEST_PENALTY)
+        elif self._penalty > _SHORTEST_PENALTY:
+            self._penalty -= 1
 
 
 def loaded_openmp() -> OpenMP | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.errors import ArgumentError
 from irscope.runtime.compare import compare
 
 TEXT = """graph(%x : Tensor, %w : Tensor):
@@ -79,6 +80,100 @@ def test_eager_is_timed_too():
     assert eager.error is not None
     assert eager.error < 1e-6
     assert eager.launched is None
+
+
+def test_speed_is_told_against_the_machine():
+    x, w = given((64, 64))
+    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
+    assert comparison.bytes == 3 * 4 * 64 * 64
+    assert comparison.flops == 2 * (1 + 36) * 64 * 64 + 2 * 64**3
+    assert comparison.copy_bandwidth > 0
+    assert comparison.peak_gflops > 0
+    for row in comparison.rows:
+        assert row.bandwidth == pytest.approx(comparison.bytes / row.median / 1e6)
+        assert row.copy_fraction == pytest.approx(row.bandwidth / comparison.copy_bandwidth)
+        assert row.gflops == pytest.approx(comparison.flops / row.median / 1e6)
+    op_by_op, fused, shared = comparison.rows
+    assert op_by_op.peak_bytes == 2 * 4 * 64 * 64, "an op's operand and its result"
+    assert op_by_op.warm_compile is None
+    assert fused.warm_compile is not None
+    assert 0 < shared.warm_compile < shared.compile
+
+
+def test_peers_take_part_and_one_that_fails_is_named():
+    x, w = given()
+
+    def broken(x: object, w: object) -> None:
+        raise ValueError("no erf here\nand more")
+
+    def twice(x, w):
+        return 2 * np.tanh(np.maximum(np.tanh(np.maximum(x, 0)) @ w, 0))
+
+    comparison = compare(irs.load(TEXT, x, w), x, w, peers={"broken": broken, "twice": twice}, repeats=1)
+    assert [row.label for row in comparison.rows] == ["op by op", "fused", "fused + dedup", "twice"]
+    assert comparison.missing == (("broken", "ValueError: no erf here"),)
+    assert comparison.rows[-1].error > 0.5, "its results are looked at"
+    assert "broken" in repr(comparison)
+
+
+def test_copies_of_the_arguments_in_turn(monkeypatch: pytest.MonkeyPatch):
+    x, w = given()
+    seen = set()
+
+    def peer(x, w):
+        seen.add(x.ctypes.data)
+        return x @ w
+
+    compare(irs.load(TEXT, x, w), x, w, peers={"peer": peer}, repeats=1)
+    assert seen == {x.ctypes.data}
+    monkeypatch.setattr("irscope.runtime.compare.cache_bytes", lambda: 4 * x.nbytes)
+    comparison = compare(irs.load(TEXT, x, w), x, w, peers={"peer": peer}, repeats=1, rotate=True)
+    assert len(seen) == 4, "eight arrays fill the cache twice"
+    assert "4 sets of arguments" in comparison.caption
+
+
+def test_the_caption_tells_the_allocators_state():
+    x, w = given()
+    graph = irs.load(TEXT, x, w)
+    assert "may go back to the system" in compare(graph, x, w, repeats=1, keep_memory=False).caption
+    assert "threads" in compare(graph, x, w, repeats=1).caption
+
+
+def test_ways_are_chosen():
+    x, w = given()
+    graph = irs.load(TEXT, x, w)
+    assert [row.label for row in compare(graph, x, w, repeats=1, ways=["fused"]).rows] == ["fused"]
+    with pytest.raises(ArgumentError, match="no way 'melted'"):
+        compare(graph, x, w, ways=["melted"])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_roofline_has_a_mark_for_each_competitor(theme):
+    pytest.importorskip("matplotlib")
+    x, w = given((64, 64))
+    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=1)
+    (axes,) = comparison.roofline(theme=theme).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["op by op", "fused", "fused + dedup"]
+    (line,) = axes.lines
+    left, corner, right = line.get_xydata()
+    assert left[1] / left[0] == pytest.approx(comparison.copy_bandwidth)
+    assert corner[1] == right[1] == pytest.approx(comparison.peak_gflops)
+    for marks, row in zip(axes.collections, comparison.rows, strict=True):
+        assert marks.get_offsets().tolist() == [
+            [pytest.approx(comparison.flops / comparison.bytes), pytest.approx(row.gflops)]
+        ]
+    assert comparison.chart("roofline", theme=theme).axes
+
+
+def test_a_roofline_needs_arithmetic():
+    pytest.importorskip("matplotlib")
+    x, _ = given()
+    text = "graph(%x : Tensor):\n  %y : Tensor = aten::t(%x)\n  return (%y)"
+    comparison = compare(irs.load(text, x), x, repeats=1)
+    with pytest.raises(ArgumentError, match="no roofline"):
+        comparison.roofline()
+    with pytest.raises(ArgumentError, match="no chart of kind"):
+        comparison.chart("pie")
 
 
 def test_written_arguments_are_restored():

@@ -1,0 +1,53 @@
+"""What a program does to the tensors that it is given, and how it is undone before the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from irscope.runtime.library import is_torch_tensor
+from irscope.runtime.truth import leaves
+
+__all__ = ["State"]
+
+T = TypeVar("T")
+
+
+class State:
+    """The tensors that a program is given, and what those held that it writes."""
+
+    def __init__(self, given: Sequence[Any]) -> None:
+        self.tensors = [value for value in leaves(given) if is_torch_tensor(value) or isinstance(value, np.ndarray)]
+        self.saved: list[tuple[Any, Any]] = []
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the program writes any of them."""
+        return bool(self.saved)
+
+    def watch(self, run: Callable[[], T]) -> T:
+        """Run once, find out what was written, and restore it; gives what the run gives."""
+        before = [(tensor, _copy(tensor)) for tensor in self.tensors]
+        result = run()
+        self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
+        self.restore()
+        return result
+
+    def restore(self) -> None:
+        for tensor, copy in self.saved:
+            if isinstance(tensor, np.ndarray):
+                tensor[...] = copy
+            else:
+                tensor.detach().copy_(copy)
+
+
+def _copy(tensor: Any) -> Any:
+    return tensor.copy() if isinstance(tensor, np.ndarray) else tensor.detach().clone()
+
+
+def _same(tensor: Any, copy: Any) -> bool:
+    if isinstance(tensor, np.ndarray):
+        return np.array_equal(tensor, copy, equal_nan=tensor.dtype.kind in "fc")
+    return bool(((tensor == copy) | ((tensor != tensor) & (copy != copy))).all())

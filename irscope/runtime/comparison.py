@@ -1,0 +1,214 @@
+"""What was measured of several ways to run one program, as a table, as bars and as a roofline."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from irscope.errors import ArgumentError, MissingExtra
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Comparison", "Row"]
+
+Theme = Literal["light", "dark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One competitor; times are in milliseconds."""
+
+    label: str
+    median: float
+    low: float
+    """The lower quartile."""
+    high: float
+    """The upper quartile."""
+    compile: float
+    """Compiling its kernels, with nothing in any cache; 0 where there is nothing to compile. Of a competitor that is not
+    ours: what its first call took longer than a later one."""
+    kernels: int
+    """Kernels compiled."""
+    launched: int | None
+    """Kernels that one run launches, ours and the library's; None where nobody counts."""
+    error: float | None
+    """Largest difference from the float64 run, relative to the largest element of each result."""
+    absolute_error: float | None
+    note: str = ""
+    warm_compile: float | None = None
+    """Making the kernels again in a later process, from the cache on disk; None where that is not ours to say."""
+    bandwidth: float | None = None
+    """GB/s: the bytes that the program must move at least, by the time."""
+    copy_fraction: float | None = None
+    """That bandwidth by the one of the machine's fastest copy of as many bytes on as many threads."""
+    gflops: float | None = None
+    """Additions and multiplications of the program, in 10^9 a second."""
+    peak_bytes: int | None = None
+    """The most memory that tensors of one run took at once, arguments and parameters apart."""
+
+
+_COLUMNS: Final = {
+    "median ms": "median", "low ms": "low", "high ms": "high", "GB/s": "bandwidth", "of copy": "copy_fraction",
+    "GFLOP/s": "gflops", "compile ms": "compile", "warm ms": "warm_compile", "kernels": "kernels",
+    "launched": "launched", "peak MB": "peak_bytes", "relative error": "error", "absolute error": "absolute_error",
+    "note": "note",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Times and errors of several ways to run one program."""
+
+    name: str
+    rows: tuple[Row, ...]
+    caption: str
+    """On what, and how it was measured."""
+    missing: tuple[tuple[str, str], ...] = ()
+    """Competitors that did not run, each with the reason."""
+    bytes: int = 0
+    """What a run must move at least: everything read, and every result, once."""
+    flops: int = 0
+    """The additions and multiplications of a run."""
+    copy_bandwidth: float = 0.0
+    """GB/s of the fastest copy of as many bytes; 0 where it was not measured."""
+    peak_gflops: float = 0.0
+    """10^9 multiplications and additions a second that the processor can make; 0 where it was not measured."""
+
+    def table(self) -> pd.DataFrame:
+        """One row per competitor."""
+        import pandas as pd
+
+        data = {title: [getattr(row, name) for row in self.rows] for title, name in _COLUMNS.items()}
+        data["peak MB"] = [None if value is None else value / 1e6 for value in data["peak MB"]]
+        return pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
+
+    def chart(self, kind: Literal["bars", "roofline"] = "bars", *, theme: Theme = "light") -> Figure:
+        """Medians as bars, with the quartiles; or the roofline. Raises MissingExtra without matplotlib."""
+        if kind == "roofline":
+            return self.roofline(theme=theme)
+        if kind != "bars":
+            raise ArgumentError(f"there is no chart of kind {kind!r}", hint='the kinds are "bars" and "roofline"')
+        colors = _COLORS[theme]
+        figure, axes = _figure((7, 0.9 + 0.45 * len(self.rows)), colors)
+        spread = [[row.median - row.low for row in self.rows], [row.high - row.median for row in self.rows]]
+        places = range(len(self.rows))
+        medians = [row.median for row in self.rows]
+        axes.barh(places, medians, xerr=spread, color=colors["bar"], ecolor=colors["spread"], capsize=3)
+        axes.set_yticks(places, [row.label for row in self.rows])
+        axes.invert_yaxis()
+        for place, row in enumerate(self.rows):
+            text = _ms(row.median) + (f", {row.copy_fraction:.0%} of copy" if row.copy_fraction is not None else "")
+            axes.annotate(
+                text, (row.high, place), (4, 0), textcoords="offset points", va="center", color=colors["text"]
+            )
+        axes.margins(x=0.3)
+        axes.set_xlabel("milliseconds a run: median, and the middle half of the runs")
+        axes.set_title(self.name, loc="left", color=colors["text"])
+        return figure
+
+    def roofline(self, *others: Comparison, theme: Theme = "light") -> Figure:
+        """Arithmetic a second over arithmetic a byte, under what the machine can do at most.
+
+        The slope is the measured copy bandwidth (the fastest of all comparisons shown), the roof the measured rate of
+        multiply-adds. Each program stands at one intensity, with a mark for each competitor; a mark on the slope is as
+        fast as memory lets it be. Raises ArgumentError if nothing was measured to draw, MissingExtra without matplotlib.
+        """
+        shown = [each for each in (self, *others) if each.flops and each.bytes and each.copy_bandwidth]
+        if not shown:
+            what = "no roofline can be drawn: the arithmetic or the copy bandwidth of the program is not known"
+            raise ArgumentError(what, hint="compare a program with arithmetic in it, on the processor")
+        colors = _COLORS[theme]
+        figure, axes = _figure((7, 5), colors)
+        bandwidth = max(each.copy_bandwidth for each in shown)
+        roof = max(each.peak_gflops for each in shown)
+        intensities = [each.flops / each.bytes for each in shown]
+        left, right = min(intensities) / 4, max(*intensities, roof / bandwidth) * 4
+        axes.plot([left, roof / bandwidth, right], [left * bandwidth, roof, roof], color=colors["roof"], lw=1.5)
+        axes.annotate(
+            f"copy {bandwidth:.0f} GB/s", (left, left * bandwidth), (14, -6), textcoords="offset points",
+            color=colors["spread"],
+        )  # fmt: skip
+        axes.annotate(
+            f"multiply-adds {roof:.0f} GFLOP/s", (right, roof), (-4, 5), textcoords="offset points", ha="right",
+            color=colors["spread"],
+        )  # fmt: skip
+        labels = list(dict.fromkeys(row.label for each in shown for row in each.rows))
+        for place, label in enumerate(labels):
+            marks = [
+                (intensity, row.gflops)
+                for each, intensity in zip(shown, intensities, strict=True) for row in each.rows
+                if row.label == label and row.gflops
+            ]  # fmt: skip
+            if marks:
+                color, mark = colors["marks"][place % len(colors["marks"])], _MARKS[place % len(_MARKS)]
+                axes.scatter(*zip(*marks, strict=True), color=color, marker=mark, s=48, label=label, zorder=3)
+        for each, intensity in zip(shown, intensities, strict=True):
+            highest = max(row.gflops or 0.0 for row in each.rows)
+            axes.annotate(
+                each.name, (intensity, highest), (0, 9), textcoords="offset points", ha="center", color=colors["text"]
+            )
+        axes.set(xscale="log", yscale="log", xlim=(left, right))
+        axes.set_xlabel("arithmetic for each byte that must be moved (FLOP/B)")
+        axes.set_ylabel("GFLOP/s")
+        legend = axes.legend(loc="lower right", frameon=False)
+        for text in legend.get_texts():
+            text.set_color(colors["text"])
+        return figure
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        titles = (
+            f"{'median':>11}{'quartiles':>24}{'of copy':>9}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
+        )
+        lines = [f"{self.name:<24}{titles}"]
+        for row in self.rows:
+            spread = f"{_ms(row.low)} – {_ms(row.high)}"
+            launched = "" if row.launched is None else str(row.launched)
+            error = "" if row.error is None else f"{row.error:.1e}"
+            copy = "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}"
+            lines.append(
+                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{copy:>9}{_ms(row.compile):>11}{row.kernels:>9}"
+                f"{launched:>10}{error:>10}  {row.note}".rstrip()
+            )
+        lines += [f"{label:<24} did not run: {why}" for label, why in self.missing]
+        return "\n".join([*lines, self.caption])
+
+
+_MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
+_COLORS: Final[dict[str, dict[str, Any]]] = {
+    "light": {
+        "back": "#ffffff", "text": "#1f2328", "bar": "#4c78a8", "spread": "#6b7280", "roof": "#1f2328",
+        "marks": ("#4c78a8", "#e45756", "#2f8f5b", "#b279a2", "#d97706", "#0f766e", "#6b7280"),
+    },
+    "dark": {
+        "back": "#1e1e1e", "text": "#e5e7eb", "bar": "#6ea3d8", "spread": "#9ca3af", "roof": "#e5e7eb",
+        "marks": ("#6ea3d8", "#ff8a80", "#6fd19c", "#d7a6cc", "#fbbf24", "#5eead4", "#9ca3af"),
+    },
+}  # fmt: skip
+
+
+def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("matplotlib", extra="lab", purpose="to draw a chart") from None
+    figure = Figure(figsize=size, layout="constrained", facecolor=colors["back"])
+    axes = figure.subplots()
+    axes.set_facecolor(colors["back"])
+    axes.tick_params(which="both", colors=colors["text"])
+    axes.xaxis.label.set_color(colors["text"])
+    axes.yaxis.label.set_color(colors["text"])
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(colors["spread"])
+    return figure, axes
+
+
+def _ms(value: float) -> str:
+    if value < 0.1:
+        return f"{value * 1000:.3g} µs"
+    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"

@@ -1,0 +1,126 @@
+"""The peak of a run's memory against keeping every value and asking, at every node, which of them are still needed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.ir.core import Graph
+from irscope.runtime.executable import compile_graph
+from irscope.runtime.footprint import blocks_of
+from irscope.runtime.library import NumpyLibrary
+
+UNARY = ("relu", "tanh", "neg", "t", "relu_", "numpy_T")
+
+
+def random_text(seed: int, size: int) -> str:
+    """A straight line of ops, views and in-place ops on square matrices of two sizes."""
+    dice = random.Random(seed)
+    names = ["%x", "%y"]
+    lines = []
+    for index in range(size):
+        name = f"%v{index}"
+        if dice.random() < 0.3:
+            a, b = dice.choice(names), dice.choice(names)
+            lines.append(f"  {name} : Tensor = aten::mul({a}, {b})")
+        elif dice.random() < 0.1:
+            lines.append(f"  %l{index} : Tensor[] = prim::ListConstruct({dice.choice(names)}, {dice.choice(names)})")
+            lines.append(f"  {name} : Tensor = aten::cat(%l{index}, %zero)")
+            lines.append(f"  {name}s : Tensor = aten::slice({name}, %zero, %zero, %four, %one)")
+            name = f"{name}s"
+        else:
+            lines.append(f"  {name} : Tensor = aten::{dice.choice(UNARY)}({dice.choice(names)})")
+        names.append(name)
+    head = ["graph(%x : Tensor, %y : Tensor):"]
+    head += [
+        f"  %{word} : int = prim::Constant[value={value}]()" for word, value in (("zero", 0), ("one", 1), ("four", 4))
+    ]
+    results = ", ".join(dice.sample(names[-4:], 2))
+    return "\n".join([*head, *lines, f"  return ({results})"]) + "\n"
+
+
+def by_brute_force(graph: Graph, args: list[Any]) -> int:
+    """Keep everything; the peak over all nodes of the blocks behind values that are read at that node or later."""
+    library, held = NumpyLibrary(), dict(zip(graph.inputs, args, strict=True))
+    outside = {address for arg in args for address, _ in blocks_of(arg)}
+    nodes = list(graph.body.nodes)
+    for node in nodes:
+        if node.op == "prim::Constant":
+            held[node.output] = library.constant(node)
+            continue
+        result = library.function(node)(*[held[value] for value in node.inputs])
+        held.update(zip(node.outputs, [result] if len(node.outputs) == 1 else result, strict=True))
+    peak = 0
+    for place, node in enumerate(nodes):
+        made = [value for earlier in nodes[: place + 1] for value in earlier.outputs]
+        needed = {value for later in nodes[place + 1 :] for value in later.inputs} | set(graph.body.returns)
+        alive = [value for value in made if value in needed or value in node.inputs or value in node.outputs]
+        blocks = {block for value in alive for block in blocks_of(held[value]) if block[0] not in outside}
+        peak = max(peak, sum(size for _, size in blocks))
+    return peak
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_peak_is_that_of_brute_force(seed: int) -> None:
+    graph = irs.parse(random_text(seed, 4 + seed % 25))
+    given = [np.full((4, 4), 0.5, np.float32), np.full((4, 4), 0.25, np.float32)]
+    run = compile_graph(graph, use_kernels=False)
+    peak = run.peak_bytes(*[array.copy() for array in given])
+    assert peak == by_brute_force(graph, [array.copy() for array in given])
+
+
+CHAIN = """graph(%x : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::tanh(%a)
+  %c : Tensor = aten::neg(%b)
+  %d : Tensor = aten::sigmoid(%c)
+  return (%d)
+"""
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_chain_needs_two_and_its_kernel_one(library: str) -> None:
+    x: Any = np.zeros((1000, 64), np.float32)
+    if library == "torch":
+        x = pytest.importorskip("torch").from_numpy(x)
+    graph = irs.load(CHAIN, x)
+    assert compile_graph(graph, use_kernels=False).peak_bytes(x) == 2 * 256_000
+    fused = compile_graph(irs.fuse(graph)).peak_bytes(x)
+    assert 256_000 <= fused < 256_000 * 9 / 8, "the block may be an eighth larger"
+
+
+def test_a_loop_forgets_what_its_turns_made() -> None:
+    text = """graph(%x : Tensor, %n : int):
+      %go : bool = prim::Constant[value=1]()
+      %y : Tensor = prim::Loop(%n, %go, %x)
+        block0(%i : int, %z : Tensor):
+          %w : Tensor = aten::relu(%z)
+          %u : Tensor = aten::neg(%w)
+          -> (%go, %u)
+      return (%y)
+    """
+    run = compile_graph(irs.parse(text), use_kernels=False)
+    x = np.zeros(1000, np.float32)
+    assert run.peak_bytes(x, 1) == 8_000
+    assert run.peak_bytes(x, 3) == run.peak_bytes(x, 50) == 8_000
+
+
+def test_a_list_keeps_what_is_in_it() -> None:
+    text = """graph(%x : Tensor, %n : int):
+      %go : bool = prim::Constant[value=1]()
+      %l : Tensor[] = prim::ListConstruct()
+       = prim::Loop(%n, %go)
+        block0(%i : int):
+          %w : Tensor = aten::relu(%x)
+          %same : Tensor[] = aten::append(%l, %w)
+          -> (%go)
+      %one : int = prim::Constant[value=0]()
+      %y : Tensor = aten::cat(%l, %one)
+      return (%y)
+    """
+    run = compile_graph(irs.parse(text), use_kernels=False)
+    assert run.peak_bytes(np.zeros(1000, np.float32), 5) == 2 * 5 * 4_000

@@ -37,6 +37,7 @@ _ALL: Final = (
     Pass(
         "functionalize", "in-place ops become pure where nobody can tell", "functionalize:functionalize", {"scatter": bool}
     ),
+    Pass("fold-tensors", "small tensors that are the same at every run become constants", "fold_tensors:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "canonicalize:canonicalize"),
     Pass("cse", "what is computed twice is computed once", "cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "equal constants become one, where all readers see it", "pool_constants:pool_constants"),

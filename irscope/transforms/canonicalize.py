@@ -1,4 +1,4 @@
-"""Small rewrites that make a program simpler: a table of rules, each with its proof.
+"""Small rewrites that make a program simpler, by the rules of `irscope.transforms.rewrites`.
 
 One walk in textual order. A rule looks at one node and what made its operands, simplified already, and names values that
 its results are equal to; the node then goes. Two kinds of equality:
@@ -13,8 +13,7 @@ Ifs and loops that are known to run one way are taken apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any, Final
 
@@ -24,183 +23,12 @@ from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, constant_of, constant_value
 from irscope.ir.rewriter import Edit, Erased, Rewriter
 from irscope.ir.types import TensorType
-from irscope.ops.promotion import is_integral
-from irscope.ops.registry import bind, schema_of
-from irscope.ops.strides import is_contiguous
-from irscope.ops.type_rules import static_shape
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.rewrites import RULES, Site
 from irscope.transforms.sameness import Onlookers
 
-__all__ = ["RULES", "canonicalize"]
+__all__ = ["canonicalize"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """A node, and what its operands are by now."""
-
-    node: Node
-    operands: tuple[Value, ...]
-    maker: Callable[[Value], tuple[Node, tuple[Value, ...]] | None]
-    """The node that makes a value, with its operands as they are by now."""
-    constant: Callable[[Value], Any]
-    is_written: Callable[[Value], bool]
-
-    def argument(self, name: str) -> Any:
-        """A number by its schema's name: the constant, the default, or NOT_CONSTANT."""
-        schema = schema_of(self.node)
-        given = bind(self.node, schema).get(name, NOT_CONSTANT) if schema is not None else NOT_CONSTANT
-        return self.constant(given) if isinstance(given, Value) else given
-
-    def inner(self, *ops: str) -> tuple[Node, tuple[Value, ...]] | None:
-        """What made the first operand, if it is one of these ops."""
-        made = self.maker(self.operands[0]) if self.operands else None
-        return made if made is not None and made[0].op in ops else None
-
-
-Equals = tuple[Value, ...] | None
-
-
-def _plus_zero(site: _Site) -> Equals:
-    """x + 0 and x - 0 are x. Of floats only x - 0 and x + -0: -0 + 0 is 0."""
-    if len(site.operands) < 2:
-        return None
-    number, alpha = site.constant(site.operands[1]), site.argument("alpha")
-    if not _is_number(number) or number != 0 or not _is_number(alpha) or alpha != 1:
-        return None
-    dtype = _dtype(site.operands[0])
-    negative = isinstance(number, float) and str(number) == "-0.0"
-    minus = site.node.op == "aten::sub"
-    exact = dtype is not None and (is_integral(dtype) or (dtype.startswith(("float", "bfloat")) and minus != negative))
-    return site.operands[:1] if exact else None
-
-
-def _times_one(site: _Site) -> Equals:
-    """x * 1 and x / 1 are x, NaN and -0 included; the type check sees to whole numbers, whose quotient is a float."""
-    number = site.constant(site.operands[1]) if len(site.operands) == 2 else NOT_CONSTANT
-    return site.operands[:1] if _is_number(number) and number == 1 else None
-
-
-def _twice_negated(site: _Site) -> Equals:
-    """-(-x) is x: only the sign bit flips, and whole numbers wrap around twice."""
-    made = site.inner("aten::neg")
-    return made[1][:1] if made is not None else None
-
-
-def _done_already(site: _Site) -> Equals:
-    """f(f(x)) is f(x), for f that leaves its own results as they are; NaN stays NaN."""
-    made = site.inner(site.node.op)
-    return site.operands[:1] if made is not None and len(site.operands) == 1 else None
-
-
-def _copied_whole(site: _Site) -> Equals:
-    """What is stored over a whole tensor is what it is then; broadcasting and conversion fail the check of types."""
-    return site.operands[1:2] if len(site.operands) >= 2 else None
-
-
-def _transposed_back(site: _Site) -> Equals:
-    """Exchanging two dimensions twice gives back the strides there were."""
-    made = site.inner(site.node.op)
-    if made is None:
-        return None
-    if site.node.op == "aten::t":
-        return made[1][:1]
-    here, there = map(site.constant, site.operands[1:3]), map(site.constant, made[1][1:3])
-    dims, others = list(here), list(there)
-    known = all(isinstance(dim, int) for dim in (*dims, *others))
-    return made[1][:1] if known and sorted(dims) == sorted(others) else None
-
-
-def _squeezed_back(site: _Site) -> Equals:
-    """The dimension that `unsqueeze` adds is the one that `squeeze` takes away, if both name it alike."""
-    made = site.inner("aten::unsqueeze")
-    if made is None or len(site.operands) != 2:
-        return None
-    dims = site.constant(site.operands[1]), site.constant(made[1][1])
-    return made[1][:1] if isinstance(dims[0], int) and dims[0] == dims[1] else None
-
-
-def _cast_to_itself(site: _Site) -> Equals:
-    """Torch gives back the very tensor when element type and device are the wanted ones already and no copy is asked."""
-    (result,) = site.node.outputs
-    wanted, given = result.type, site.operands[0].type
-    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
-        return None
-    known = None not in (wanted.dtype, given.dtype, wanted.device, given.device)
-    format_ = site.argument("memory_format")
-    plain = site.argument("copy") in (False, NOT_CONSTANT) and format_ in (None, NOT_CONSTANT)
-    if site.node.op != "aten::type_as" and (site.argument("copy") is not False or format_ is not None):
-        return None
-    same = (wanted.dtype, wanted.device) == (given.dtype, given.device)
-    return site.operands[:1] if known and plain and same else None
-
-
-def _contiguous_already(site: _Site) -> Equals:
-    """Torch gives back the very tensor when its rows lie side by side already."""
-    type = site.operands[0].type
-    shape = static_shape(type) if isinstance(type, TensorType) else None
-    if shape is None or not isinstance(type, TensorType) or type.strides is None:
-        return None
-    return site.operands[:1] if site.argument("memory_format") == 0 and is_contiguous(shape, type.strides) else None
-
-
-def _drops_nothing(site: _Site) -> Equals:
-    """Outside training, dropout gives back the very tensor."""
-    return site.operands[:1] if site.argument("train") is False else None
-
-
-def _taken_out_of_a_tuple(site: _Site) -> Equals:
-    """Tuples do not change: what was put in is what comes out."""
-    made = site.inner("prim::TupleConstruct")
-    if made is None:
-        return None
-    if site.node.op == "prim::TupleUnpack":
-        return made[1]
-    index = site.constant(site.operands[1])
-    return (made[1][index],) if isinstance(index, int) and -len(made[1]) <= index < len(made[1]) else None
-
-
-def _taken_out_of_a_list(site: _Site) -> Equals:
-    """So it is with a list that nobody ever writes."""
-    made = site.inner("prim::ListConstruct")
-    if made is None or site.is_written(made[0].output):
-        return None
-    if site.node.op == "prim::ListUnpack":
-        return made[1] if len(made[1]) == len(site.node.outputs) else None
-    index = site.constant(site.operands[1])
-    return (made[1][index],) if isinstance(index, int) and -len(made[1]) <= index < len(made[1]) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rewrite."""
-
-    name: str
-    ops: tuple[str, ...]
-    find: Callable[[_Site], Equals]
-    """The values that the node's results are equal to, or None."""
-    is_same_thing: bool
-    """Whether the results are those values themselves, so that nobody can tell."""
-
-
-def _aten(words: str) -> tuple[str, ...]:
-    return tuple(f"aten::{word}" for word in words.split())
-
-
-RULES: Final = (
-    Rule("plus-zero", _aten("add sub"), _plus_zero, False),
-    Rule("times-one", _aten("mul div"), _times_one, False),
-    Rule("twice-negated", _aten("neg"), _twice_negated, False),
-    Rule("done-already", _aten("relu relu6 abs floor ceil trunc sign"), _done_already, False),
-    Rule("copied-whole", _aten("copy"), _copied_whole, False),
-    Rule("transposed-back", _aten("t transpose swapaxes swapdims"), _transposed_back, True),
-    Rule("squeezed-back", _aten("squeeze"), _squeezed_back, True),
-    Rule("cast-to-itself", _aten("to type_as"), _cast_to_itself, True),
-    Rule("contiguous-already", _aten("contiguous"), _contiguous_already, True),
-    Rule("drops-nothing", _aten("dropout"), _drops_nothing, True),
-    Rule("out-of-a-tuple", ("prim::TupleUnpack", "prim::TupleIndex"), _taken_out_of_a_tuple, True),
-    Rule("out-of-a-list", ("prim::ListUnpack", "aten::__getitem__"), _taken_out_of_a_list, True),
-)
-"""The rules in the order in which they are tried."""
 
 _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
@@ -309,10 +137,8 @@ class _Walk:
             return new.type == old.type or not (old.type.is_static and not new.type.is_static)
         return new.type == old.type
 
-    def _site(self, node: Node) -> _Site:
-        return _Site(
-            node, tuple(map(self.rewriter.resolve, node.inputs)), self._maker, self._constant, self._is_written
-        )
+    def _site(self, node: Node) -> Site:
+        return Site(node, tuple(map(self.rewriter.resolve, node.inputs)), self._maker, self._constant, self._is_written)
 
     def _maker(self, value: Value) -> tuple[Node, tuple[Value, ...]] | None:
         node = self.graph.producer.get(value)
@@ -343,11 +169,3 @@ def _lies_alike(a: Value, b: Value) -> bool:
     if not isinstance(a.type, TensorType):
         return a.type == b.type
     return a.type.is_static and a.type.strides is not None and a.type == b.type
-
-
-def _is_number(payload: Any) -> bool:
-    return isinstance(payload, int | float) and not isinstance(payload, bool)
-
-
-def _dtype(value: Value) -> str | None:
-    return value.type.dtype if isinstance(value.type, TensorType) else None

@@ -7,10 +7,11 @@ import pytest
 import irscope as irs
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.core import Graph
-from irscope.transforms.canonicalize import RULES, canonicalize
+from irscope.transforms.canonicalize import canonicalize
 from irscope.transforms.cse import eliminate_common_subexpressions
 from irscope.transforms.dce import remove_dead_nodes
 from irscope.transforms.pool_constants import pool_constants
+from irscope.transforms.rewrites import RULES
 from tests.work import calls_made
 
 pytest.importorskip("torch")

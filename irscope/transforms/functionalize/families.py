@@ -18,21 +18,21 @@ from functools import cached_property
 from typing import Final
 
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.known_ops import SHAPE_READERS, is_fully_opaque
 from irscope.analysis.tensor_objects import reshaped_objects
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import constant_of
-from irscope.ir.schema import AliasAnnotation, OpSchema
+from irscope.ir.schema import OpSchema
 from irscope.ir.traversal import Step, steps
-from irscope.ir.types import ListType, OptionalType, TensorType, Type
+from irscope.ir.types import ListType, OptionalType, TensorType
 from irscope.ops.effects import statistics_flag
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.strides import is_contiguous
 from irscope.ops.type_rules import static_shape
+from irscope.transforms.functionalize.operands import kept_operands, leaves_alone, writes_first_only, written_operands
 from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_apart
 from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
 
-__all__ = ["Capture", "Families", "Family", "Member", "Refusal", "Write", "kept_operands"]
+__all__ = ["Capture", "Families", "Family", "Member", "Refusal", "Write"]
 
 _MOST_VIEWS: Final = 16
 """The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
@@ -201,7 +201,7 @@ class Families:
             return True
         if maker is not None and maker.op == "prim::ListConstruct":
             users = (use.user for use in self.graph.users.get(value, ()))
-            if all(isinstance(user, Node) and _leaves_alone(user) for user in users):
+            if all(isinstance(user, Node) and leaves_alone(user) for user in users):
                 return True
         return self._db is not None and not self._db.is_written(value)
 
@@ -210,9 +210,9 @@ class Families:
     def _write(self, node: Node, block: Block, time: int) -> None:
         schema = schema_of(node)
         target = node.inputs[0]
-        if schema is None or not isinstance(target.type, TensorType) or not _writes_first_only(schema):
+        if schema is None or not isinstance(target.type, TensorType) or not writes_first_only(schema):
             self._capture(kept_operands(node), node, block, time)
-            written = [v for v in _written(node, schema) if isinstance(v.type, TensorType)]
+            written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
             if written:
                 self._refuse(node, written[0], "writes-several", f"{node.op} writes more than its first operand")
             return
@@ -312,43 +312,3 @@ class Families:
             found.append((block, owner))
             block = self.graph.block_of[owner]
         return found
-
-
-def _writes(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and (alias.is_write or _writes(alias.element))
-
-
-def _writes_first_only(schema: OpSchema) -> bool:
-    """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
-    first, *others = schema.arguments
-    if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
-        return False
-    given = [result.alias for result in schema.returns if result.alias is not None]
-    return len(schema.returns) <= 1 and all(alias.before == first.alias.before for alias in given)
-
-
-def _written(node: Node, schema: OpSchema | None) -> list[Value]:
-    if schema is None:
-        return []
-    return [v for argument, v in zip(schema.arguments, node.inputs, strict=False) if _writes(argument.alias)]
-
-
-def kept_operands(node: Node) -> tuple[Value, ...]:
-    """The operands of which the node may keep or give back the memory, or write it as it likes."""
-    schema = None if node.blocks else schema_of(node)
-    if node.op == "prim::Print" or node.op in SHAPE_READERS:
-        return ()
-    if node.op.startswith("prim::") or schema is None or schema.is_vararg or is_fully_opaque(node.op):
-        return node.inputs
-    named = len(schema.arguments)
-    pairs = zip(schema.arguments, node.inputs, strict=False)
-    return tuple(v for a, v in pairs if a.alias is not None or not _is_tensor(a.type)) + node.inputs[named:]
-
-
-def _is_tensor(type: Type) -> bool:
-    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
-
-
-def _leaves_alone(node: Node) -> bool:
-    """Whether a node reads its lists of numbers and neither keeps nor writes them."""
-    return not node.blocks and node.op.startswith("aten::") and effect_of(node) in ("pure", "view")

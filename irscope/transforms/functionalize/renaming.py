@@ -17,7 +17,8 @@ from irscope.ir.types import TensorType
 from irscope.ops.registry import effect_of
 from irscope.ops.strides import like_strides
 from irscope.ops.type_rules import static_shape
-from irscope.transforms.functionalize.families import Family, Member, Write, kept_operands
+from irscope.transforms.functionalize.families import Family, Member, Write
+from irscope.transforms.functionalize.operands import kept_operands
 from irscope.transforms.functionalize.parts import INVERSES, SCATTERS
 
 __all__ = ["Plan", "renamed"]

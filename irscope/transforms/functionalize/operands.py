@@ -1,0 +1,51 @@
+"""What one op does with its operands: which it writes, which it may keep or give back, which it only reads."""
+
+from __future__ import annotations
+
+from irscope.analysis.known_ops import SHAPE_READERS, is_fully_opaque
+from irscope.ir.core import Node, Value
+from irscope.ir.schema import AliasAnnotation, OpSchema
+from irscope.ir.types import OptionalType, TensorType, Type
+from irscope.ops.registry import effect_of, schema_of
+
+__all__ = ["kept_operands", "leaves_alone", "writes_first_only", "written_operands"]
+
+
+def _writes(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and (alias.is_write or _writes(alias.element))
+
+
+def writes_first_only(schema: OpSchema) -> bool:
+    """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
+    first, *others = schema.arguments
+    if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
+        return False
+    given = [result.alias for result in schema.returns if result.alias is not None]
+    return len(schema.returns) <= 1 and all(alias.before == first.alias.before for alias in given)
+
+
+def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
+    if schema is None:
+        return []
+    return [v for argument, v in zip(schema.arguments, node.inputs, strict=False) if _writes(argument.alias)]
+
+
+def kept_operands(node: Node) -> tuple[Value, ...]:
+    """The operands of which the node may keep or give back the memory, or write it as it likes."""
+    schema = None if node.blocks else schema_of(node)
+    if node.op == "prim::Print" or node.op in SHAPE_READERS:
+        return ()
+    if node.op.startswith("prim::") or schema is None or schema.is_vararg or is_fully_opaque(node.op):
+        return node.inputs
+    named = len(schema.arguments)
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return tuple(v for a, v in pairs if a.alias is not None or not _is_tensor(a.type)) + node.inputs[named:]
+
+
+def _is_tensor(type: Type) -> bool:
+    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+
+
+def leaves_alone(node: Node) -> bool:
+    """Whether a node reads its lists of numbers and neither keeps nor writes them."""
+    return not node.blocks and node.op.startswith("aten::") and effect_of(node) in ("pure", "view")

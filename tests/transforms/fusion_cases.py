@@ -43,10 +43,10 @@ def _options(text: str) -> dict[str, Any]:
 def _remark_line(fusion: Fusion, remark: Any) -> str:
     subject = remark.subject
     if isinstance(subject, Node):
-        graph = fusion.graph if remark.kind == "passed" else fusion.history.graph(1)
+        graph = fusion.graph if remark.kind == "passed" else fusion.history.graph(-2)
         told = ", ".join(f"%{graph.names[value]}" for value in subject.outputs) or subject.op
     else:
-        told = f"%{fusion.history.graph(1).names[subject]}"
+        told = f"%{fusion.history.graph(-2).names[subject]}"
     return f"{remark.kind} [{remark.rule}] {told}: {remark.because}"
 
 

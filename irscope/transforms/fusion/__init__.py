@@ -17,6 +17,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.readings import count_readings
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.dce import remove_dead_nodes
 from irscope.transforms.fold import fold
 from irscope.transforms.fold_tensors import fold_tensors
 from irscope.transforms.functionalize import functionalize
@@ -67,8 +68,8 @@ class Fusion:
     groups: tuple[Node, ...]
     """The group nodes that this pass made, in program order over all blocks."""
     history: History
-    """`fold-constants`, `functionalize` and `fold-tensors` if they found something to do, then `fuse`, whose edits are the
-    merges in the order in which they were decided."""
+    """`fold-constants`; `functionalize`, `remove-dead-nodes` and `fold-tensors` if they found something to do; then `fuse`,
+    whose edits are the merges in the order in which they were decided."""
     _plans: _Plans = field(repr=False)
 
     @property
@@ -286,8 +287,9 @@ def _prepared(graph: Graph) -> tuple[list[PassRecord], Shapes]:
     records, shapes = [found.record], found.shapes
     pure = functionalize(found.record.after, scatter=False)
     if pure.edits:
-        records.append(pure)
-        shapes = infer(pure.after)
+        cleaned = remove_dead_nodes(pure.after)  # a write that nobody sees is gone, and what was written may be too
+        records.extend(record for record in (pure, cleaned) if record.edits)
+        shapes = infer(cleaned.after)
     constant = fold_tensors(records[-1].after, shapes)
     return [*records, constant] if constant.edits else records, shapes
 

@@ -54,7 +54,7 @@ def test_a_db_of_another_program_is_found_out() -> None:
   %w : Float(2) = aten::add_(%v, %b, %n)
   return (%b)"""
     fusion = fuse(irs.parse(text))
-    wrong = AliasDb(fusion.history.graph(1))
+    wrong = AliasDb(fusion.history.graph(-2))
     wrong._points_to.is_written[:] = bytes(len(wrong._points_to.is_written))  # type: ignore[index]
     with pytest.raises(PassError, match="disagree"):
         check_following(fusion.history, wrong)

@@ -28,7 +28,7 @@ SIBLINGS = """graph(%x : Float(8, 8), %y : Float(8, 8)):
 
 def members(fusion: Fusion) -> list[set[str]]:
     """By group, its nodes, by the names of what they make."""
-    names = fusion.history.graph(1).names
+    names = fusion.history.graph(-2).names
     return [{names[v] for node in nodes for v in node.outputs} for nodes in fusion._members.values()]
 
 

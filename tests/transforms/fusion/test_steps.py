@@ -50,7 +50,7 @@ def test_the_first_is_the_initial_graph_and_the_last_the_final_one() -> None:
 
 def test_a_step_says_which_rule_joined_what_and_what_it_saved() -> None:
     history = fuse(irs.parse(LATTICE)).history
-    merges = [edit for edit in history.records[1].edits if isinstance(edit, Merged)]
+    merges = [edit for edit in history.records[-1].edits if isinstance(edit, Merged)]
     for step, merge in zip(history.steps[1:], merges, strict=True):
         assert (step.rule, step.because) == ("producer-consumer", merge.reason)
         assert (step.nodes, step.bytes_saved) == (merge.nodes, merge.bytes_saved)

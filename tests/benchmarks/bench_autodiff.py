@@ -1,7 +1,7 @@
 """Slicing large graphs into differentiable subgraphs, against torch's C++ `_jit_pass_create_autodiff_subgraphs`, in one process.
 
     python tests/benchmarks/bench_autodiff.py                             # every family, 1600, 6400 and 25600 nodes
-    python tests/benchmarks/bench_autodiff.py --families live --sizes 1600 6400 --limit 6400
+    python tests/benchmarks/bench_autodiff.py --ours-only --no-collector  # without the garbage collector's share
 
 Ours is all that `irs.autodiff_subgraphs` does: the alias db, gradients, dependences, the plan, the graph and the remarks.
 Times are processor time in milliseconds over fresh parses, medians for ours; torch runs once where it takes seconds, and not at
@@ -64,14 +64,17 @@ def live(count: int) -> Lines:
 FAMILIES: dict[str, Callable[[int], Lines]] = {f.__name__: f for f in (chain, twice, cut, independent, live)}
 
 
-def ours(text: str, repeats: int) -> tuple[float, int]:
+def ours(text: str, repeats: int, collect: bool) -> tuple[float, int]:
     times, groups = [], 0
     for _ in range(repeats):
         graph = irs.parse(text)
         gc.collect()
+        if not collect:
+            gc.disable()
         started = time.process_time()
         groups = len(irs.autodiff_subgraphs(graph).groups)
         times.append(1000 * (time.process_time() - started))
+        gc.enable()
     return statistics.median(times), groups
 
 
@@ -93,6 +96,8 @@ def main() -> None:
     options.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--limit", type=int, default=6400, help="torch's largest size of live and independent values")
+    options.add_argument("--ours-only", action="store_true")
+    options.add_argument("--no-collector", action="store_true", help="run ours with Python's garbage collector off")
     chosen = options.parse_args()
     print(
         f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>10} {'torch/ours':>10} {'groups':>7} {'exponent':>8}"
@@ -101,9 +106,9 @@ def main() -> None:
         first: tuple[int, float] | None = None
         for size in chosen.sizes:
             text = "\n".join(FAMILIES[family](size))
-            mine, groups = ours(text, chosen.repeats)
+            mine, groups = ours(text, chosen.repeats, not chosen.no_collector)
             too_long = family in ("live", "independent") and size > chosen.limit
-            theirs = math.nan if too_long else torchs(text, chosen.repeats)
+            theirs = math.nan if too_long or chosen.ours_only else torchs(text, chosen.repeats)
             first = first or (size, mine)
             slope = math.log(mine / first[1]) / math.log(size / first[0]) if size != first[0] else math.nan
             told = f"{mine:9.1f} {theirs:10.1f} {theirs / mine:10.2f} {groups:7} {slope:8.2f}"

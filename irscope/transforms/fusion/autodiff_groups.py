@@ -34,7 +34,7 @@ class Slicer:
         self.plans = plans
         self.rules = rules
         self._ids: dict[object, int] = {}
-        self._values: dict[tuple[object, Value], Value] = {}
+        self._values: dict[object, dict[Value, Value]] = {}
 
     def carry_out(self, count: int | None = None) -> Sliced:
         """Make the groups of the first `count` merges, of all without it.
@@ -87,14 +87,17 @@ class Slicer:
             for value in node.outputs
             if any(use.user not in inside for use in users.get(value, ()))
         ]
-        names = {value: self._value(key, value) for value in leaving}
+        known = self._values.setdefault(key, {})
+        names: dict[Value, Value] = {}
+        for value in leaving:
+            names[value] = known[value] = known.get(value) or make_value(new_id(), value.type, value.name)
         params: list[Value] = []
         body: list[Node] = []
         for node in members:
             for value in node.inputs:
                 if value in made or value in names:
                     continue
-                names[value] = self._value(key, value)
+                names[value] = known[value] = known.get(value) or make_value(new_id(), value.type, value.name)
                 if rules.is_number(value):
                     body.append(self._constant(rules.graph.producer[value], names[value]))
                 else:
@@ -110,13 +113,6 @@ class Slicer:
 
     def _constant(self, node: Node, value: Value) -> Node:
         return make_node(self._id(value), node.op, (), (value,), node.attrs, (), node.location, node.scope)
-
-    def _value(self, key: object, value: Value) -> Value:
-        """What stands for a value inside the group of this key."""
-        found = self._values.get((key, value))
-        if found is None:
-            found = self._values[key, value] = make_value(new_id(), value.type, value.name)
-        return found
 
     def _id(self, key: object) -> int:
         return self._ids[key] if key in self._ids else self._ids.setdefault(key, new_id())

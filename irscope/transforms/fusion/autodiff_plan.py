@@ -62,19 +62,12 @@ class BlockSlices:
     @cached_property
     def partition(self) -> Partition:
         """The groups as they came together."""
-        return Partition(self._successors())
+        return Partition.behind(self.ties.before)
 
     @property
     def settled(self) -> Partition:
         """The groups that are carried out."""
         return self._settled or self.partition
-
-    def _successors(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.block.nodes]
-        for later, place in self.index.items():
-            for tie in self.ties.predecessors[later]:
-                found[self.index[tie.node]].append(place)
-        return found
 
     def _segments(self) -> list[int]:
         found, passed, db = [], 0, self.rules.db
@@ -117,7 +110,7 @@ class BlockSlices:
         """The groups after only the first so many merges: what is not merged yet is single nodes, so no cycle can close."""
         if count >= len(self.decided):
             return self.settled
-        made = Partition(self._successors())
+        made = Partition.behind(self.ties.before)
         for nodes in self.decided[:count]:
             for index in nodes[1:]:
                 path = made.merge(nodes[0], index)
@@ -163,7 +156,7 @@ class BlockSlices:
             is_changed |= len(members) > 1 and (len(staying) < len(members) or len(staying) < self.threshold)
         if not is_changed:
             return
-        self._settled = settled = Partition(self._successors())
+        self._settled = settled = Partition.behind(self.ties.before)
         for group in kept:
             for index in group[1:]:
                 path = settled.merge(group[0], index)
@@ -178,9 +171,7 @@ class BlockSlices:
                 return staying
             gone = set(leaving)
             for index in staying:
-                if index not in gone and any(
-                    self.index[tie.node] in gone for tie in self.ties.predecessors[self.block.nodes[index]]
-                ):
+                if index not in gone and not gone.isdisjoint(self.ties.before[index]):
                     gone.add(index)
                     self.left.setdefault(index, leaving[max(leaving)])
             self.left.update(leaving)

@@ -45,6 +45,8 @@ class Lives:
     """The fusion groups of the last graph that steps made, with the nodes that steps put in: copies are left out."""
     merges: dict[int, Node] = field(default_factory=dict)
     """The group into which a state's step merged; other steps are missing."""
+    copies: set[int] = field(default_factory=set)
+    """Nodes that came into a group together with it: copies of constants."""
     loose: dict[int, Node] = field(default_factory=dict)
     """Nodes that went into groups, by id, as they were before."""
 
@@ -77,12 +79,8 @@ def lives(history: History, passes: Sequence[Stretch]) -> Lives:
     }
     for stretch in passes:
         _note(stretch, found, group_of)
-    for id, group in group_of.items():
-        if id in found.since and group.id in found.since:
-            found.since[id] = max(found.since[id], found.since[group.id])
-    copies = {id for id in group_of if id in found.since and found.since[id] >= found.since[group_of[id].id]}
     for group in dict.fromkeys(group_of.values()):
-        found.groups[group] = [node for node in group.blocks[0].nodes if node.id not in copies]
+        found.groups[group] = [node for node in group.blocks[0].nodes if node.id not in found.copies]
     return found
 
 
@@ -105,14 +103,13 @@ def _note(stretch: Stretch, found: Lives, group_of: Mapping[int, Node]) -> None:
             maker.update((value, found.until[id]) for value in node.outputs)
     for id, node in after.items():
         if id not in before and id not in found.since:
+            group = group_of.get(id)
+            if group is not None and group.id in after and group.id not in before and group.id in found.since:
+                found.since[id] = found.since[group.id]
+                found.copies.add(id)
+                continue
             instead = next((maker[value] for value in node.outputs if value in maker), stretch.last)
-            found.since[id] = named.get(id, _in_group(id, group_of, found) or instead)
-
-
-def _in_group(id: int, group_of: Mapping[int, Node], found: Lives) -> int:
-    """The state of the first merge into the group that holds a node; 0 for none."""
-    group = group_of.get(id)
-    return found.since.get(group.id, 0) if group is not None else 0
+            found.since[id] = named.get(id, instead)
 
 
 def _common_group(nodes: Iterable[Node], group_of: Mapping[int, Node]) -> Node | None:

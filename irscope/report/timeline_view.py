@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.printer import print_node
 from irscope.report.lives import Lives, Stretch, lives, stretches
 from irscope.report.naming import Renaming, names_in
-from irscope.report.view_models import GoneLine, MadeGroup, PassView, StepView, TextView, TimelineView
+from irscope.report.view_models import EarlierLine, GoneLine, MadeGroup, PassView, StepView, TextView, TimelineView
 from irscope.transforms.history import History, Step
 
 __all__ = ["timeline_view"]
@@ -44,6 +44,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
         groups=[_group(group, found.groups[group], found.loose) for group in number],
         since={id: state for id, state in found.since.items() if id in names.last},
         gone=_gone(history, passes, found, text, names),
+        earlier=list(_earlier(passes, found, names)),
         names=_former_names(found, names),
         kept=_kept(history.final, steps, found),
     )
@@ -92,7 +93,7 @@ def _step(
 def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
     """A step that merged nothing: how much it did, and with which nodes."""
     went = [node for node in step.nodes if found.until.get(node.id) == state]
-    came = [node for id, node in names.last.items() if found.since.get(id) == state]
+    came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
     told = [f"{what} {names.told(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
     return StepView(
         did=": ".join([step.because, *([", ".join(told)] if told else [])]),
@@ -161,6 +162,36 @@ def _former_names(found: Lives, names: _Names) -> dict[int, str]:
     return {value.id: names.of[value] for value in used if value not in names.final}
 
 
+def _earlier(passes: Sequence[Stretch], found: Lives, names: _Names) -> Iterator[EarlierLine]:
+    """The lines that passes rewrote, gone ones among them, as they were; what a merge changes in its group is told by the group."""
+    for stretch in passes:
+        if not stretch.steps:
+            continue
+        before, after = stretch.record.before, stretch.record.after
+        kept = {node.id: node for node in after.nodes()}
+        for node in before.nodes():
+            new = kept.get(node.id)
+            if new is not None and new is not node and not _is_inside(after, new, before):
+                line = _line(before, node, names)
+                if line != _line(after, new, names):
+                    values = [value.id for value in (*node.outputs, *node.inputs)]
+                    yield EarlierLine(node=node.id, text=line, values=values, until=stretch.last)
+        if before.outputs != after.outputs:
+            told = ", ".join(f"%{names.of[value]}" for value in before.outputs)
+            values = [value.id for value in before.outputs]
+            yield EarlierLine(node=0, text=f"  return ({told})", values=values, until=stretch.last)
+
+
+def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:
+    """Whether a node stands in a group that an earlier graph does not have."""
+    group = graph.owner.get(graph.block_of[node])
+    return group is not None and group.op.endswith("Group") and group not in before.position
+
+
+def _line(graph: Graph, node: Node, names: _Names) -> str:
+    return "  " * (_depth(graph, node) + 1) + print_node(node, names.of)
+
+
 def _put(over: dict[int, int], id: int, place: int) -> None:
     """Put a gone node right above a line or another gone node, below what stood there."""
     if place in over:
@@ -194,7 +225,7 @@ def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, 
     now = history.forward(node.outputs[0], at) if node.outputs else None
     return GoneLine(
         node=node.id,
-        text="  " * (_depth(graph, node) + 1) + print_node(node, names.of),
+        text=_line(graph, node, names),
         values=[value.id for value in (*node.outputs, *node.inputs)],
         above=above,
         since=found.since.get(node.id, 0),

@@ -16,6 +16,7 @@ __all__ = [
     "Column",
     "Count",
     "Detail",
+    "EarlierLine",
     "Edge",
     "ExplorerView",
     "GoneLine",
@@ -264,6 +265,18 @@ class GoneLine(TypedDict):
     """The value that is read instead of its first result, 0 for none."""
 
 
+class EarlierLine(TypedDict):
+    """What a line of the text said before a pass rewrote its node."""
+
+    node: int
+    """0 for the line with which the program returns."""
+    text: str
+    values: list[int]
+    """What the names in it stand for, in order."""
+    until: int
+    """The first state that does not say so any more."""
+
+
 class TimelineView(TypedDict):
     """What happened to a program step by step, told on its last state: there every node has its final place, and what
     a state has not yet joined or made is drawn as such. So nothing moves between steps."""
@@ -276,6 +289,8 @@ class TimelineView(TypedDict):
     """For a node that some step made, the first state that has it."""
     gone: list[GoneLine]
     """In the order of the text."""
+    earlier: list[EarlierLine]
+    """By node, the earliest first."""
     names: dict[int, str]
     """What values were called that are not in the text any more, but that a name inside a group stands for."""
     kept: dict[int, int]

@@ -129,6 +129,33 @@ def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(
     assert seen == {before}
 
 
+REWRITTEN = """graph(%x : Float(64, 64), %w : Float(64, 64)):
+  %a : Float(64, 64) = aten::matmul(%x, %w)
+  %b : Float(64, 64) = aten::relu_(%a)
+  %s1 : Float(64, 64) = aten::sigmoid(%b)
+  %s2 : Float(64, 64) = aten::sigmoid(%b)
+  %m : Float(64, 64) = aten::mul(%s1, %s2)
+  return (%m)
+"""
+
+
+def test_a_pipeline_is_read_backwards_line_by_line(page: Any, tmp_path: Path) -> None:
+    opened(page, tmp_path, irs.Pipeline("functionalize,cse,fuse")(irs.parse(REWRITTEN)).history)
+    page.keyboard.press("Home")
+    settled(page)
+    lines = [
+        line.split("\n")[-1].strip()
+        for line in page.locator(".irs-line:not(.t-unmade):not(.t-frame)").all_inner_texts()
+    ]
+    assert [line for line in lines if "aten::" in line] == [
+        "%a = aten::matmul(%x, %w)", "%b = aten::relu_(%a)", "%s2 = aten::sigmoid(%b)", "%s1 = aten::sigmoid(%b)",
+        "%m = aten::mul(%s1, %s2)",
+    ]  # fmt: skip
+    assert page.locator(".irs-box.t-unmade", has_text="relu").count() == 1
+    page.keyboard.press("ArrowRight")
+    assert any("relu_" in line for line in now(page, ".irs-line.t-gone"))
+
+
 def test_buttons_play_pointer_and_list_move_the_step(page: Any, tmp_path: Path) -> None:
     history = irs.fuse(irs.parse(PROGRAM)).history
     slider = opened(page, tmp_path, history)

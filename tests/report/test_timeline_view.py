@@ -73,11 +73,17 @@ def shown(history: History, text: TextView, view: TimelineView, state: int) -> C
             continue
         assert node not in joined, "this test asks about states before the first merge"
         said = line.strip()
-        if node in home:
+        earlier = [old["text"].strip() for old in view["earlier"] if old["node"] == node and state < old["until"]]
+        if earlier:
+            said = earlier[0]
+        elif node in home:
             for inner in sorted(meant, key=len, reverse=True):
                 said = _renamed(said, inner, meant[inner])
         lines[said] += 1
-    lines.update(line["text"].strip() for line in view["gone"] if line["since"] <= state < line["until"])
+    for line in view["gone"]:
+        if line["since"] <= state < line["until"]:
+            earlier = [old["text"] for old in view["earlier"] if old["node"] == line["node"] and state < old["until"]]
+            lines[(earlier or [line["text"]])[0].strip()] += 1
     return lines
 
 
@@ -147,6 +153,24 @@ def test_states_before_the_first_merge_are_the_programs_between_the_passes(seed:
     for stretch in stretches(history):
         if stretch.first <= first_merge(view):
             assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_so_are_those_of_a_pipeline_that_rewrites_nodes(seed: int) -> None:
+    program = random_program(seed, size=24)
+    history = irs.Pipeline("functionalize,cse,fuse,dce")(irs.load(program.text, *program.inputs)).history
+    text = text_view(history.final)
+    view = timeline_view(history, text)
+    assert view is not None
+    for stretch in stretches(history):
+        if stretch.first <= first_merge(view):
+            assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)
+    names = {id: name for name, id in text["names"].items()} | view["names"]
+    for line in (*view["gone"], *view["earlier"]):
+        said = re.findall(r"%([\w.$-]*\w)", line["text"])
+        assert len(said) == len(line["values"])
+        for name, value in zip(said, line["values"], strict=True):
+            assert names.get(value, name) == name
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -68,7 +68,9 @@ export function boxOf({ records, steps }: Context, node: number): number {
   const box = records.hierarchy.find(node);
   if (box >= 0) return box;
   const became = steps?.goneLine(node)?.became ?? 0;
-  return became ? records.hierarchy.find(became) : -1;
+  const shows = became ? records.hierarchy.find(became) : -1;
+  // What goes into a group later is shown by its own box, and not by the frame around it.
+  return shows >= 0 && steps?.numberOf(records.hierarchy.boxes[shows].id) !== undefined ? -1 : shows;
 }
 
 const dressed = new WeakMap<SVGGElement, { base: string; stamp: string; badge: SVGElement | null }>();

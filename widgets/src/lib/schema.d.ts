@@ -214,6 +214,17 @@ export interface GoneLine {
   became: number;
 }
 
+/** What a line of the text said before a pass rewrote its node. */
+export interface EarlierLine {
+  /** 0 for the line with which the program returns. */
+  node: number;
+  text: string;
+  /** What the names in it stand for, in order. */
+  values: number[];
+  /** The first state that does not say so any more. */
+  until: number;
+}
+
 /** What happened to a program step by step, told on its last state: there every node has its final place, and what a state has not yet joined or made is drawn as such. So nothing moves between steps. */
 export interface TimelineView {
   passes: PassView[];
@@ -224,6 +235,8 @@ export interface TimelineView {
   since: Record<number, number>;
   /** In the order of the text. */
   gone: GoneLine[];
+  /** By node, the earliest first. */
+  earlier: EarlierLine[];
   /** What values were called that are not in the text any more, but that a name inside a group stands for. */
   names: Record<number, string>;
   /** For a value that needs no memory any more because only its group reads it, the first state where this is so. */

@@ -1,7 +1,7 @@
 // The program at a step of its history. The view tells everything on the last state; this knows, for any state, which nodes
 // are joined already, with which others, and what is not made yet. Going from state to state costs what changed between them.
 
-import type { GoneLine, StepView, TimelineView } from "./schema";
+import type { EarlierLine, GoneLine, StepView, TimelineView } from "./schema";
 
 /** What holds the step outside the page: the hub model of a notebook, or nothing. */
 export interface SharedStep {
@@ -41,6 +41,7 @@ export class Steps {
   private readonly joins: Int32Array;
   private readonly listeners = new Set<() => void>();
   private readonly goneNodes: ReadonlyMap<number, GoneLine>;
+  private readonly earlierLines = new Map<number, EarlierLine[]>();
   private nowAt = -1;
   private nowHeld: ReadonlySet<number> = NONE;
 
@@ -52,6 +53,11 @@ export class Steps {
     this.state = this.last;
     this.savedBy = new Float64Array(this.last + 1);
     this.joins = new Int32Array(this.last);
+    for (const line of view.earlier) {
+      const held = this.earlierLines.get(line.node);
+      if (held) held.push(line);
+      else this.earlierLines.set(line.node, [line]);
+    }
     this.goneNodes = new Map(view.gone.map((line) => [line.node, line]));
     this.parts = Int32Array.from(view.groups, (group) => group.nodes.length);
     view.groups.forEach((group, k) => {
@@ -193,6 +199,11 @@ export class Steps {
 
   isThere(line: GoneLine): boolean {
     return line.since <= this.state && this.state < line.until;
+  }
+
+  /** What a node's line said in this state, if a later pass rewrote it; node 0 is the line with which the program returns. */
+  earlier(node: number): EarlierLine | undefined {
+    return this.active ? this.earlierLines.get(node)?.find((line) => this.state < line.until) : undefined;
   }
 
   /** Whether a value needs no memory any more, because only the part that makes it reads it. */

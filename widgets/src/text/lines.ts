@@ -78,7 +78,15 @@ export function irLines(context: Context): Lines {
   const goneNodes = new Map(gone.map((line, k) => [line.node, k]));
   let marks = new Map<number, Mark>();
   let names = new Map<number, Mark>();
-  const printed = (line: number) => (line < 0 ? gone[-1 - line].text : view.text.lines[line]);
+  const earlier = (line: number) => {
+    if (!steps || (line >= 0 && !view.text.nodes[line] && line !== view.text.lines.length - 1)) return undefined;
+    return steps.earlier(line < 0 ? gone[-1 - line].node : view.text.nodes[line]);
+  };
+  const printed = (line: number) => {
+    const now = line < 0 ? gone[-1 - line].text : view.text.lines[line];
+    const old = earlier(line);
+    return old ? now.slice(0, now.length - now.trimStart().length) + old.text.trimStart() : now;
+  };
   const recordAt = (line: number) => (line < 0 ? 0 : records.recordAt(line));
   const lines: Lines = {
     get count() {
@@ -112,10 +120,11 @@ export function irLines(context: Context): Lines {
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
-    words: (row) => (shown[row] < 0 ? "" : states.words(shown[row])),
+    words: (row) => `${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
     meant(row, name, nth) {
-      if (shown[row] < 0) {
-        const value = gone[-1 - shown[row]].values[nth];
+      const old = earlier(shown[row]) ?? gone[-1 - shown[row]];
+      if (old) {
+        const value = old.values[nth];
         return { record: records.isValue(value) ? value : undefined, name, kept: false };
       }
       const record = records.names.get(name);

@@ -12,10 +12,10 @@ export function stepList({ signal }: Context, steps: Steps): HTMLElement {
   const id = freshId("steps");
   const classOf = (index: number) => `irs-step ${index + 1 > steps.at ? "ahead" : ""} ${index + 1 === steps.at && steps.active ? "selected" : ""}`;
   const row = (index: number) => {
-    const { did, rule, because, saved } = steps.view.steps[index];
+    const { did, rule, because, saved, group } = steps.view.steps[index];
     const isHere = index + 1 === steps.at && steps.active;
     return h("div", { class: classOf(index), role: "option", id: `${id}-${index}`, "data-step": index + 1, title: `${rule}: ${because || did}`, "aria-selected": isHere ? "true" : "false" },
-      h("span", { class: "irs-number" }, (index + 1).toLocaleString("en")), h("span", { class: "irs-did" }, did), h("span", { class: "irs-number" }, saved ? bytes(saved) : ""));
+      h("span", { class: "irs-number" }, (index + 1).toLocaleString("en")), h("span", { class: "irs-did" }, group ? did : `${rule}: ${did}`), h("span", { class: "irs-number" }, saved ? bytes(saved) : ""));
   };
   const scroller = new Scroller(ROW, row, signal, { role: "listbox", "aria-label": "steps" });
   const { element } = scroller;

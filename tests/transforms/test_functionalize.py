@@ -193,3 +193,79 @@ def test_a_list_gets_the_view_and_not_a_tensor_of_the_same_elements() -> None:
         np.ones((2, 3), np.float32),
     )
     assert in_place(record.after) == ["aten::add_"]
+
+
+HANDED_ON = {
+    "nested": ("""%y : Tensor = prim::If(%c)
+      block0():
+        %p : Tensor = prim::If(%c)
+          block0():
+            %a : Tensor = aten::neg(%x)
+            -> (%a)
+          block1():
+            %b : Tensor = aten::exp(%x)
+            -> (%b)
+        %q : Tensor = aten::relu_(%p)
+        -> (%p)
+      block1():
+        %d : Tensor = aten::exp(%x)
+        -> (%d)
+    %row : Tensor = aten::select(%y, %zero, %zero)
+    %z : Tensor = aten::tanh_(%row)
+    %r : (Tensor, Tensor) = prim::TupleConstruct(%y, %row)""", []),
+    "in a list, too": ("""%xs : Tensor[] = prim::ListConstruct(%x)
+    %y : Tensor = prim::If(%c)
+      block0():
+        %a : Tensor = aten::neg(%x)
+        %ys : Tensor[] = aten::append(%xs, %a)
+        -> (%a)
+      block1():
+        %d : Tensor = aten::exp(%x)
+        -> (%d)
+    %z : Tensor = aten::tanh_(%y)
+    %r : (Tensor, Tensor[]) = prim::TupleConstruct(%y, %xs)""", ["aten::tanh_"]),
+    "a view": ("""%y : Tensor = prim::If(%c)
+      block0():
+        %a : Tensor = aten::neg(%x)
+        %v : Tensor = aten::t(%a)
+        -> (%v)
+      block1():
+        %d : Tensor = aten::exp(%x)
+        -> (%d)
+    %z : Tensor = aten::tanh_(%y)
+    %r : (Tensor, Tensor) = prim::TupleConstruct(%y, %z)""", ["aten::tanh_"]),
+    "written in a loop around it": ("""%w : Tensor = aten::clone(%x, %none)
+    prim::Loop(%two, %true)
+      block0(%i : int):
+        %y : Tensor = prim::If(%c)
+          block0():
+            %a : Tensor = aten::mul(%w, %x)
+            -> (%a)
+          block1():
+            %d : Tensor = aten::exp(%w)
+            -> (%d)
+        %z : Tensor = aten::tanh_(%y)
+        %s : Tensor = aten::add_(%w, %y, %two)
+        -> (%true)
+    %r : (Tensor, Tensor) = prim::TupleConstruct(%w, %x)""", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_results_of_ifs(name: str, flag: bool) -> None:
+    import numpy as np
+
+    body, left = HANDED_ON[name]
+    record = pure(
+        f"""graph(%x : Tensor, %c : bool):
+    %zero : int = prim::Constant[value=0]()
+    %two : int = prim::Constant[value=2]()
+    %true : bool = prim::Constant[value=1]()
+    %none : NoneType = prim::Constant()
+    {body}
+    return (%r)""",
+        np.array([[1.0, -2.0], [3.0, -0.5]], np.float32),
+        flag,
+    )
+    assert in_place(record.after) == left

@@ -3,7 +3,8 @@
 A program that writes only memory of its own, all of whose names are known, is a program without writes in disguise: `a`
 before the write and `a` after it are two values. This pass gives them two names. Then they fuse.
 
-**When nobody can tell.** Let `b` be a fresh tensor, made by an op that gives new memory (`families`). Until the first
+**When nobody can tell.** Let `b` be a fresh tensor, made by an op that gives new memory, or by an if each branch of which
+makes one and hands on nothing else of it (`families`). Until the first
 *capture* every name of its memory is a member of its family, so whoever reads the memory reads it through a member, and
 whoever writes it writes through a member, at a place of the program that we see. Let every read look the member up as it
 is at that place (`renaming`): the elements are those that the memory would have. By induction over the run:
@@ -22,8 +23,8 @@ is at that place (`renaming`): the elements are those that the memory would have
 Inputs, constants, parameters of blocks and results of unknown origin have no family, so what is written there stays: the
 caller finds its arguments written as before. Two names that were one memory are one memory afterwards.
 
-**Given up.** Errors: `x.add_(y)` refuses a `y` that broadcasts to more than `x`, and its twin does not. Members that
-an if or loop passes on as results (captures); writes through `expand` and its like; memory: what was written in place
+**Given up.** Errors: `x.add_(y)` refuses a `y` that broadcasts to more than `x`, and its twin does not. Tensors that loops
+carry (captures); writes through `expand` and its like; memory: what was written in place
 needs a new tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part is most
 of it: `scatter=False` leaves those in place.
 

@@ -124,6 +124,8 @@ class Families:
                 self._foreign.add(step.block)
         elif step.kind == "leave":
             self._capture(step.block.returns, None, step.block, time)
+        elif step.kind == "done" and step.node is not None and step.node.op == "prim::If":
+            self._hand_on(step.node, step.block)
         elif step.kind == "node" and step.node is not None:
             self._node(step.node, step.block, time)
 
@@ -161,6 +163,24 @@ class Families:
         for value in node.outputs:
             if isinstance(value.type, TensorType) and value not in self._reshaped:
                 self.member_of[value] = Member(Family(value, block), value)
+
+    def _hand_on(self, node: Node, block: Block) -> None:
+        """A result of an if is the base of a family if each branch makes a fresh tensor for it and for nothing else."""
+        if block in self._foreign:
+            return
+        for index, value in enumerate(node.outputs):
+            if not isinstance(value.type, TensorType) or value in self._reshaped:
+                continue
+            if all(self._is_handed_on(branch.returns[index], branch) for branch in node.blocks):
+                self.member_of[value] = Member(Family(value, block), value)
+
+    def _is_handed_on(self, value: Value, branch: Block) -> bool:
+        member = self.member_of.get(value)
+        if member is None:
+            maker = self.graph.producer.get(value)
+            return maker is not None and maker.op == "prim::Uninitialized"  # of a branch that ends the program
+        (*others, last) = member.family.captures
+        return member.parent is None and member.family.block is branch and not others and last.block is branch
 
     def _is_member_view(self, node: Node) -> bool:
         """Whether a view of a member can be taken again of another tensor, wherever the view is visible."""

@@ -133,6 +133,7 @@ class _Walk:
         self._emit(_with(made.node, made.inputs, outputs, tuple(made.blocks)), made.node, bool(families))
         for family, result in zip(families, results, strict=True):
             self._set_version(family, result)
+        self._define_results(made.node)
 
     # Nodes
 
@@ -153,16 +154,17 @@ class _Walk:
             self._emit(node if inputs == node.inputs else _with(node, inputs, node.outputs, node.blocks), node)
         else:
             self._frames[-1].nodes.append(node)
+        self._define_results(node)
+
+    def _define_results(self, node: Node) -> None:
         for value in node.outputs:
             member = self.plan.members.get(value)
-            if member is not None and member.value is value:
-                self._define(member)
-
-    def _define(self, member: Member) -> None:
-        if member.parent is None:
-            self._set_version(member.family, member.value)
-        else:
-            self._set_name(member, member.value, is_view=True)
+            if member is None or member.value is not value:
+                continue
+            if member.parent is None:
+                self._set_version(member.family, value)
+            else:
+                self._set_name(member, value, is_view=True)
 
     def _emit(self, node: Node, old: Node, is_other: bool = False) -> None:
         self._frames[-1].nodes.append(node)

@@ -169,7 +169,8 @@ class Domains:
         return first
 
     def _apart(self, first: Domain, second: Domain, meeting: Meeting) -> Refusal:
-        maybe = same_space(first.space, second.space) and first.axes == second.axes
+        alike = (first.axes, first.parts) == (second.axes, second.parts)
+        maybe = alike and same_space(first.space, second.space)
         spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {first} and {second}"
         if not meeting.shared:
             return Refusal("iteration-space", f"{spaces}, and neither group reads from the other", meeting.nodes)

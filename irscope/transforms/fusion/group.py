@@ -85,7 +85,7 @@ class Groups:
         for plan in self._plans:
             schedules.append(plan.schedule_after(merges, self._min_size))
             merges = max(0, merges - len(plan.kept_merges(self._min_size)))
-        return self._grouped(schedules, 2).graph
+        return self._grouped(schedules, 1).graph
 
     def _grouped(self, schedules: Sequence[Sequence[Sequence[int]]], min_size: int) -> Grouped:
         rewriter = Rewriter(self._graph)
@@ -107,10 +107,10 @@ class Groups:
         self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]
     ) -> list[Node]:
         """The nodes of a block in their new order."""
-        nodes = plan.block.nodes
+        nodes, is_view = plan.block.nodes, self._fitness.rules.is_view
         placed: list[Node] = []
         for members in schedule:
-            if len(members) < min_size:
+            if len(members) < 2 or sum(not is_view(nodes[index]) for index in members) < min_size:
                 placed.extend(nodes[index] for index in members)
                 continue
             key = nodes[members[-1]], len(members)

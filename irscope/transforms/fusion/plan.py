@@ -54,7 +54,7 @@ class Group:
     outputs: int
     """How many of its values are read outside."""
     size: int = 1
-    """How many nodes it has."""
+    """How many nodes it has, without views."""
 
 
 _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
@@ -124,7 +124,8 @@ class BlockPlan:
                     readers[value] = [index]
                 else:
                     reading.append(index)
-            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs)
+            size = 0 if part.domain.kind == "view" else 1
+            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, size)
 
     @cached_property
     def index(self) -> dict[Node, int]:

@@ -119,8 +119,10 @@ class Rules:
         return f"%{self.graph.names[value]}"
 
     def size_in_bytes(self, value: Value) -> int:
-        """The memory of a tensor; 0 when its size is not known or it is no tensor."""
-        found = self.tensor_type(value)
+        """The memory of a tensor; 0 when its size is not known, it is no tensor, or a view that kernels see through."""
+        found, maker = self.tensor_type(value), self.graph.producer.get(value)
+        if maker is not None and self.is_view(maker) and self.refusal(maker) is None:
+            return 0
         if found is None or found.numel is None or found.dtype is None:
             return 0
         return found.numel * ITEM_SIZES.get(found.dtype, 8)

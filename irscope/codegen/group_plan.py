@@ -393,7 +393,7 @@ def _assembled(
         steps,
         tuple(Result(steps[at].dtype, stride_classes(own[slot]), at) for slot, at in enumerate(results_at)),
         len(sizes),
-        row_limit=row_limit(sizes),
+        row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
         reduced=reduced,
     )
     offsets = tuple(0 if form is None else form.offset for form in forms)

@@ -120,8 +120,8 @@ class KernelSpec:
     nontemporal: bool = False
     """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
     row_limit: int = 0
-    """The innermost of several loops is no longer than this (8, 16 or 32), so that wider vectors would be half empty;
-    0 when it may have any length."""
+    """The innermost loop is no longer than this, so that wider vectors would be half empty, or so that a row fits a
+    buffer on the stack; 0 when it may have any length. See `row_limit`."""
     reduced: tuple[int, ...] = ()
     """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
 
@@ -212,15 +212,16 @@ class LaunchPlan:
         return tuple(launch.spec for launch in self.launches)
 
 
-def row_limit(sizes: Sequence[int]) -> int:
-    """The `row_limit` of a kernel that is launched with these extents.
+def row_limit(sizes: Sequence[int], *, rows: bool = False) -> int:
+    """The `row_limit` of a kernel that is launched with these extents; `rows` says that the innermost is reduced.
 
-    >>> row_limit((100, 12)), row_limit((12,)), row_limit((100, 33))
-    (16, 0, 0)
+    >>> row_limit((100, 12)), row_limit((12,)), row_limit((100, 33)), row_limit((100, 33), rows=True)
+    (16, 0, 0, 64)
     """
-    if len(sizes) < 2:
+    if len(sizes) < 2 and not rows:
         return 0
-    return next((limit for limit in (8, 16, 32) if sizes[-1] <= limit), 0)
+    limits = (8, 16, 32, 64, 256, 4096, 16384) if rows else (8, 16, 32)
+    return next((limit for limit in limits if sizes[-1] <= limit), 0)
 
 
 def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:

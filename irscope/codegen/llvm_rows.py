@@ -4,8 +4,9 @@ A pass walks a row in whole vectors, with an accumulator in every lane, and ends
 `_CHUNK` vectors the accumulators are added to others in memory, so that the rounding errors of a long sum grow with
 the number of chunks and the length of a chunk, not with their product.
 
-What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept in the row of a result
-that is written only in that later pass, if there is one of its type.
+What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept: in the row of a result
+that is written only in that later pass, if there is one of its type; else in a row on the stack, if rows are known to
+be short enough for that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
 from irscope.codegen.gather_text import across_lanes, first_values, kinds, taken_in
 from irscope.codegen.kernel_spec import ITEM_SIZE, UNIT, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
-from irscope.codegen.reduction_nest import Pass, reduction_nest
+from irscope.codegen.reduction_nest import Pass, ReductionNest, reduction_nest
 from irscope.codegen.source import NO_NODE
 from irscope.ops.expression import REDUCTIONS
 
@@ -39,23 +40,23 @@ class RowKernel(KernelText):
 
     def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
         super().__init__(spec, target, width)
-        self.kept = _kept_in_a_result(spec)
+        self.kept = _kept(spec, width)
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.accumulators: dict[int, list[str]] = {}
         self.some: tuple[str, str] | None = None
+        """Of the last vector: how many lanes there are, and their mask."""
+        self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
+        """Whether a row is one vector: what was computed in one pass is still there in the next."""
 
     def write(self) -> None:
         """The kept loops around one row."""
         for slot in self.moving:
             if slot not in self.indexes:
                 self.buffer(slot)
-        for index in sorted(i for each in self.nest.passes for i in each.reductions):
-            held = []
-            for kind in kinds(self.spec, index):
-                held.append(f"%{self.body.name('held')}")
-                wide = self.vector.type(kind)
-                self.body.add(f"{held[-1]} = alloca {wide}, align {self.target.vector_bytes}")
-            self.accumulators[index] = held
+        if self.single:
+            self.some = (self.sizes[-1], self.lanes_below(self.sizes[-1]))
+        else:
+            self._make_room()
         first = self.nest.passes[0].before
         depths = self.depths()
         with ExitStack() as loops:
@@ -67,7 +68,22 @@ class RowKernel(KernelText):
                         self.instruction(index, self.scalar)
             self._row()
 
+    def _make_room(self) -> None:
+        """Memory on the stack for accumulators, and for a row of what is kept."""
+        for index in sorted(i for each in self.nest.passes for i in each.reductions):
+            held = []
+            for kind in kinds(self.spec, index):
+                held.append(f"%{self.body.name('held')}")
+                wide = self.vector.type(kind)
+                self.body.add(f"{held[-1]} = alloca {wide}, align {self.target.vector_bytes}")
+            self.accumulators[index] = held
+        if self.kept is not None and self.kept[3] < 0:
+            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
+            room = self.spec.row_limit + self.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.target.vector_bytes}")
+
     def _row(self) -> None:
+        self.wide = {}
         for number, each in enumerate(self.nest.passes):
             for index in each.before if number else ():
                 self.instruction(index, self.scalar)
@@ -87,6 +103,9 @@ class RowKernel(KernelText):
     def _pass(self, number: int, each: Pass) -> None:
         for index in each.carried:
             self.splat(index)
+        if self.single:
+            self._only_vector(number, each)
+            return
         for index in each.reductions:
             self._hold(index, first_values(self.spec, index, self.vector))
         pointers = dict(self.pointers)
@@ -98,6 +117,16 @@ class RowKernel(KernelText):
         for index in each.reductions:
             self.body.node = self.spec.instructions[index].node
             self.values[index] = across_lanes(self.spec, index, self.vector, self._held(index))
+            self.body.node = NO_NODE
+
+    def _only_vector(self, number: int, each: Pass) -> None:
+        assert self.some is not None
+        self._point(number, each, "0", self.some)
+        for index in each.reductions:
+            held = list(first_values(self.spec, index, self.vector))
+            found = self._taken_in(index, held, self.some[1])
+            self.body.node = self.spec.instructions[index].node
+            self.values[index] = across_lanes(self.spec, index, self.vector, found)
             self.body.node = NO_NODE
 
     def _run(self, number: int, each: Pass) -> None:
@@ -166,12 +195,15 @@ class RowKernel(KernelText):
             slot: self.at(slot, self.pointers[slot], index, self.strides.get((slot, last))) for slot in self.moving
         }
         for code in each.body:
-            if self.kept is not None and code == self.kept[0] and number > self.kept[1]:
-                self._load_kept(code, self.kept[3])
+            if self.single and code in self.wide:
                 continue
-            self.instruction(code, self.vector)
-            if self.kept is not None and code == self.kept[0] and number == self.kept[1]:
-                self._store(self.kept[3], self.wide[code])
+            if self.kept is None or code != self.kept[0]:
+                self.instruction(code, self.vector)
+            elif number > self.kept[1]:
+                self._load_kept(code, self.kept[3], index)
+            else:
+                self.instruction(code, self.vector)
+                self._keep(code, self.kept[3], index)
         for slot in each.writes:
             result = self.spec.outputs[slot]
             self.body.node = self.spec.instructions[result.instruction].node
@@ -179,10 +211,32 @@ class RowKernel(KernelText):
             self._store(slot, to_memory(self.vector, value, result.dtype, native_half=self.target.native_half))
             self.body.node = NO_NODE
 
-    def _load_kept(self, code: int, slot: int) -> None:
+    def _keep(self, code: int, slot: int, index: str) -> None:
+        """Store what later passes need: on the stack always a whole vector."""
+        if slot >= 0:
+            self._store(slot, self.wide[code])
+            return
+        kind = REGISTER[self.spec.instructions[code].dtype]
+        place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
+        self.body.add(f"store {self.vector.type(kind)} {self.wide[code]}, ptr {place}, align {self._room_alignment()}")
+
+    def _load_kept(self, code: int, slot: int, index: str) -> None:
         self.body.node = self.spec.instructions[code].node
-        self.wide[code] = self.load_row(slot)
+        if slot >= 0:
+            self.wide[code] = self.load_row(slot)
+        else:
+            kind = REGISTER[self.spec.instructions[code].dtype]
+            place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
+            self.wide[code] = self.body.value(
+                f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}"
+            )
         self.body.node = NO_NODE
+
+    def _room_alignment(self) -> int:
+        """Whole vectors follow one another from an aligned start."""
+        assert self.kept is not None
+        item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
+        return min(self.target.vector_bytes, self.width * max(item, 1))
 
     def load_row(self, slot: int) -> str:
         """A vector of elements side by side, or those of them that there are."""
@@ -208,24 +262,32 @@ class RowKernel(KernelText):
             self.body.add(f"store {kind} {stored}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
 
 
-def _kept_in_a_result(spec: KernelSpec) -> tuple[int, int, int, int] | None:
-    """(instruction, first pass, last pass, result) of the dearest value that can be kept where a result will be."""
-    if len(spec.reduced) != 1:
+def _kept(spec: KernelSpec, width: int) -> tuple[int, int, int, int] | None:
+    """(instruction, first pass, last pass, result) of the dearest value worth keeping, and where: -1 is the stack."""
+    if len(spec.reduced) != 1 or 0 < spec.row_limit <= width:
         return None
     nest = reduction_nest(spec)
-    best: tuple[int, tuple[int, int, int, int]] | None = None
-    for slot, result in enumerate(spec.outputs):
-        final = next((number for number, each in enumerate(nest.passes) if slot in each.writes), None)
-        if final is None or result.pattern[-1] != UNIT or REGISTER[result.dtype] != MEMORY[result.dtype]:
-            continue
-        for index, code in enumerate(spec.instructions):
-            uses = [number for number, each in enumerate(nest.passes) if index in each.body]
-            if code.op == "input" or code.dtype != result.dtype or len(uses) < 2 or uses[-1] > final:
-                continue
-            weight = _weight(spec, nest.varies, index)
-            if weight >= _DEAR and (best is None or weight > best[0]):
-                best = weight, (index, uses[0], uses[-1], slot)
+    best: tuple[tuple[int, bool], tuple[int, int, int, int]] | None = None
+    for index, code in enumerate(spec.instructions):
+        uses = [number for number, each in enumerate(nest.passes) if index in each.body]
+        weight = _weight(spec, nest.varies, index) if len(uses) > 1 and code.op != "input" else 0
+        slot = _free_result(spec, nest, code.dtype, uses[-1]) if weight >= _DEAR else None
+        on_stack = spec.row_limit and REGISTER[code.dtype] != "i1"
+        if weight >= _DEAR and (slot is not None or on_stack):
+            rank = (weight, slot is not None)
+            if best is None or rank > best[0]:
+                best = rank, (index, uses[0], uses[-1], -1 if slot is None else slot)
     return best[1] if best else None
+
+
+def _free_result(spec: KernelSpec, nest: ReductionNest, dtype: str, last: int) -> int | None:
+    """A result of this type that is not written before the last pass that needs the value."""
+    for slot, result in enumerate(spec.outputs):
+        final = next((number for number, each in enumerate(nest.passes) if slot in each.writes), -1)
+        lies_well = result.pattern[-1] == UNIT and REGISTER[dtype] == MEMORY[result.dtype]
+        if final >= last and lies_well and result.dtype == dtype:
+            return slot
+    return None
 
 
 def _weight(spec: KernelSpec, varies: tuple[bool, ...], index: int) -> int:

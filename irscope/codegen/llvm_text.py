@@ -26,6 +26,8 @@ __all__ = ["GENERIC", "Target", "emit_llvm", "vector_width"]
 GENERIC: Final = Target()
 """Any 64-bit processor."""
 
+_LANES_OF_ROWS: Final = {8: 8, 16: 16, 32: 32, 64: 16, 256: 32}
+"""For rows no longer than this, how many lanes leave few of them empty."""
 _HEAVY: Final = 2500
 """Vector instructions of the machine in one loop above which compiling would take more than about 0.1 s."""
 
@@ -49,9 +51,8 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
         registers //= 2
     width = registers * target.vector_bytes // max(widest, 4)
     if spec.by_columns:
-        width = min(width, MOST_LANES)
-        return spec.row_limit or width
-    return min(width, spec.row_limit or width)
+        return spec.row_limit or min(width, MOST_LANES)
+    return min(width, _LANES_OF_ROWS.get(spec.row_limit, width))
 
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:

@@ -167,7 +167,7 @@ class _Splitter:
             self.known[index] = _Source(Operand(dtype, "tensor"), self.inputs + target, kept)
         sizes, rank = (*self.sizes, self.parts), len(self.sizes) + 1
         spec = KernelSpec(
-            tuple(operands), tuple(code), tuple(results), rank, row_limit=row_limit(sizes), reduced=(rank - 1,)
+            tuple(operands), tuple(code), tuple(results), rank, row_limit=row_limit(sizes, rows=True), reduced=(rank - 1,)
         )
         strides = (*[(*own, 0)] * len(results), *[stride] * len(operands))
         return Launch(spec, sizes, tuple(reads), tuple(writes), strides)
@@ -261,7 +261,7 @@ class _Copy:
                 for root, own in zip(roots, written, strict=True)
             ),
             len(sizes),
-            row_limit=row_limit(sizes),
+            row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
             reduced=reduced,
         )
         places = (*(offsets or [0] * len(roots)), *(source.offset for source in self.sources))

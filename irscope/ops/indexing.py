@@ -57,6 +57,11 @@ def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
     return laid_out_like(self, self.dtype)
 
 
+def _scattered_in_rows(self: TensorType, **rest: Abstract) -> TensorType:
+    """Torch makes these results row by row, however the tensor lies that they start from."""
+    return fresh(self.dtype, self.shape)
+
+
 def _same(self: TensorType, **rest: Abstract) -> TensorType:
     return self
 
@@ -116,7 +121,7 @@ def _scatter_(
 
 
 def _scatter(self: Array, **arguments: Any) -> Array:
-    return _scatter_(self.copy("K"), **arguments)
+    return _scatter_(self.copy(), **arguments)
 
 
 def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
@@ -195,8 +200,8 @@ OPS = (
     define(
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         category="memory",
-        type_rule=_scattered,
-        reference=lambda self, **arguments: _index_add_(self.copy("K"), **arguments),
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _index_add_(self.copy(), **arguments),
     ),
     define(
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
@@ -210,7 +215,7 @@ OPS = (
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
         category="memory",
-        type_rule=_scattered,
+        type_rule=_scattered_in_rows,
         reference=_scatter,
     ),
     define(
@@ -226,8 +231,8 @@ OPS = (
     define(
         "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
         category="memory",
-        type_rule=_scattered,
-        reference=lambda self, **arguments: _scatter_add_(self.copy("K"), **arguments),
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _scatter_add_(self.copy(), **arguments),
     ),
     define(
         "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",

@@ -74,3 +74,13 @@ def test_stores_fuse() -> None:
     fused = irs.fuse(graph)
     assert [node.op for node in fused.graph.body.nodes if node.op != "prim::Constant"] == ["prim::FusionGroup"]
     np.testing.assert_allclose(irs.compile(fused)(x, x[0], 0.5), x[0] * x - 0.5)
+
+
+def test_stores_by_index_give_rows_or_keep_the_layout() -> None:
+    target, source = numbers(3, 2).t(), numbers(2, 3)
+    places = torch.zeros(2, 3, dtype=torch.int64)
+    check("aten::scatter.src", target, 0, places, source)
+    check("aten::scatter.value", target, 1, places, 2.5)
+    check("aten::scatter_add", target, 0, places[:1], source)
+    check("aten::index_add", target, 0, torch.tensor([1, 0]), source)
+    check("aten::index_put", target, [torch.tensor([1, 0])], source)

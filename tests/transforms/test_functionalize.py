@@ -269,3 +269,68 @@ def test_results_of_ifs(name: str, flag: bool) -> None:
         flag,
     )
     assert in_place(record.after) == left
+
+
+def calls_of(schema: Any, target: Any) -> Any:
+    """Arguments for an overload, by the types of its arguments; None where there is one that we do not know to make."""
+    rows = (torch.arange(6.0).reshape(3, 2) + 1) / 8
+    known = {
+        "Tensor": rows, "Optional[Tensor]": rows, "number": 0.5, "float": 0.5, "Optional[number]": 0.5, "bool": False,
+        "Optional[float]": 0.5, "int": 1, "Optional[int]": None, "Optional[str]": None, "NoneType": None, "str": "none",
+        "Optional[Generator]": None,
+    }  # fmt: skip
+    given = {"mask": rows > 0.3, "index": torch.zeros(3, 2, dtype=torch.int64), "dim": 0, "diagonal": 0}
+    arguments = [target]
+    for argument in schema.arguments[1:]:
+        if argument.name not in given and str(argument.type) not in known:
+            return None
+        arguments.append(given.get(argument.name, known.get(str(argument.type))))
+    return arguments
+
+
+def test_twins_lie_in_memory_as_what_is_written() -> None:
+    """Of every in-place op of torch for which we claim that the pure result lies as its first operand, and gives its
+    elements."""
+    from irscope.ir.core import make_node, make_value, new_id
+    from irscope.ir.payload import argument_type
+    from irscope.ir.types import TENSOR
+    from irscope.ops.registry import known_names, lookup, overloads, schema_of
+    from irscope.transforms.functionalize.pure_twin import Twin, Twins
+
+    twins, tried = Twins(irs.parse("graph(%x : Tensor):\n  return (%x)")), 0
+    for name in known_names():
+        if not name.endswith("_") or lookup(name) is None:
+            continue
+        for schema in overloads(name):
+            target = ((torch.arange(6.0).reshape(2, 3) + 1) / 8).t()
+            arguments = calls_of(schema, target)
+            if arguments is None or not isinstance(schema.arguments[0].type, TensorType):
+                continue
+            types = [
+                TENSOR if isinstance(a, torch.Tensor) else s.type
+                for a, s in zip(arguments, schema.arguments, strict=True)
+            ]
+            node = make_node(
+                new_id(), name, tuple(make_value(new_id(), type, "v") for type in types), (), {}, (), None, ""
+            )
+            twin = twins.of(node, schema) if schema_of(node) is schema else None
+            if not isinstance(twin, Twin):
+                continue
+            try:
+                written = target.clone()
+                call(name, schema, [written, *arguments[1:]])
+                pure_one = call(twin.op, schema, arguments)
+            except (RuntimeError, IndexError, AttributeError, TypeError):
+                continue
+            tried += 1
+            assert str(argument_type(pure_one)) == str(argument_type(written)) or twin.needs_cast, schema.full_name
+            assert pure_one.stride() == written.stride(), schema.full_name
+            torch.testing.assert_close(pure_one.to(written.dtype), written, equal_nan=True)
+    assert tried > 60
+
+
+def call(name: str, schema: Any, arguments: list[Any]) -> Any:
+    packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
+    only = {a.name: v for a, v in zip(schema.arguments, arguments, strict=True) if a.keyword_only}
+    plain = [v for a, v in zip(schema.arguments, arguments, strict=True) if not a.keyword_only]
+    return getattr(packet, schema.overload or "default")(*plain, **only)

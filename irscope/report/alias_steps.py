@@ -44,6 +44,18 @@ class AliasSteps:
             writers=found["writers"], points_to=points,
         )  # fmt: skip
 
+    def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
+        """The values and writers of a detail that the last graph has, under one id each: what of it can be shown there."""
+        return (
+            frozenset(self._outside.get(id, id) for id in alias["alias_set"] if id in self._last),
+            frozenset(id for id in alias["writers"] if id in self._last),
+        )
+
+    @cached_property
+    def _last(self) -> frozenset[int]:
+        graph = self._history.final
+        return frozenset([*(value.id for value in graph.values()), *(node.id for node in graph.nodes())])
+
     def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming]:
         graph = self._history.graph_after(state)
         kept = {value.id for value in self._history.final.values()}

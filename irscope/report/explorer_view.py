@@ -8,7 +8,7 @@ from irscope.report.exploration import Exploration
 from irscope.report.fusion_view import remarks_table
 from irscope.report.graph_view import graph_view
 from irscope.report.inspection import Inspection
-from irscope.report.stored import StoredDetails
+from irscope.report.stored import store_details
 from irscope.report.text_view import text_view
 from irscope.report.timeline_view import timeline_view
 from irscope.report.timing_view import timing_view
@@ -39,12 +39,11 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
         kernels={},
         details={},
     )
-    if details:
-        answers, view["kernels"] = _answered_ahead(exploration, inspection)
-        stored = StoredDetails(text, answers)
-        view["details"], view["alias_sets"] = stored.details, stored.alias_sets
     if timeline is not None:
         view["timeline"] = timeline
+    if details:
+        answers, view["kernels"] = _answered_ahead(exploration, inspection)
+        store_details(view, answers, exploration.fusion.history)
     return view
 
 

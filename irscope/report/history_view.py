@@ -14,7 +14,7 @@ from irscope.report.alias_view import AliasViews
 from irscope.report.fusion_view import remarks_table
 from irscope.report.graph_view import graph_view
 from irscope.report.inspection import declared, title_of, verdict_view
-from irscope.report.stored import StoredDetails
+from irscope.report.stored import store_details
 from irscope.report.text_view import text_view
 from irscope.report.timeline_view import timeline_view
 from irscope.report.view_models import VIEW_VERSION, AliasDetail, Count, Detail, ExplorerView, PairDetail, TimelineView
@@ -51,11 +51,10 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
         only_history=True,
         details={},
     )
-    if details:
-        stored = StoredDetails(text, map(inspection.detail, inspection.records))
-        view["details"], view["alias_sets"] = stored.details, stored.alias_sets
     if timeline is not None:
         view["timeline"] = timeline
+    if details:
+        store_details(view, map(inspection.detail, inspection.records), history)
     return view
 
 

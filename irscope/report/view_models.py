@@ -16,6 +16,7 @@ __all__ = [
     "Column",
     "Count",
     "Detail",
+    "EarlierAlias",
     "EarlierLine",
     "Edge",
     "ExplorerView",
@@ -277,6 +278,15 @@ class EarlierLine(TypedDict):
     """The first state that does not say so any more."""
 
 
+class EarlierAlias(TypedDict):
+    """What was known of a value's memory before a pass changed that; for a page without a kernel."""
+
+    value: int
+    alias: AliasDetail
+    until: int
+    """The first state for which this does not hold any more."""
+
+
 class TimelineView(TypedDict):
     """What happened to a program step by step, told on its last state: there every node has its final place, and what
     a state has not yet joined or made is drawn as such. So nothing moves between steps."""
@@ -293,6 +303,8 @@ class TimelineView(TypedDict):
     """By node, the earliest first."""
     names: dict[int, str]
     """What values were called that are not in the text any more, but that a name inside a group stands for."""
+    earlier_aliases: NotRequired[list[EarlierAlias]]
+    """By value, the earliest first; what merges leave as it is, is told by the details of the last state."""
     kept: dict[int, int]
     """For a value that needs no memory any more because only its group reads it, the first state where this is so."""
 

@@ -17,8 +17,10 @@ class Timeline(Explorer):
     What follows the step: the text (joined lines with the bar of their part; the names that a line had before its group
     was one; lines that passes removed, struck out once they are gone; values that need no memory any more, dotted), the
     graph (the colour of each part, groups as frames until they are whole), and for the selected value what may share
-    memory with it. With a kernel that comes from the alias db of that state's own graph; in a page without one it is what
-    was found for the last state, told with the names of the state that is shown.
+    memory with it. With a kernel that comes from the alias db of that state's own graph; a page without one has it stored
+    for the last state and for those before passes that changed it (merges change no alias set). What does not follow: the
+    graph keeps the boxes of the last state, those that are not made yet faint, and shows no box for what is gone; kernels,
+    classes and remarks are about the last state.
     """
 
     _overview = ""

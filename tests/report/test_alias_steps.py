@@ -54,6 +54,25 @@ def test_merging_changes_no_alias_set_so_a_page_may_tell_them_from_the_last_stat
             assert {meant.get(id, id) for id in now["alias_set"]} == {meant.get(id, id) for id in then["alias_set"]}
 
 
+@pytest.mark.parametrize("seed", range(25))
+def test_a_page_tells_the_alias_sets_of_every_state(seed: int) -> None:
+    program = random_program(seed, size=18)
+    history = irs.Pipeline("functionalize,cse,fuse,dce")(irs.load(program.text, *program.inputs)).history
+    view = history_view(history, details=True)
+    earlier = view["timeline"]["earlier_aliases"]
+    asked, meant = AliasSteps(history), stands_for(history.final)
+    for state in range(len(history.steps) + 1):
+        for value in history.final.values():
+            live = asked.detail(value, state)
+            if live is None or value.id in meant:
+                continue
+            told = [old["alias"] for old in earlier if old["value"] == value.id and state < old["until"]]
+            stored = told[0] if told else view["details"][value.id]["alias"]
+            assert stored is not None
+            page = stored | {"alias_set": view["alias_sets"][stored["shared_set"]]}
+            assert asked.told(page) == asked.told(live)
+
+
 def test_a_value_is_asked_about_by_its_last_name_and_answered_in_the_state_s_own() -> None:
     history = irs.fuse(irs.parse(PROGRAM)).history
     inspection = HistoryInspection(history)

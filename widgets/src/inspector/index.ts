@@ -152,12 +152,12 @@ function tabList(names: readonly Tab[], current: Tab, remember: (tab: Tab) => vo
 }
 
 /** What the step means for the memory of a value. */
-function stateNote({ answers, records, steps }: Context, detail: Detail): Node[] {
+function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
   const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
   const kept = values.some((value) => steps.isKept(value));
   const said = kept ? "only its group reads it by now, so it needs no memory of its own" : "";
-  const when = answers.isLive || steps.at === steps.last ? `at step ${steps.at}` : `at step ${steps.at}, told from the last step`;
+  const when = `at step ${steps.at}`;
   return [note(said ? `${when}: ${said}` : when)];
 }
 

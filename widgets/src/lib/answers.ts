@@ -41,8 +41,9 @@ export class Answers {
     if (!steps || steps.at === steps.last) return (await this.detail(record)).alias;
     const state = steps.at;
     if (this.ask) return remembered(this.states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
-    const stored = this.stored(record)?.alias;
-    return stored ? { ...stored, alias_set: meantIn(steps, stored.alias_set) } : null;
+    const value = steps.valueIn(this.records.isValue(record) ? record : (this.records.valuesOf(record)[0] ?? record));
+    const told = steps.earlierAlias(value) ?? this.stored(record)?.alias;
+    return told ? { ...this.filled(told), alias_set: meantIn(steps, this.filled(told).alias_set) } : null;
   }
 
   pair(first: number, second: number): Promise<PairDetail> {
@@ -57,9 +58,11 @@ export class Answers {
     const { view } = this.records;
     const found = view.details[record];
     if (!found) return undefined;
-    const set = found.alias?.shared_set;
-    const alias = found.alias && set !== undefined ? { ...found.alias, alias_set: view.alias_sets?.[set] ?? [] } : found.alias;
-    return { ...found, alias, text: found.text || bare(this.records, record).text };
+    return { ...found, alias: found.alias && this.filled(found.alias), text: found.text || bare(this.records, record).text };
+  }
+
+  private filled(alias: AliasDetail): AliasDetail {
+    return alias.shared_set === undefined ? alias : { ...alias, alias_set: this.records.view.alias_sets?.[alias.shared_set] ?? [] };
   }
 }
 

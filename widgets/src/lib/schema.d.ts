@@ -225,6 +225,14 @@ export interface EarlierLine {
   until: number;
 }
 
+/** What was known of a value's memory before a pass changed that; for a page without a kernel. */
+export interface EarlierAlias {
+  value: number;
+  alias: AliasDetail;
+  /** The first state for which this does not hold any more. */
+  until: number;
+}
+
 /** What happened to a program step by step, told on its last state: there every node has its final place, and what a state has not yet joined or made is drawn as such. So nothing moves between steps. */
 export interface TimelineView {
   passes: PassView[];
@@ -239,6 +247,8 @@ export interface TimelineView {
   earlier: EarlierLine[];
   /** What values were called that are not in the text any more, but that a name inside a group stands for. */
   names: Record<number, string>;
+  /** By value, the earliest first; what merges leave as it is, is told by the details of the last state. */
+  earlier_aliases?: EarlierAlias[];
   /** For a value that needs no memory any more because only its group reads it, the first state where this is so. */
   kept: Record<number, number>;
 }

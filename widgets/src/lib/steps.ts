@@ -1,7 +1,7 @@
 // The program at a step of its history. The view tells everything on the last state; this knows, for any state, which nodes
 // are joined already, with which others, and what is not made yet. Going from state to state costs what changed between them.
 
-import type { EarlierLine, GoneLine, StepView, TimelineView } from "./schema";
+import type { AliasDetail, EarlierLine, GoneLine, StepView, TimelineView } from "./schema";
 
 /** What holds the step outside the page: the hub model of a notebook, or nothing. */
 export interface SharedStep {
@@ -204,6 +204,11 @@ export class Steps {
   /** What a node's line said in this state, if a later pass rewrote it; node 0 is the line with which the program returns. */
   earlier(node: number): EarlierLine | undefined {
     return this.active ? this.earlierLines.get(node)?.find((line) => this.state < line.until) : undefined;
+  }
+
+  /** What was known of a value's memory in this state, if a later pass changed it and the view has it stored. */
+  earlierAlias(value: number): AliasDetail | undefined {
+    return this.view.earlier_aliases?.find((told) => told.value === value && this.state < told.until)?.alias;
   }
 
   /** Whether a value needs no memory any more, because only the part that makes it reads it. */

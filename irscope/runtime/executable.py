@@ -20,7 +20,7 @@ from irscope.ir.core import Graph, Node
 from irscope.ir.types import FLOAT
 from irscope.ops.registry import category_of
 from irscope.runtime.argument_checks import check_of
-from irscope.runtime.base import Device
+from irscope.runtime.base import Device, PreparedPlan
 from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
@@ -146,6 +146,18 @@ class Executable:
     def kernels(self) -> tuple[CompiledKernel, ...]:
         """Every kernel compiled so far; groups of unknown shapes add theirs when they first run."""
         return tuple(self._kernels.compiled)
+
+    def plan_of(self, group: Node) -> PreparedPlan | None:
+        """What runs a group on arguments of the types that the graph says: to call its kernels without the program.
+
+        None for a group without kernels, or of unknown types. Raises UnknownName for a node that is no group here.
+        """
+        if group not in self._groups:
+            raise UnknownName(
+                f"{group!r} is no group of this program with kernels", hint="graph.nodes() has the groups"
+            )
+        types = self._groups[group].known_types()
+        return None if types is None else self._groups[group].plan(types)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

@@ -23,15 +23,31 @@ def memory_of(thing: Any) -> int | None:
     """The identity of the memory of a tensor or container; None for numbers and tuples."""
     if isinstance(thing, torch.Tensor):
         return thing.untyped_storage().data_ptr()
-    return id(thing) if isinstance(thing, list | dict) else None
+    return id(thing) if isinstance(thing, list | dict | Object) else None
+
+
+class Object:
+    """An object of a script class, or a task that is done: a thing with attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def members(thing: Any) -> list[Any]:
+    """What a container directly holds."""
+    if isinstance(thing, dict):
+        return list(thing.values())
+    return list(vars(thing).values()) if isinstance(thing, Object) else list(thing)
 
 
 def parts(thing: Any) -> list[Any]:
     """A thing and everything that it holds."""
-    found = [thing]
+    found, seen = [thing], {id(thing)}
     for here in found:
-        if isinstance(here, list | tuple | dict):
-            found.extend(here.values() if isinstance(here, dict) else here)
+        if isinstance(here, list | tuple | dict | Object):
+            fresh = [inside for inside in members(here) if id(inside) not in seen]
+            seen.update(map(id, fresh))
+            found.extend(fresh)
     return found
 
 
@@ -52,6 +68,11 @@ class Trace:
     writes: dict[Node, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The memories that each node, without the nodes in its blocks, changed."""
     printed: list[str] = field(default_factory=list)
+    error: Exception | None = None
+    """What stopped the program."""
+
+
+ERRORS = (RuntimeError, IndexError, KeyError, ValueError)
 
 
 class _Run:
@@ -59,12 +80,14 @@ class _Run:
         self.trace = trace
         self.values: dict[Value, Any] = {}
         self.alive: list[Any] = []
+        self.storages: list[Any] = []
         self.bound: list[tuple[Value, Any]] = []
 
     def bind(self, value: Value, thing: Any) -> None:
         self.values[value] = thing
         if self.trace is not None:
             self.alive.extend(parts(thing))  # so that no address is ever used twice
+            self.storages.extend(part.untyped_storage() for part in parts(thing) if isinstance(part, torch.Tensor))
             self.bound.append((value, thing))
             memory = memory_of(thing)
             if memory is not None:
@@ -84,6 +107,8 @@ class _Run:
             results = self.block(node.blocks[0 if inputs[0] else 1], (), order)
         elif node.op == "prim::Loop":
             results = self.loop(node, inputs, order)
+        elif node.op == "prim::fork":  # at once, which is one of the times at which it may run
+            results = [Object(result=self.block(node.blocks[0], inputs, order)[0])]
         else:
             before = self.snapshot() if self.trace is not None else {}
             results = run_op(node, inputs)
@@ -111,20 +136,32 @@ class _Run:
             if isinstance(thing, torch.Tensor):
                 found[memory] = thing.untyped_storage().tolist()
             else:
-                found[memory] = [id(member) for member in (thing.values() if isinstance(thing, dict) else thing)]
+                found[memory] = [id(member) for member in members(thing)]
         return found
 
 
 def run(
-    graph: Graph, arguments: Sequence[Any], *, order: Mapping[Block, Sequence[Node]] | None = None, trace: bool = False
-) -> Trace:
-    """Run a graph on torch tensors; `order` gives some blocks another order of their nodes."""
+    graph: Graph, arguments: Sequence[Any], *, order: Mapping[Block, Sequence[Node]] | None = None, trace: bool = False,
+    stops: bool = False,
+) -> Trace:  # fmt: skip
+    """Run a graph on torch tensors; `order` gives some blocks another order of their nodes.
+
+    With `stops`, a program that torch refuses at some point counts as far as it got.
+    """
     found = Trace()
-    with torch.no_grad():
-        running = _Run(found if trace else None)
-        results = running.block(graph.body, arguments, order or {})
-    found.results = tuple(results)
+    running = _Run(found if trace else None)
+    try:
+        with torch.no_grad():
+            found.results = tuple(running.block(graph.body, arguments, order or {}))
+    except ERRORS as error:
+        if stops:
+            found.error = error
+        else:
+            raise
     for value, thing in running.bound:
+        memory = memory_of(thing)  # which an exchange of its storage may have changed
+        if memory is not None:
+            found.memories[value].add(memory)
         found.reached[value] |= reachable(thing)
     return found
 
@@ -167,7 +204,40 @@ def _set_item(xs: Any, key: Any, x: Any) -> Any:
     return xs
 
 
+def _set_attribute(node: Node, inputs: list[Any]) -> list[Any]:
+    setattr(inputs[0], node.attrs["name"], inputs[1])
+    return []
+
+
+def _set_data(node: Node, inputs: list[Any]) -> list[Any]:
+    inputs[0].data = inputs[1]
+    return []
+
+
+def _same(node: Node, inputs: list[Any]) -> list[Any]:
+    return [inputs[0]]
+
+
+def _unwrapped(node: Node, inputs: list[Any]) -> list[Any]:
+    if inputs[0] is None:
+        raise ValueError("None was unwrapped")
+    return [inputs[0]]
+
+
+def _add_to(xs: Any, ys: Any) -> Any:
+    xs += ys
+    return xs
+
+
 _RULES: dict[str, Any] = {
+    "prim::CreateObject": lambda node, inputs: [Object()],
+    "prim::SetAttr": _set_attribute,
+    "prim::GetAttr": lambda node, inputs: [getattr(inputs[0], node.attrs["name"])],
+    "prim::unchecked_cast": _same,
+    "prim::unchecked_unwrap_optional": _unwrapped,
+    "aten::_unwrap_optional": _unwrapped,
+    "aten::set_data": _set_data,
+    "aten::wait": lambda node, inputs: [inputs[0].result],
     "prim::Constant": lambda node, inputs: [constant_value(node)],
     "prim::ListConstruct": lambda node, inputs: [list(inputs)],
     "prim::TupleConstruct": lambda node, inputs: [tuple(inputs)],
@@ -187,6 +257,17 @@ _CONTAINER_RULES: dict[str, Any] = {
     "aten::select": lambda xs, key: xs[key],
     "aten::pop": lambda xs, key: xs.pop(key),
     "aten::extend": lambda xs, ys: xs.extend(ys),
+    "aten::add_": _add_to,
+    "aten::mul": lambda xs, count: xs * count,
+    "aten::list": list,
+    "aten::copy": lambda xs: xs.copy(),
+    "aten::clear": lambda xs: xs.clear(),
+    "aten::insert": lambda xs, at, x: xs.insert(at, x),
+    "aten::reverse": lambda xs: xs.reverse(),
+    "aten::values": lambda xs: list(xs.values()),
+    "aten::update": lambda xs, ys: xs.update(ys),
+    "aten::get": lambda xs, key, other=None: xs.get(key, other),
+    "aten::setdefault": lambda xs, key, x: xs.setdefault(key, x),
     "aten::slice": lambda xs, start, end, step: xs[start:end:step],
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -19,6 +20,7 @@ from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module
 from irscope.ir.parser import parse
 from irscope.ir.verify import verify
+from tests.analysis.odd_programs import odd_program
 from tests.analysis.outlining import call_itself, call_twice, nodes_of, outline
 from tests.strategies import random_program
 from tests.work import calls_made
@@ -40,10 +42,18 @@ def compare(inlined: AliasDb, called: AliasDb) -> COUNTS:
     return found
 
 
-def check_pieces(seed: int, size: int) -> COUNTS:
+def usual(seed: int, size: int) -> Graph:
+    return parse(random_program(seed, size=size).text)
+
+
+def odd(seed: int, size: int) -> Graph:
+    return parse(odd_program(seed, size))
+
+
+def check_pieces(seed: int, size: int, program: Callable[[int, int], Graph] = usual) -> COUNTS:
     """A random program with a piece of it in a callee, a piece of that in another, and so on."""
     rng = random.Random(seed)
-    graph = parse(random_program(seed, size=size).text)
+    graph = program(seed, size)
     inlined, found = AliasDb(graph), Counter[tuple[bool, bool]]()
     first = outline(graph, rng)
     if first is None:
@@ -89,10 +99,10 @@ def bound_to(db: AliasDb, block: irs.Block, nodes: set[irs.Node]) -> set[irs.Nod
     return found - nodes
 
 
-def check_rounds(seed: int, size: int) -> COUNTS:
+def check_rounds(seed: int, size: int, program_of: Callable[[int, int], Graph] = usual) -> COUNTS:
     """A random program called twice, called by itself, and called by itself through another."""
     rng = random.Random(seed)
-    program = parse(random_program(seed, size=size).text)
+    program = program_of(seed, size)
     calling, plain, callees = call_twice(program, rng)
     found = compare(AliasDb(plain), AliasDb(calling, callees=callees))
     calling, plain, callees = call_itself(program, rng, depth=3)
@@ -120,12 +130,19 @@ def test_rounds_of_calls_are_answered_as_without_them() -> None:
     assert found[True, True] > 1000 and found[False, True] <= found[False, False] // 100
 
 
+def test_calls_of_odd_programs_are_answered_as_without_them() -> None:
+    for seed in range(25):
+        check_pieces(seed, 4 + seed % 12, odd)
+        check_rounds(seed, 4 + seed % 8, odd)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(1000, 9000, 500))
 def test_calls_are_answered_as_without_them_in_many_programs(first: int) -> None:
     for seed in range(first, first + 500):
-        check_pieces(seed, size=4 + seed % 25)
-        check_rounds(seed, size=4 + seed % 12)
+        program = odd if seed % 2 else usual
+        check_pieces(seed, 4 + seed % 25, program)
+        check_rounds(seed, 4 + seed % 12, program)
 
 
 # What a callee may do, by hand

@@ -24,7 +24,9 @@ These places are:
    edge of the other's. Tuples cannot change, so they have a field element each and plain edges. What sits in boxes in
    boxes follows by the same two rules.
 5. *Types that do not say* (`Any`, unions, objects): one cell that is its own cell, a bag for all that is inside at
-   any depth. An edge from such a value to a container therefore makes the container's cell part of the bag.
+   any depth. An edge from such a value to a container therefore makes the container's cell part of the bag. A tuple
+   that is put into a container is there by its fields; so a value that is known to be a tuple again has fields which may be
+   what the bag holds, or the thing itself.
 6. *Attributes of objects*: one element for each class and attribute, whichever object it is of. Objects of one class
    are thus not told apart, and need not be.
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
@@ -284,8 +286,9 @@ class PointsToBuilder:
         if mine is not None and others is not None and len(mine) == len(others):
             pairs = zip(mine, others, strict=True)
         else:
-            left = mine if mine is not None else (self.cells.get(here),)
-            right = others if others is not None else (self.cells.get(there),)
+            # a tuple that was put into a container of anything is there by its fields, which may be the thing itself
+            left = mine if mine is not None else (self.cells.get(here), here)
+            right = others if others is not None else (self.cells.get(there), there)
             pairs = ((a, b) for a in left for b in right)  # type: ignore[assignment]
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 

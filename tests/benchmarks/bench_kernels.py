@@ -1,12 +1,15 @@
-"""How fast three fused kernels are, against torch op by op and a copy of as many bytes; and what compiling costs.
+"""How fast fused kernels are, against torch op by op and a copy of as many bytes; and what compiling costs.
 
-    python tests/benchmarks/bench_kernels.py [--sizes 1e3,1e5,1e7] [--threads 1,2] [--keep-memory]
+    python tests/benchmarks/bench_kernels.py [--sizes 1e3,1e5,1e7] [--threads 1,2] [--kernels k1,softmax] [--keep-memory]
+                                             [--processor-time]
 
-k1 sigmoid(a*b+c)*tanh(d), an LSTM's gates; k2 gelu(x+bias), a vector along 1024 columns; k3 twelve mixed ops.
+k1 sigmoid(a*b+c)*tanh(d), an LSTM's gates; k2 gelu(x+bias), a vector along 1024 columns; k3 twelve mixed ops; then
+reductions and normalisations of rows of 1024, which torch has as one op each.
 Competitors take turns in random order within each round, on the same arrays; shown is the best of all rounds and, in
 brackets, the median. "of copy" is the time of the best copy of as many bytes divided by the kernel's time: 1.00 is
 the memory's speed. torch allocates its results anew, as it does in a program; with --keep-memory the C library keeps
-freed memory, which spares torch the page faults.
+freed memory, which spares torch the page faults. With --processor-time what counts is the time that this process had
+a processor (of all its threads): to be trusted on a busy machine, with one thread.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ def k3(b: GraphBuilder, x: Value, y: Value) -> Value:
 def eager(name: str) -> Callable[..., Any]:
     import torch
 
+    norms = torch.nn.functional
+
     def fused_by_hand(x: Any, y: Any) -> Any:
         t = torch.relu(torch.exp(x * -0.5) * y + 1.5)
         t = torch.where(t > x, t, y).clamp(-2.0, 2.0)
@@ -69,10 +74,37 @@ def eager(name: str) -> Callable[..., Any]:
         "k1": lambda a, b, c, d: torch.sigmoid(a * b + c) * torch.tanh(d),
         "k2": lambda x, bias: torch.nn.functional.gelu(x + bias),
         "k3": fused_by_hand,
+        "softmax": lambda x: torch.softmax(x, -1),
+        "layernorm": lambda x, w, b: norms.layer_norm(x, (COLUMNS,), w, b),
+        "rmsnorm": lambda x, w: norms.rms_norm(x, (COLUMNS,), w, 1e-5),
+        "sumlast": lambda x: x.sum(1),
+        "sumfirst": lambda x: x.sum(0),
+        "sumall": torch.sum,
     }[name]
 
 
-KERNELS: dict[str, tuple[Body, int]] = {"k1": (k1, 4), "k2": (k2, 2), "k3": (k3, 2)}
+def softmax(b: GraphBuilder, x: Value) -> Value:
+    return call(b, "softmax", x, -1, None)
+
+
+def layernorm(b: GraphBuilder, x: Value, weight: Value, bias: Value) -> Value:
+    return call(b, "layer_norm", x, [COLUMNS], weight, bias, 1e-5, False)
+
+
+def rmsnorm(b: GraphBuilder, x: Value, weight: Value) -> Value:
+    return call(b, "rms_norm", x, [COLUMNS], weight, 1e-5)
+
+
+def total(dims: list[int] | None) -> Body:
+    return lambda b, x: call(b, "sum", x, dims, False, None) if dims else call(b, "sum", x, None)
+
+
+COLUMNS = 1024
+KERNELS: dict[str, tuple[Body, int]] = {
+    "k1": (k1, 4), "k2": (k2, 2), "k3": (k3, 2), "softmax": (softmax, 1), "layernorm": (layernorm, 3),
+    "rmsnorm": (rmsnorm, 2), "sumlast": (total([1]), 1), "sumfirst": (total([0]), 1), "sumall": (total(None), 1),
+}  # fmt: skip
+FLAT = ("k1", "k3")
 
 
 def group(body: Body, count: int) -> Node:
@@ -85,16 +117,18 @@ def group(body: Body, count: int) -> Node:
 
 
 def arrays(name: str, size: int, pool: BufferPool) -> list[Array]:
-    shape = (max(1, size // 1024), 1024) if name == "k2" else (size,)
+    shape = (size,) if name in FLAT else (max(1, size // COLUMNS), COLUMNS)
     made = []
     for index in range(KERNELS[name][1]):
-        array = pool.empty(shape[1:] if name == "k2" and index else shape, "float32")
+        array = pool.empty(shape[1:] if name not in FLAT and index else shape, "float32")
         array[...] = np.random.default_rng(index).standard_normal(array.shape, dtype=np.float32) * 2
         made.append(array)
     return made
 
 
-def measure(competitors: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+def measure(
+    competitors: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float]
+) -> dict[str, tuple[float, float]]:
     """Best and median seconds of each."""
     counts = {}
     for name, run in competitors.items():
@@ -109,14 +143,14 @@ def measure(competitors: dict[str, Callable[[], object]], rounds: int) -> dict[s
         for name in order:
             run, count = competitors[name], counts[name]
             run()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 run()
-            times[name].append((time.perf_counter() - start) / count)
+            times[name].append((clock() - start) / count)
     return {name: (min(found), statistics.median(found)) for name, found in times.items()}
 
 
-def speed(name: str, size: int, threads: int, rounds: int, store: ObjectStore) -> None:
+def speed(name: str, size: int, threads: int, rounds: int, store: ObjectStore, clock: Callable[[], float]) -> None:
     import torch
 
     torch.set_num_threads(threads)
@@ -125,7 +159,7 @@ def speed(name: str, size: int, threads: int, rounds: int, store: ObjectStore) -
     types = [TensorType("float32", x.shape, tuple(step // 4 for step in x.strides)) for x in inputs]
     plan = spec_of_group(group(*KERNELS[name]), types)
     prepared = device.prepare(plan)
-    out = pool.empty(inputs[0].shape, "float32")
+    out = pool.empty([int(size) for size in plan.outputs[0].shape or () if isinstance(size, int)], "float32")
     pointers, result = [x.ctypes.data for x in inputs], [out.ctypes.data]
     tensors = [torch.from_numpy(x) for x in inputs]
     function = eager(name)
@@ -140,13 +174,13 @@ def speed(name: str, size: int, threads: int, rounds: int, store: ObjectStore) -
         "copy (torch)": lambda: t_target.copy_(t_source),
     }
     with torch.no_grad():
-        found = measure(competitors, rounds)
+        found = measure(competitors, rounds, clock)
         wanted = function(*(tensor.double() for tensor in tensors))
-    error = float((torch.from_numpy(out).double() - wanted).abs().max())
+    error = float((torch.from_numpy(out).double() - wanted).abs().max() / wanted.abs().max())
     copy = min(found["copy (memcpy)"][0], found["copy (torch)"][0])
     ours, theirs = found["irscope"], found["torch"]
     print(
-        f"{name} {out.size:>9,} {threads}T  irscope {ours[0] * 1e6:9.2f} ({ours[1] * 1e6:9.2f}) us"
+        f"{name:9} {inputs[0].size:>10,} {threads}T  irscope {ours[0] * 1e6:9.2f} ({ours[1] * 1e6:9.2f}) us"
         f"  torch {theirs[0] * 1e6:9.2f} ({theirs[1] * 1e6:9.2f}) us  x{theirs[0] / ours[0]:5.2f}"
         f"  of copy {copy / ours[0]:.2f}  error {error:.1e}",
         flush=True,
@@ -162,14 +196,15 @@ def latency() -> None:
             device.availability()
             line = []
             for name, (body, count) in KERNELS.items():
-                types = [TensorType("float32", (64, 1024) if i == 0 or name != "k2" else (1024,)) for i in range(count)]
+                whole = name in FLAT
+                types = [TensorType("float32", (64, COLUMNS) if i == 0 or whole else (COLUMNS,)) for i in range(count)]
                 start = time.perf_counter()
                 plan = spec_of_group(group(body, count), types)
                 planned = time.perf_counter()
                 device.prepare(plan)
                 done = time.perf_counter()
                 line.append(f"{name} plan {(planned - start) * 1e3:5.2f} kernel {(done - planned) * 1e3:6.2f} ms")
-            print(f"compile, {title}:  {'   '.join(line)}")
+            print(f"compile, {title}:", *line, sep="\n  ")
 
 
 def keep_memory() -> None:
@@ -184,17 +219,21 @@ def main() -> None:
     parser.add_argument("--sizes", default="1e3,1e5,1e7")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--keep-memory", action="store_true")
+    parser.add_argument("--processor-time", action="store_true")
     options = parser.parse_args()
     if options.keep_memory:
         keep_memory()
+    clock = time.process_time if options.processor_time else time.perf_counter
     print(CpuDevice().availability())
     latency()
     with tempfile.TemporaryDirectory() as folder:
-        for name in KERNELS:
+        store = ObjectStore(Path(folder) / "cpu")
+        for name in options.kernels.split(","):
             for size in options.sizes.split(","):
                 for threads in options.threads.split(","):
-                    speed(name, int(float(size)), int(threads), options.rounds, ObjectStore(Path(folder) / "cpu"))
+                    speed(name, int(float(size)), int(threads), options.rounds, store, clock)
 
 
 if __name__ == "__main__":

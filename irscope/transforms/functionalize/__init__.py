@@ -13,7 +13,7 @@ is at that place (`renaming`): the elements are those that the memory would have
    shape and strides). They are the next version of the base, directly, or put into a copy of the whole where the member
    is a part. Views are taken again of the new version, at the same strides, and so have the elements they would have.
 2. An op that stays in place writes the memory of the version of its moment, through a name that shares this memory; the
-   version stays, so all later reads see it.
+   version stays, so all later reads see it. What a twin gave for a part is read in the place of the part only until then.
 3. A capture hands out the memory of the version of its moment. No write that becomes a twin can run later, in the text
    or in another round of a loop around both, or else the family is frozen before: the version, and with it the memory,
    is the one that all later names mean. So what unseen names write is seen, and what is written is seen by them.

@@ -288,7 +288,7 @@ class Families:
                 return Refusal(node, member.value, "no-scatter", told, (member.view,))
             if op in SCATTERS and not self._scatter:
                 told = f"{name} is a part of {whole}, all of which a pure op would copy"
-                return Refusal(node, member.value, "writes-a-part", told, (member.view,))
+                return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
             member = member.parent
         return None
 

@@ -7,7 +7,8 @@ gets one more result for it, a loop one more carried value. What is known inside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
@@ -43,7 +44,9 @@ class _Name:
     version: Value
     value: Value
     is_view: bool
-    """Whether it shares the version's memory; otherwise it only has the same elements."""
+    """Whether it shares the version's memory; otherwise it has the same elements, until somebody else may write them."""
+    epoch: tuple[int, int]
+    """When it got the name."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,10 @@ class _Walk:
         self._open: list[_Open] = []
         self._version: dict[Family, Value] = {}
         self._names: dict[Member, _Name] = {}
+        self._rounds = 0
+        """How many bodies of loops were entered: what comes later in one may have run in the round before."""
+        self._touched: Counter[Family] = Counter()
+        """How often each family's memory was handed out, or written in place."""
 
     # Blocks
 
@@ -101,6 +108,7 @@ class _Walk:
         frame = _Frame(block, block.params)
         self._frames.append(frame)
         if owner is not None and owner.op == "prim::Loop":
+            self._rounds += 1
             for family in self.plan.carried.get(owner, ()):
                 param = _like(family.base)
                 frame.params += (param,)
@@ -108,7 +116,7 @@ class _Walk:
 
     def leave(self, owner: Node | None) -> None:
         frame = self._frames[-1]
-        returns = tuple(map(self._view_name, frame.block.returns))
+        returns = self._handed_out(frame.block.returns)
         returns += tuple(self._version[family] for family in self.plan.carried.get(owner, ())) if owner else ()
         self._frames.pop()
         for family, version in reversed(frame.versions):
@@ -139,7 +147,7 @@ class _Walk:
 
     def node(self, node: Node) -> None:
         if node.blocks:
-            inputs = tuple(map(self._view_name, node.inputs))
+            inputs = self._handed_out(node.inputs)
             if node.op == "prim::Loop":
                 inputs += tuple(self._version[family] for family in self.plan.carried.get(node, ()))
             self._open.append(_Open(node, inputs if inputs != node.inputs else node.inputs))
@@ -152,6 +160,8 @@ class _Walk:
             kept = set(node.inputs if effect_of(node) != "pure" else kept_operands(node))
             inputs = tuple(self._view_name(v) if v in kept else self._element_name(v) for v in node.inputs)
             self._emit(node if inputs == node.inputs else _with(node, inputs, node.outputs, node.blocks), node)
+            if not self._is_member_view(node):
+                self._touch(kept)
         else:
             self._frames[-1].nodes.append(node)
         self._define_results(node)
@@ -216,6 +226,25 @@ class _Walk:
 
     # Names
 
+    def _is_member_view(self, node: Node) -> bool:
+        member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
+        return member is not None and member.view is node
+
+    def _handed_out(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values that a block, or a node with blocks, takes or gives: whoever gets them may write them."""
+        names = tuple(map(self._view_name, values))
+        self._touch(values)
+        return names
+
+    def _touch(self, values: Iterable[Value]) -> None:
+        for value in values:
+            member = self.plan.members.get(value)
+            if member is not None:
+                self._touched[member.family] += 1
+
+    def _epoch(self, family: Family) -> tuple[int, int]:
+        return self._rounds, self._touched[family]
+
     def _set_version(self, family: Family, value: Value) -> None:
         before = self._version.get(family)
         if before is not None:
@@ -224,7 +253,7 @@ class _Walk:
 
     def _set_name(self, member: Member, value: Value, *, is_view: bool) -> None:
         self._frames[-1].names.append((member, self._names.get(member)))
-        self._names[member] = _Name(self._version[member.family], value, is_view)
+        self._names[member] = _Name(self._version[member.family], value, is_view, self._epoch(member.family))
 
     def _element_name(self, value: Value) -> Value:
         """A value with the elements that the old value would have here."""
@@ -233,7 +262,8 @@ class _Walk:
             return value
         if member.parent is not None:
             known = self._names.get(member)
-            if known is not None and known.version is self._version[member.family]:
+            here = known is not None and known.version is self._version[member.family]
+            if known is not None and here and (known.is_view or known.epoch == self._epoch(member.family)):
                 return known.value
         return self._view_name(value)
 

@@ -338,3 +338,31 @@ def call(name: str, schema: Any, arguments: list[Any]) -> Any:
     only = {a.name: v for a, v in zip(schema.arguments, arguments, strict=True) if a.keyword_only}
     plain = [v for a, v in zip(schema.arguments, arguments, strict=True) if not a.keyword_only]
     return getattr(packet, schema.overload or "default")(*plain, **only)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_part_is_taken_again_after_a_write_that_stays(loop: bool) -> None:
+    import numpy as np
+
+    body = """%e : Tensor = aten::add_(%s, %row, %one)
+        %mid : Tensor = aten::slice(%a, %one, %zero, %one, %one)
+        %m : Tensor = aten::mul_(%a, %mid)"""
+    if loop:
+        body = f"prim::Loop(%two, %true)\nblock0(%i : int):\n{body}\n-> (%true)"
+    record = pure(
+        f"""graph(%x : Tensor):
+        %zero : int = prim::Constant[value=0]()
+        %one : int = prim::Constant[value=1]()
+        %two : int = prim::Constant[value=2]()
+        %true : bool = prim::Constant[value=1]()
+        %a : Tensor = aten::neg(%x)
+        %row : Tensor = aten::select(%a, %zero, %one)
+        %w : Tensor = aten::relu_(%row)
+        %s : Tensor = aten::exp(%row)
+        {body}
+        %f : Tensor = aten::add(%s, %row, %one)
+        %r : (Tensor, Tensor) = prim::TupleConstruct(%f, %a)
+        return (%r)""",
+        np.array([[1.0, 2.0], [-3.0, 0.5]], np.float32),
+    )
+    assert in_place(record.after) == ["aten::mul_"]

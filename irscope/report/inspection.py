@@ -28,10 +28,10 @@ class Inspection:
 
     >>> import irscope as irs
     >>> from irscope.report.exploration import Exploration
-    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::neg(%x)\\n  %z : Tensor = aten::relu_(%y)\\n  return (%z)")
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)")
     >>> asked = Inspection(Exploration.of(irs.fuse(g)))
-    >>> asked.pair(g.value("y").id, g.value("z").id)["alias"]["because"]
-    '%z is %y after aten::relu_'
+    >>> asked.pair(g.value("x").id, g.value("y").id)["alias"]["because"]
+    '%y is %x after aten::relu_'
     """
 
     def __init__(self, exploration: Exploration) -> None:

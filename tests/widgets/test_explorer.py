@@ -168,8 +168,8 @@ def test_without_anywidget_the_error_says_what_to_install() -> None:
 
 
 PROGRAM = """graph(%x : Tensor):
-  %y : Tensor = aten::neg(%x)
-  %z : Tensor = aten::relu_(%y)
+  %y : Tensor = aten::relu_(%x)
+  %z : Tensor = aten::neg_(%y)
   return (%z)"""
 
 
@@ -179,7 +179,7 @@ def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> No
     g = irs.parse(PROGRAM)
     e = irs.explore(g)
     e.selection = [g.value("y"), "%z", "aten::relu_#0"]
-    assert e.hub.selection == [g.value("y").id, g.value("z").id, g.node("z").id]
+    assert e.hub.selection == [g.value("y").id, g.value("z").id, g.node("y").id]
     alias = e._inspect([g.value("y").id, g.value("z").id])["alias"]
     assert alias["holds"]
     with pytest.raises(UnknownName, match="nothing"):

@@ -34,7 +34,8 @@ export class BoxStates {
     if (number !== undefined) {
       const progress = steps.progress(id);
       const isOpen = open.has(index);
-      const said = progress === "whole" ? `group ${number}` : `group ${number}: ${steps.partsOf(id)} parts of ${steps.sizeOf(id)}`;
+      const left = progress === "future" ? ", not begun" : progress === "partial" ? `: still ${steps.partsOf(id)} parts` : "";
+      const said = `group ${number}${left}`;
       const badge = isOpen ? said : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
       return { classes: `t-group t-${progress} ${now}`, colour: progress === "whole" ? this.tint(index) : "", badge };
     }

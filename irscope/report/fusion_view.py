@@ -51,7 +51,8 @@ def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
 def planner_renaming(fusion: Fusion) -> Renaming:
     """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
     names = names_in(fusion.history)
-    return Renaming(fusion.history.records[-1].before, {value.id: name for value, name in names.items()})
+    planned = next(record.before for record in reversed(fusion.history.records) if record.name == "fuse")
+    return Renaming(planned, {value.id: name for value, name in names.items()})
 
 
 def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:

@@ -71,6 +71,7 @@ def _headline(history: History, timeline: TimelineView | None) -> list[Count]:
         *(
             Count(label=stretch["name"], value=amount(stretch["steps"]), selects=[], hint=f"took {duration(1e3 * stretch['seconds'])}")
             for stretch in passes
+            if stretch["steps"]
         ),
     ]  # fmt: skip
     if groups:

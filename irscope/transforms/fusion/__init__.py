@@ -29,7 +29,7 @@ from irscope.transforms.fusion.group import Grouped, Groups
 from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.policies import Policy, policy_of
 from irscope.transforms.fusion.remarks import remarks_of
-from irscope.transforms.fusion.rules import Rules
+from irscope.transforms.fusion.rules import Refusal, Rules
 from irscope.transforms.fusion.table import DEFAULT_BANDWIDTH, group_table
 from irscope.transforms.fusion.why import same_group, why_apart
 from irscope.transforms.history import History
@@ -117,21 +117,47 @@ class Fusion:
         return self._why_not(*found)
 
     def _why_not(self, a: Node, b: Node) -> Verdict:
-        rules, group_of, folded = self._plans.rules, self._plans.grouped.group_of, self._plans.rules.graph
         if a is b:
             return yes("they are the same node", a)
+        found = self._obstacle(a, b)
+        if found is None:
+            return same_group(self._plans.grouped.group_of[a], a, b, self.graph)
+        return no(found.because, *found.evidence)
+
+    def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
+        """What keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(3)):
+        ...   %a : Float(3) = aten::relu(%x)
+        ...   %b : Float(3) = aten::sort(%a)
+        ...   return (%b)''')
+        >>> irs.fuse(g).obstacle("a", "b").rule
+        'not-pointwise'
+        """
+        nodes = []
+        for subject in (a, b):
+            node = self._find(subject)
+            if isinstance(node, Verdict):
+                return Refusal("no-node", node.because, node.witness)
+            nodes.append(node)
+        return self._obstacle(*nodes)
+
+    def _obstacle(self, a: Node, b: Node) -> Refusal | None:
+        rules, group_of, folded = self._plans.rules, self._plans.grouped.group_of, self._plans.rules.graph
         group = group_of.get(a)
-        if group is not None and group is group_of.get(b):
-            return same_group(group, a, b, self.graph)
+        if a is b or (group is not None and group is group_of.get(b)):
+            return None
         for node in (a, b):
             refusal = rules.refusal(node)
             if refusal is not None:
-                return no(refusal.because, *refusal.evidence)
+                return refusal
         blocks = folded.block_of[a], folded.block_of[b]
         if blocks[0] is not blocks[1]:
             owners = [folded.owner.get(block) for block in blocks]
             told = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
-            return no(f"they are in different blocks: one {told[0]}, the other {told[1]}", a, b)
+            what = f"they are in different blocks: one {told[0]}, the other {told[1]}"
+            return Refusal("different-blocks", what, (a, b))
         return why_apart(self._plans.by_block[blocks[0]], self._plans.policy, a, b)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.verdict import Verdict, yes
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Graph, Node
@@ -51,17 +51,18 @@ def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:
     raise AssertionError(f"no dependence leads from {a!r} to {b!r}")
 
 
-def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node) -> Verdict:
+def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node) -> Refusal:
     """Why two nodes of one block, each fit for a group, are in different ones."""
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
-        return no("their group is smaller than the smallest that this policy makes", *plan.nodes(x, y))
+        what = "their group is smaller than the smallest that was asked for"
+        return Refusal("too-small", what, plan.nodes(x, y))
     found = obstacle(plan, x, y)
     if found is None:
-        found = _declined(plan, policy, x, y)
-    elif found.rule not in ("argument-limit", "size-limit") and obstacle(plan.untouched, x, y) is None:
-        found = _other_partner(plan, policy, x, y, found)
-    return no(found.because, *found.evidence)
+        return _own_limit(plan, x, y) or _declined(plan, policy, x, y)
+    if found.rule not in ("argument-limit", "size-limit") and obstacle(plan.untouched, x, y) is None:
+        return _other_partner(plan, policy, x, y, found)
+    return found
 
 
 def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
@@ -76,6 +77,16 @@ def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
 def _candidate(plan: BlockPlan, x: int, y: int) -> Candidate:
     """The two groups, the one that is read first."""
     return Candidate(plan, y, x) if plan.shared(y, x) else Candidate(plan, x, y)
+
+
+def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
+    """A limit that the policy counts in a way of its own, and that it met between the two groups."""
+    find = plan.partition.find
+    ends = {find(x), find(y)}
+    for (producer, consumer), refusal in plan.refusals.items():
+        if refusal.rule == "argument-limit" and {find(producer), find(consumer)} == ends:
+            return refusal
+    return None
 
 
 def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
@@ -96,24 +107,33 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     score = policy.score(candidate) if policy.score is not None else 1
     if score is None or score <= 0:
         return Refusal("declined", f"policy {policy.name!r} declines: its score is {score}", nodes)
-    return Refusal("declined", f"policy {policy.name!r} had gone past them when that became possible", nodes)
+    return Refusal("declined", f"policy {policy.name!r} had gone past them, and did not come back", nodes)
 
 
 def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:
     """Alone the two could be one kernel; which merge came before, and made that impossible."""
-    replay, find = plan.anew(), plan.partition.find
-    ends = {find(x), find(y)}
-    for merge in plan.merges:
-        replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
-        if find(merge.consumer) in ends and obstacle(replay, x, y) is not None:
-            nodes = plan.nodes(merge.producer, merge.consumer)
-            a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
-            saving = f", saving {told_bytes(merge.bytes_saved)}" if merge.bytes_saved else ""
-            what = (
-                f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
-            )
-            return Refusal("other-partner", what, (*nodes, *now.evidence))
-    return now
+    merge = plan.merges[_first_that_blocks(plan, x, y)]
+    nodes = plan.nodes(merge.producer, merge.consumer)
+    a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
+    saving = f", saving {told_bytes(merge.bytes_saved)}" if merge.bytes_saved else ""
+    what = f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
+    return Refusal("other-partner", what, (*nodes, *now.evidence))
+
+
+def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
+    """The merge before which two nodes could have been one kernel, and after which they could not: by halving, because
+    what blocks them once does so from then on."""
+    low, high = 0, len(plan.merges) - 1
+    while low < high:
+        middle = (low + high) // 2
+        replay = plan.anew()
+        for merge in plan.merges[: middle + 1]:
+            replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
+        if obstacle(replay, x, y) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Final
 
-from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
+from irscope.codegen.element_text import REGISTER, to_memory
 from irscope.codegen.gather_text import first_values, kinds, taken_in
-from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, KernelSpec
+from irscope.codegen.kernel_spec import BROADCAST, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
 from irscope.codegen.reduction_nest import Pass, reduction_nest
 from irscope.codegen.source import NO_NODE
@@ -259,9 +259,6 @@ class ColumnKernel(KernelText):
         place, step = self.places[slot], self.strides.get((slot, self.spec.rank - 1))
         if self.some is not None:
             self.store_some(slot, stored, place, step, *self.some)
-        elif step is not None:
-            self.scattered(slot, stored, place, step)
         else:
-            kind = self.vector.type(MEMORY[result.dtype])
-            self.body.add(f"store {kind} {stored}, ptr {place}, align {ITEM_SIZE[result.dtype]}")
+            self.store(slot, stored, place, step)
         self.body.node = NO_NODE

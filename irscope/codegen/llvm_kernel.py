@@ -274,6 +274,28 @@ class KernelText:
             body.add(f"store {kind} {found}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
             place = body.value(f"getelementptr {kind}, ptr {place}, i64 {step}")
 
+    def store(self, slot: int, stored: str, place: str, step: str | None, *, streaming: bool = False) -> None:
+        """Store a vector; past the caches only where it is aligned."""
+        body, kind, align = self.body, MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
+        wide = self.vector.type(kind)
+        if step is not None:
+            self.scattered(slot, stored, place, step)
+            return
+        if not streaming:
+            body.add(f"store {wide} {stored}, ptr {place}, align {align}")
+            return
+        boundary = self.target.vector_bytes
+        past, near, joined = body.name("past"), body.name("near"), body.name("stored")
+        offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
+        body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
+        body.label(past)
+        body.add(f"store {wide} {stored}, ptr {place}, align {boundary}, !nontemporal !2")
+        body.add(f"br label %{joined}")
+        body.label(near)
+        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
+        body.add(f"br label %{joined}")
+        body.label(joined)
+
     def _index(self, slot: int, lanes: Lanes, step: str | None) -> str:
         if lanes.width == 1:
             return self.pointers[slot]

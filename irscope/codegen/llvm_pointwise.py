@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from irscope.codegen.element_text import MEMORY, to_memory
-from irscope.codegen.kernel_spec import ITEM_SIZE, STRIDED, KernelSpec
+from irscope.codegen.kernel_spec import STRIDED, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
 from irscope.codegen.loop_nest import loop_nest
 from irscope.codegen.source import NO_NODE
@@ -119,7 +119,7 @@ class PointwiseKernel(KernelText):
                 result.dtype,
                 native_half=self.target.native_half,
             )
-            self._store(slot, stored, places[slot], self.lane_steps.get(slot))
+            self.store(slot, stored, places[slot], self.lane_steps.get(slot), streaming=self.spec.nontemporal)
         body.node = NO_NODE
         body.add("br label %latch")
         body.label("latch")
@@ -129,28 +129,3 @@ class PointwiseKernel(KernelText):
         more = body.value(f"icmp slt i64 {index}, {last}")
         body.add(f"br i1 {more}, label %vector, label %finish")
         body.label("finish")
-
-    def _store(self, slot: int, stored: str, place: str, step: str | None) -> None:
-        body, kind, align = self.body, MEMORY[self.dtypes[slot]], ITEM_SIZE[self.dtypes[slot]]
-        wide = self.vector.type(kind)
-        if step is not None:
-            self.scattered(slot, stored, place, step)
-            return
-        if not self.spec.nontemporal:
-            body.add(f"store {wide} {stored}, ptr {place}, align {align}")
-            return
-        boundary, past, near, joined = (
-            self.target.vector_bytes,
-            body.name("past"),
-            body.name("near"),
-            body.name("stored"),
-        )
-        offset = body.value(f"and i64 {body.value(f'ptrtoint ptr {place} to i64')}, {boundary - 1}")
-        body.add(f"br i1 {body.value(f'icmp eq i64 {offset}, 0')}, label %{past}, label %{near}")
-        body.label(past)
-        body.add(f"store {wide} {stored}, ptr {place}, align {boundary}, !nontemporal !2")
-        body.add(f"br label %{joined}")
-        body.label(near)
-        body.add(f"store {wide} {stored}, ptr {place}, align {align}")
-        body.add(f"br label %{joined}")
-        body.label(joined)

@@ -255,11 +255,9 @@ class RowKernel(KernelText):
         place, step = self.places[slot], self.strides.get((slot, self.spec.rank - 1))
         if self.some is not None:
             self.store_some(slot, stored, place, step, *self.some)
-        elif step is not None:
-            self.scattered(slot, stored, place, step)
         else:
-            kind = self.vector.type(MEMORY[self.dtypes[slot]])
-            self.body.add(f"store {kind} {stored}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
+            again = self.kept is not None and self.kept[3] == slot
+            self.store(slot, stored, place, step, streaming=self.spec.nontemporal and not again)
 
 
 def _kept(spec: KernelSpec, width: int) -> tuple[int, int, int, int] | None:
@@ -271,8 +269,9 @@ def _kept(spec: KernelSpec, width: int) -> tuple[int, int, int, int] | None:
     for index, code in enumerate(spec.instructions):
         uses = [number for number, each in enumerate(nest.passes) if index in each.body]
         weight = _weight(spec, nest.varies, index) if len(uses) > 1 and code.op != "input" else 0
-        slot = _free_result(spec, nest, code.dtype, uses[-1]) if weight >= _DEAR else None
         on_stack = spec.row_limit and REGISTER[code.dtype] != "i1"
+        past_caches = on_stack and spec.nontemporal  # a result that is read again had better stay in them
+        slot = _free_result(spec, nest, code.dtype, uses[-1]) if weight >= _DEAR and not past_caches else None
         if weight >= _DEAR and (slot is not None or on_stack):
             rank = (weight, slot is not None)
             if best is None or rank > best[0]:

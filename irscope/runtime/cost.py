@@ -42,7 +42,8 @@ def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
 def stores_should_stream(launch: Launch, vector_bytes: int) -> bool:
     """Whether results are too large to stay in the caches, and memory rather than arithmetic sets the pace."""
     spec = launch.spec
-    written = sum(ITEM_SIZE[result.dtype] for result in spec.outputs) * launch.elements
+    everywhere = [result for result in spec.outputs if not spec.is_reduced(result)]
+    written = sum(ITEM_SIZE[result.dtype] for result in everywhere) * launch.elements
     if written <= _LAST_LEVEL_CACHE:
         return False
     return _compute_seconds(launch, vector_bytes) < 1.5 * launch.bytes_moved / _BYTES_PER_SECOND["memory"]

@@ -168,3 +168,18 @@ def test_results_do_not_depend_on_which_thread_was_first(tmp_path: Path) -> None
     plan = spec_of_group(group(LONG["sum"][0], [TENSOR]), [TensorType("float32", x.shape)])
     prepared = device.prepare(plan)
     assert len({float(run(prepared, plan, [x])[0]) for _ in range(10)}) == 1
+
+
+def test_results_past_the_caches_are_the_same(tmp_path: Path) -> None:
+    device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
+    for name in ("softmax", "norm"):
+        body, _ = KINDS[name]
+        x = normal(9, 333)
+        if name == "norm":
+            x = normal(9, 96)
+        plan = spec_of_group(group(body, [TENSOR]), [TensorType("float32", x.shape)])
+        streaming = replace(plan.launches[0], spec=replace(plan.specs[0], nontemporal=True))
+        assert "!nontemporal" in emit_llvm(streaming.spec).text
+        usual = run(device.prepare(plan), plan, [x])
+        past = run(device.prepare(replace(plan, launches=(streaming,))), plan, [x])
+        np.testing.assert_array_equal(usual[0], past[0])

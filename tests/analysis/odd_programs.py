@@ -314,22 +314,16 @@ class _Generator:
             self.done("aten::set_data", a, b)
 
     def norm(self, env: Env) -> None:
-        mean, var = (self.made({}, T, "aten::select", self.tensor(env), self.zero, self.zero) for _ in range(2))
+        """Of memory that nothing else in the op overlaps: torch would read and write it at once, in two threads."""
+        statistics = []
+        for _ in range(2):
+            memory = self.made({}, T, "aten::clone", self.tensor(env), self.none)
+            env[T].append(memory)
+            statistics.append(self.made({}, T, "aten::select", memory, self.zero, self.zero))
+        given = self.made({}, T, "aten::clone", self.tensor(env), self.none)
         flag = self.rng.choice([self.no, self.true])
-        self.made(
-            env,
-            T,
-            "aten::batch_norm",
-            self.tensor(env),
-            self.none,
-            self.none,
-            mean,
-            var,
-            flag,
-            self.alpha,
-            self.alpha,
-            self.no,
-        )
+        numbers = (flag, self.alpha, self.alpha, self.no)
+        self.made(env, T, "aten::batch_norm", given, self.none, self.none, *statistics, *numbers)
 
     def copied(self, env: Env) -> Env:
         return {type: list(names) for type, names in env.items()}

@@ -34,7 +34,7 @@ These places are:
 8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was once given, and
    memory of its own: an operand *escapes*, with everything inside it, and the results may be anything that escaped
    (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown. Escaped
-   containers may hold all of that. What was never given away and never came from outside cannot be touched.
+   containers may hold all of that, and an escaped tensor may get the storage of another. What was never given away and never came from outside cannot be touched.
 9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined. So is the callee of
    a call, if it is known, by its summary (`irscope.analysis.alias.summary`).
 
@@ -62,7 +62,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
 from irscope.analysis.alias.sealed import Called, Label, LazyLabels, Origin, Place, PointsTo, Reasons, Write, make_place
-from irscope.analysis.alias.structure import MIXED, Structure, Structures
+from irscope.analysis.alias.structure import MIXED, TENSOR, Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
 
@@ -497,22 +497,31 @@ class PointsToBuilder:
                 self.flow(self._opaque, element)
 
     def _apply_rebinding(self) -> None:
-        """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see
-        it."""
-        if not self.rebound:
-            return
-        found: list[tuple[int, int, Node]] = []
-        for tensor, new_storage, node in self.rebound:
+        """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it.
+
+        Unseen code may exchange the storage of whatever it was given.
+        """
+        rebound: list[tuple[int, int, Node | None]] = list(self.rebound)
+        if self._opaque is not None:
+            unseen = next((write.node for write in self.writes if write.element == self._opaque), None)
+            rebound.append((self._opaque, self.outside("escaped", TENSOR), unseen))
+        found: list[tuple[int, int, Node | None]] = []
+        for tensor, new_storage, node in rebound:
             seen, todo = {tensor}, [tensor]
             while todo:
                 element = todo.pop()
-                if element not in self.edges:
+                if element not in self.edges and self._is_tensor(element):
                     found.append((element, new_storage, node))
                 fresh = [target for target in self.edges.get(element, ()) if target not in seen]
                 seen.update(fresh)
                 todo.extend(fresh)
         for location, new_storage, node in found:
             self.flow(location, new_storage, node)
+
+    def _is_tensor(self, location: int) -> bool:
+        label = self.labels[location]
+        is_plain = location not in self.cells and location not in self.fields
+        return is_plain and not (isinstance(label, Place) and label.kind == "slot")
 
 
 Shared = Callable[[PointsToBuilder], int]

@@ -31,10 +31,11 @@ These places are:
    are thus not told apart, and need not be.
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
    inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
-8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was once given, and
-   memory of its own: an operand *escapes*, with everything inside it, and the results may be anything that escaped
-   (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown. Escaped
-   containers may hold all of that, and an escaped tensor may get the storage of another. What was never given away and never came from outside cannot be touched.
+8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was
+   once given, and memory of its own: an operand *escapes*, with everything inside it, and the results may be anything
+   that escaped (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown.
+   Escaped containers may hold all of that, and an escaped tensor may get the storage of another. What was never given
+   away and never came from outside cannot be touched.
 9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined. So is the callee of
    a call, if it is known, by its summary (`irscope.analysis.alias.summary`).
 

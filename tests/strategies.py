@@ -4,7 +4,9 @@ What they contain (each a *feature* that can be left out): broadcasting pointwis
 permute, unsqueeze, view, reshape, expand, unbind); `in-place` ops on values, views, inputs and elements of containers;
 `lists` (construct, append, get, set, concatenate, unpack, as inputs), `tuples`, `dicts`; `if` and `loop`, nested, with trip
 counts from none to three that partly come from arguments, with and without results; `reductions`; `matmul`; `select`
-(compare and where); `aliased-inputs` (arguments that are views of each other).
+(compare and where); `aliased-inputs` (arguments that are views of each other). Only when asked for (`MORE_FEATURES`), so that
+seeds keep their programs: `norms` (softmax, layer and group norm, variance, maximum with its place, sums over several
+axes) and `joins` (chunk, split, cat, stack).
 
 What they keep: every value is float32 (or a Python number that steers control flow), every shape is known when the
 program is made, and so every program runs in torch, and its numbers stay finite: no division, no branch on tensor data.
@@ -25,11 +27,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["FEATURES", "Program", "programs", "random_program"]
+__all__ = ["FEATURES", "MORE_FEATURES", "Program", "programs", "random_program"]
 
 FEATURES: Final = frozenset(
     {"views", "in-place", "lists", "tuples", "dicts", "if", "loop", "reductions", "matmul", "select", "aliased-inputs"}
 )
+
+MORE_FEATURES: Final = frozenset({"norms", "joins"})
 
 Shape = tuple[int, ...]
 
@@ -45,6 +49,23 @@ class Program(NamedTuple):
         """New arguments with the same numbers, sharing memory as the originals do; a program may write its arguments."""
         bases: dict[int, np.ndarray[Any, Any]] = {}
         return tuple(_copied(value, bases) for value in self.inputs)
+
+    def with_types(self) -> Program:
+        """The same program with the shapes and strides of its arguments in the text."""
+        head, _, body = self.text.partition("\n")
+        params = head.removeprefix("graph(").removesuffix("):").split(", ")
+        typed = [
+            param.replace(": Tensor", f": {_type_of(value)}") if isinstance(value, np.ndarray) else param
+            for param, value in zip(params, self.inputs, strict=True)
+        ]
+        return Program(f"graph({', '.join(typed)}):\n{body}", self.inputs)
+
+
+def _type_of(array: np.ndarray[Any, Any]) -> str:
+    if array.ndim == 0:
+        return "Float()"
+    strides = ", ".join(str(step // array.itemsize) for step in array.strides)
+    return f"Float({', '.join(map(str, array.shape))}, strides=[{strides}])"
 
 
 def _copied(value: Any, bases: dict[int, np.ndarray[Any, Any]]) -> Any:
@@ -77,7 +98,7 @@ def random_program(seed: int, *, size: int = 15, features: Iterable[str] = FEATU
     >>> text.splitlines()[0].startswith("graph(%")
     True
     """
-    unknown = set(features) - FEATURES
+    unknown = set(features) - FEATURES - MORE_FEATURES
     assert not unknown, f"no such features: {sorted(unknown)}"
     return _Generator(random.Random(seed), frozenset(features)).program(size)
 
@@ -220,6 +241,8 @@ class _Generator:
             "select": (0.7, self.select),
             "if": (1, self.if_statement),
             "loop": (1, self.loop_statement),
+            "norms": (2, self.norm),
+            "joins": (1.5, self.join),
         }
         usable = [maker for feature, maker in makers.items() if not feature or feature in self.features]
         while budget > 0:
@@ -383,6 +406,70 @@ class _Generator:
         dtype = "" if op == "amax" else f", {self.none()}"
         text = f"aten::{op}({tensor.name}, {self.ints([dim])}, {self.constant('bool', str(int(keep)))}{dtype})"
         self.fresh(scope, text, shape)
+        return 1
+
+    def norm(self, scope: _Scope, budget: int) -> int:
+        """Something that gathers along one or several axes, as one op."""
+        tensor = self.pick(scope, lambda tensor: bool(tensor.shape))
+        rank = len(tensor.shape)
+        if not rank:
+            return self.pointwise(scope, budget)
+        axes = sorted(self.rng.sample(range(rank), self.rng.randint(1, rank)))
+        keep = self.rng.random() < 0.5
+        kept = tuple(1 if axis in axes else size for axis, size in enumerate(tensor.shape))
+        gone = tuple(size for axis, size in enumerate(tensor.shape) if axis not in axes)
+        flag, none, x = self.constant("bool", str(int(keep))), self.none(), tensor.name
+        off, tiny = self.constant("bool", "0"), self.constant("float", "0.1")
+        kind = self.rng.randrange(6)
+        if kind == 0:
+            op = self.rng.choice(["softmax", "log_softmax"])
+            self.fresh(scope, f"aten::{op}({x}, {self.number(axes[0])}, {none})", tensor.shape)
+        elif kind == 1:
+            last = self.ints(tensor.shape[axes[0] :])
+            self.fresh(scope, f"aten::layer_norm({x}, {last}, {none}, {none}, {tiny}, {off})", tensor.shape)
+        elif kind == 2:
+            op = self.rng.choice(["sum", "mean", "amax", "amin"])
+            dtype = "" if op in ("amax", "amin") else f", {none}"
+            self.fresh(scope, f"aten::{op}({x}, {self.ints(axes)}, {flag}{dtype})", kept if keep else gone)
+        elif kind == 3:
+            text = f"aten::var({x}, {self.ints(axes)}, {off}, {flag})"
+            self.fresh(scope, text, kept if keep else gone)
+        elif kind == 4:
+            axis = axes[0]
+            shape = (*tensor.shape[:axis], *([1] if keep else []), *tensor.shape[axis + 1 :])
+            value, place = self.name("m"), self.name("at")
+            self.line(f"{value} : Tensor, {place} : Tensor = aten::max({x}, {self.number(axis)}, {flag})")
+            scope.tensors.append(_Tensor(value, shape, self.new_buffer()))
+        elif rank < 2 or np.prod(tensor.shape[1:]) < 2:  # torch does not normalise a single element
+            return self.pointwise(scope, budget)
+        else:
+            groups = self.number(self.rng.choice([n for n in (1, 2, 3) if tensor.shape[1] % n == 0]))
+            if np.prod(tensor.shape[1:]) // tensor.shape[1] < 2:
+                groups = self.number(1)
+            self.fresh(scope, f"aten::group_norm({x}, {groups}, {none}, {none}, {tiny}, {off})", tensor.shape)
+        return 1
+
+    def join(self, scope: _Scope, budget: int) -> int:
+        """Cut a tensor into a list that is unpacked, or make one of several."""
+        tensor = self.pick(scope, lambda tensor: bool(tensor.shape))
+        if not tensor.shape:
+            return self.pointwise(scope, budget)
+        dim = self.rng.randrange(len(tensor.shape))
+        extent = tensor.shape[dim]
+        if self.rng.random() < 0.5 and extent > 1:
+            found = self.statement("Tensor[]", f"aten::chunk({tensor.name}, {self.number(extent)}, {self.number(dim)})")
+            shape = (*tensor.shape[:dim], 1, *tensor.shape[dim + 1 :])
+            parts = [self.name("v") for _ in range(extent)]
+            self.line(f"{', '.join(f'{part} : Tensor' for part in parts)} = prim::ListUnpack({found})")
+            scope.tensors += [replace(tensor, name=part, shape=shape, contiguous=False) for part in parts]
+            return 1
+        other, axis = self.like(scope, tensor.shape), self.number(dim)
+        xs = self.statement("Tensor[]", f"prim::ListConstruct({tensor.name}, {other})", "xs")
+        if self.rng.random() < 0.5 and extent < 4:
+            shape = (*tensor.shape[:dim], 2 * extent, *tensor.shape[dim + 1 :])
+            self.fresh(scope, f"aten::cat({xs}, {axis})", shape)
+        elif len(tensor.shape) < 4:
+            self.fresh(scope, f"aten::stack({xs}, {axis})", (*tensor.shape[:dim], 2, *tensor.shape[dim:]))
         return 1
 
     def matmul(self, scope: _Scope, budget: int) -> int:

@@ -45,9 +45,12 @@ def _ask_again(plan: BlockPlan) -> None:
     refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
     for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
         if find(producer) != find(consumer):
+            single = plan.group(producer).size == 1
             refusal = plan.try_merge(Candidate(plan, producer, consumer))
             if refusal is not None:
                 plan.refusals[producer, consumer] = refusal
+            elif single:
+                _grow(plan, producer)
 
 
 def _grow(plan: BlockPlan, consumer: int) -> None:

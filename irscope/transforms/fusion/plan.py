@@ -54,7 +54,9 @@ class Group:
     outputs: int
     """How many of its values are read outside."""
     size: int = 1
-    """How many nodes it has, without views."""
+    """How many nodes it has."""
+    views: int = 0
+    """How many of them are views, which alone make no kernel."""
 
 
 _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
@@ -124,8 +126,8 @@ class BlockPlan:
                     readers[value] = [index]
                 else:
                     reading.append(index)
-            size = 0 if part.domain.kind == "view" else 1
-            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, size)
+            views = int(part.domain.kind == "view")
+            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
 
     @cached_property
     def index(self) -> dict[Node, int]:
@@ -171,8 +173,9 @@ class BlockPlan:
         return [v for node in members for v in node.outputs if readings.get(v, 0) > inside.get(v, 0)]
 
     def kept_merges(self, min_size: int) -> list[Merge]:
-        """The merges, in the order in which they were decided, that made groups of at least so many nodes."""
-        return [merge for merge in self.merges if self.group(merge.consumer).size >= min_size]
+        """The merges, in the order in which they were decided, that made groups of at least so many nodes, views apart."""
+        groups = [(merge, self.group(merge.consumer)) for merge in self.merges]
+        return [merge for merge, group in groups if group.size - group.views >= min_size]
 
     def schedule_after(self, merges: int, min_size: int) -> list[list[int]]:
         """As `Partition.schedule`, with only the first few of the kept merges done.
@@ -235,6 +238,7 @@ class BlockPlan:
         theirs.domain, theirs.inputs, theirs.values = domain, inputs, values
         theirs.outputs += ours.outputs
         theirs.size += ours.size
+        theirs.views += ours.views
         self.groups[self.partition.find(candidate.consumer_index)] = theirs
         producer, consumer = candidate.producer_index, candidate.consumer_index
         self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))

@@ -14,7 +14,7 @@ from irscope.transforms.fusion.why import explain_path, told_bytes
 
 __all__ = ["remarks_of"]
 
-_NOT_A_MISS = frozenset({"not-pointwise", "cycle", "random", "side-effect"})
+_NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effect"})
 """Rules whose refusals are no missed opportunity: nobody could fuse there."""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from irscope.codegen.kernel_spec import Instruction, constant_value, is_float
 from irscope.errors import CodegenError
 
-__all__ = ["HELPERS", "MEMORY", "REGISTER", "element_text", "load_text", "store_text"]
+__all__ = ["HELPERS", "MEMORY", "REGISTER", "element_text", "literal", "load_text", "store_text"]
 
 REGISTER: Final = {
     "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "int",
@@ -112,7 +112,7 @@ def element_text(code: Instruction, args: list[str], arg_types: list[str], helpe
         return f"a{code.value}"
     if code.op == "const":
         assert code.value is not None
-        return _literal(constant_value(code.value, dtype), dtype)
+        return literal(constant_value(code.value, dtype), dtype)
     if code.op == "cast":
         return _cast(args[0], arg_types[0], dtype, helpers)
     if code.op == "where":
@@ -208,7 +208,7 @@ def _rounded(text: str, dtype: str, helpers: set[str]) -> str:
     return load_text(store_text(text, dtype, helpers), dtype, helpers)
 
 
-def _literal(value: float, dtype: str) -> str:
+def literal(value: float, dtype: str) -> str:
     """A constant that the compiler reads back as exactly this number."""
     if dtype == "bool":
         return "true" if value else "false"

@@ -13,8 +13,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Final
 
-from irscope.codegen.element_text import REGISTER, to_memory
+from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
 from irscope.codegen.gather_text import first_values, kinds, taken_in
+from irscope.codegen.kept_value import kept_value
 from irscope.codegen.kernel_spec import BROADCAST, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
 from irscope.codegen.reduction_nest import Pass, reduction_nest
@@ -33,14 +34,18 @@ class ColumnKernel(KernelText):
 
     def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
         super().__init__(spec, target, width)
-        self.nest = reduction_nest(spec)
         self.short = bool(spec.row_limit)
+        self.kept = None if self.short else _kept_value(spec)
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.vectors = 1 if self.short else max(_TILE // width, 1)
         """The most vectors that a tile has."""
         self.lies = self._lying()
         self.memory: dict[tuple[int, int], str] = {}
         """Where a tile's values of an instruction are: (instruction, part) to the array."""
         self.some: tuple[str, str] | None = None
+        self.column = ""
+        self.fresh = ""
+        """The mask of the lanes to be written, where that are not all."""
         self.gathered_now: dict[int, list[str]] = {}
         """What each reduction gathered over a few rows."""
 
@@ -112,7 +117,7 @@ class ColumnKernel(KernelText):
                 self._between(each.before, vector.index, start, last)
                 for index in each.reductions:
                     self._hold(index, first_values(self.spec, index, self.vector), vector.index, start)
-            self._pass(each, start, stop, last)
+            self._pass(number, each, start, stop, last)
         with self.loop(stop, start=start) as vector:
             self._between(self.nest.after, vector.index, start, last)
             for slot, result in enumerate(self.spec.outputs):
@@ -123,6 +128,7 @@ class ColumnKernel(KernelText):
     def _place(self, vector: str, last: str) -> None:
         """Move to the columns of a vector."""
         column = "0" if self.short else self.least(self.body.value(f"mul i64 {vector}, {self.width}"), last)
+        self.column = column
         loop = self.spec.rank - 1
         self.places = {
             slot: self.at(slot, self.pointers[slot], column, self.strides.get((slot, loop))) for slot in self.moving
@@ -155,7 +161,7 @@ class ColumnKernel(KernelText):
 
     # -- a pass over the rows of a tile -------------------------------------------------------------------------------
 
-    def _pass(self, each: Pass, start: str, stop: str, last: str) -> None:
+    def _pass(self, number: int, each: Pass, start: str, stop: str, last: str) -> None:
         if not each.body and not each.reductions and not each.writes:
             return
         pointers, inner = dict(self.pointers), self.spec.reduced[-1]
@@ -168,7 +174,10 @@ class ColumnKernel(KernelText):
             self._place(vector.index, last)
             for index in each.carried:
                 self._fetch(index, vector.index, start)
-            self._block(each, block.index, end)
+            if self.kept is not None and self.kept[0] in each.body:
+                self.fresh = self._fresh_lanes(vector.index)
+            self._block(number, each, block.index, end)
+            self.fresh = ""
             for index in each.reductions:
                 held = self._held(index, vector.index, start)
                 self.body.node = self.spec.instructions[index].node
@@ -176,7 +185,7 @@ class ColumnKernel(KernelText):
                 self._hold(index, tuple(found), vector.index, start)
         self.pointers = pointers
 
-    def _block(self, each: Pass, start: str, stop: str) -> None:
+    def _block(self, number: int, each: Pass, start: str, stop: str) -> None:
         """A vector of columns over a few rows."""
         carry = [
             (self.vector.type(kind), first)
@@ -187,7 +196,10 @@ class ColumnKernel(KernelText):
         with self.loop(stop, start=start, carry=carry) as row:
             self._row(row.index)
             for index in each.body:
-                self.instruction(index, self.vector)
+                if self.kept is not None and self.kept[0] == index:
+                    self._keep_or_find(number)
+                else:
+                    self.instruction(index, self.vector)
             names = iter(row.carried)
             for index in each.reductions:
                 code = self.spec.instructions[index]
@@ -201,6 +213,29 @@ class ColumnKernel(KernelText):
         self.pointers, self.places, self.wide = pointers, places, wide
         names = iter(row.carried)
         self.gathered_now = {index: [next(names) for _ in kinds(self.spec, index)] for index in each.reductions}
+
+    def _keep_or_find(self, number: int) -> None:
+        """The value that is dear: computed and stored in its first pass, read from there in later ones."""
+        assert self.kept is not None
+        index, first, _, slot = self.kept
+        if number == first:
+            self.instruction(index, self.vector)
+        self.body.node = self.spec.instructions[index].node
+        if number == first:
+            self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)), self.places[slot], None)
+        else:
+            self.wide[index] = self.load_row(slot)
+        self.body.node = NO_NODE
+
+    def _blended(self, slot: int, stored: str, old: str) -> str:
+        return self.vector.select(MEMORY[self.dtypes[slot]], self.fresh, stored, old)
+
+    def _fresh_lanes(self, vector: str) -> str:
+        """The lanes that the vector before did not have: in the others, results stand where the kept values were."""
+        wanted = self.body.value(f"mul i64 {vector}, {self.width}")
+        seen = self.body.value(f"sub i64 {wanted}, {self.column}")
+        below = self.lanes_below(seen)
+        return self.vector.op("xor", "i1", below, self.vector.constant("i1", 1))
 
     def _row(self, index: str) -> None:
         """Move to a row."""
@@ -257,8 +292,20 @@ class ColumnKernel(KernelText):
         value = self.operand(result.instruction, self.vector)
         stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
         place, step = self.places[slot], self.strides.get((slot, self.spec.rank - 1))
+        if self.fresh and self.kept is not None and slot == self.kept[3]:
+            stored = self._blended(slot, stored, self.wide[self.kept[0]])
         if self.some is not None:
             self.store_some(slot, stored, place, step, *self.some)
         else:
             self.store(slot, stored, place, step)
         self.body.node = NO_NODE
+
+
+def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:
+    """A value to keep in a result, if later passes only write: the lanes that two vectors share hold something else by
+    then, and must not be gathered."""
+    found = kept_value(spec, on_stack=False)
+    if found is None:
+        return None
+    later = reduction_nest(spec, found[:3]).passes[found[1] + 1 :]
+    return None if any(each.reductions and found[0] in each.body for each in later) else found

@@ -16,23 +16,15 @@ from typing import Final
 
 from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
 from irscope.codegen.gather_text import across_lanes, first_values, kinds, taken_in
-from irscope.codegen.kernel_spec import ITEM_SIZE, UNIT, KernelSpec
+from irscope.codegen.kept_value import kept_value
+from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
-from irscope.codegen.reduction_nest import Pass, ReductionNest, reduction_nest
+from irscope.codegen.reduction_nest import Pass, reduction_nest
 from irscope.codegen.source import NO_NODE
-from irscope.ops.expression import REDUCTIONS
 
-__all__ = ["RowKernel", "WEIGHT"]
-
-WEIGHT: Final = {
-    "exp": 25, "expm1": 28, "sigmoid": 30, "tanh": 35, "erf": 45, "log": 30, "log2": 32, "log1p": 36, "sin": 40,
-    "cos": 40, "tan": 45, "pow": 120,
-}  # fmt: skip
-"""Instructions of LLVM that one of ours becomes, roughly; others one or two."""
+__all__ = ["RowKernel"]
 
 _CHUNK: Final = 128
-_DEAR: Final = 20
-"""Instructions of LLVM above which a value is rather stored than computed again."""
 
 
 class RowKernel(KernelText):
@@ -40,7 +32,7 @@ class RowKernel(KernelText):
 
     def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
         super().__init__(spec, target, width)
-        self.kept = _kept(spec, width)
+        self.kept = kept_value(spec, on_stack=True) if not 0 < spec.row_limit <= width else None
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.accumulators: dict[int, list[str]] = {}
         self.some: tuple[str, str] | None = None
@@ -258,42 +250,3 @@ class RowKernel(KernelText):
         else:
             again = self.kept is not None and self.kept[3] == slot
             self.store(slot, stored, place, step, streaming=self.spec.nontemporal and not again)
-
-
-def _kept(spec: KernelSpec, width: int) -> tuple[int, int, int, int] | None:
-    """(instruction, first pass, last pass, result) of the dearest value worth keeping, and where: -1 is the stack."""
-    if len(spec.reduced) != 1 or 0 < spec.row_limit <= width:
-        return None
-    nest = reduction_nest(spec)
-    best: tuple[tuple[int, bool], tuple[int, int, int, int]] | None = None
-    for index, code in enumerate(spec.instructions):
-        uses = [number for number, each in enumerate(nest.passes) if index in each.body]
-        weight = _weight(spec, nest.varies, index) if len(uses) > 1 and code.op != "input" else 0
-        on_stack = spec.row_limit and REGISTER[code.dtype] != "i1"
-        past_caches = on_stack and spec.nontemporal  # a result that is read again had better stay in them
-        slot = _free_result(spec, nest, code.dtype, uses[-1]) if weight >= _DEAR and not past_caches else None
-        if weight >= _DEAR and (slot is not None or on_stack):
-            rank = (weight, slot is not None)
-            if best is None or rank > best[0]:
-                best = rank, (index, uses[0], uses[-1], -1 if slot is None else slot)
-    return best[1] if best else None
-
-
-def _free_result(spec: KernelSpec, nest: ReductionNest, dtype: str, last: int) -> int | None:
-    """A result of this type that is not written before the last pass that needs the value."""
-    for slot, result in enumerate(spec.outputs):
-        final = next((number for number, each in enumerate(nest.passes) if slot in each.writes), -1)
-        lies_well = result.pattern[-1] == UNIT and REGISTER[dtype] == MEMORY[result.dtype]
-        if final >= last and lies_well and result.dtype == dtype:
-            return slot
-    return None
-
-
-def _weight(spec: KernelSpec, varies: tuple[bool, ...], index: int) -> int:
-    """Instructions of LLVM to compute a value again."""
-    found, todo = {index}, [index]
-    for here in todo:
-        fresh = [arg for arg in spec.instructions[here].args if varies[arg] and arg not in found]
-        found.update(fresh)
-        todo += fresh
-    return sum(WEIGHT.get(spec.instructions[i].op, 1) for i in found if spec.instructions[i].op not in REDUCTIONS)

@@ -183,3 +183,23 @@ def test_results_past_the_caches_are_the_same(tmp_path: Path) -> None:
         usual = run(device.prepare(plan), plan, [x])
         past = run(device.prepare(replace(plan, launches=(streaming,))), plan, [x])
         np.testing.assert_array_equal(usual[0], past[0])
+
+
+def test_columns_that_two_vectors_share_are_written_once(tmp_path: Path) -> None:
+    """The exponentials lie where the results will be, also those that the vector before has finished."""
+    device = CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
+    for columns in (33, 50, 1024, 1025, 1060, 2050):
+        body, eager = NORMALISATIONS["softmax"]
+        check(device, partial(body, d=0), partial(eager, d=0), normal(37, columns), rtol=4e-6)
+
+    def both(b: Any, x: Any) -> Any:
+        powers = call(b, "exp", x)
+        total = call(b, "sum", powers, [0], True, None)
+        far = call(b, "amax", call(b, "div", powers, total), [0], False)
+        return [call(b, "div", powers, total), far]
+
+    def eagerly(x: Any) -> Any:
+        shares = x.exp() / x.exp().sum(0, keepdim=True)
+        return shares, shares.amax(0)
+
+    check(device, both, eagerly, normal(37, 1030), rtol=4e-6)

@@ -63,7 +63,7 @@ def bert() -> Model:
     from bert import bert as model
     from bert import tokens
 
-    return model(layers=3, hidden=64), (tokens(2, 16) % 100,)
+    return model(layers=3, hidden=64, attention="sdpa"), (tokens(2, 16) % 100,)
 
 
 class FirstResult(nn.Module):
@@ -81,7 +81,7 @@ def gpt2() -> Model:
     from transformers import GPT2Config, GPT2Model
 
     config = GPT2Config(
-        vocab_size=100, n_positions=32, n_embd=64, n_layer=3, n_head=4, attn_implementation="eager"
+        vocab_size=100, n_positions=32, n_embd=64, n_layer=3, n_head=4
     )  # fmt: skip
     return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 100, (2, 16)),)
 
@@ -98,7 +98,7 @@ def vit() -> Model:
 
     config = ViTConfig(
         hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128, image_size=32,
-        patch_size=8, attn_implementation="eager",
+        patch_size=8,
     )  # fmt: skip
     return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 32, 32),)
 

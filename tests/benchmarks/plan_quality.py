@@ -12,7 +12,7 @@ nothing are no launches.
 Of Inductor: the nodes that its scheduler ends with, for the CPU, without what only readies arguments of library calls
 (copies of weights and inputs into other layouts), which the libraries do inside themselves otherwise.
 
-Bytes are those of each launch's arguments and results, as if each lay in memory in full.
+In brackets: groups. Bytes are those of each launch's arguments and results, as if each lay in memory in full.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from tests.benchmarks.fusion_models import MODELS
 LIBRARY = frozenset(
     "embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split()
 )
-MADE_FROM_NUMBERS = frozenset("arange linspace eye tensor scalar_tensor".split())
 
 
 class Plan(NamedTuple):
@@ -199,7 +198,7 @@ LIBRARY_ORIGINS = frozenset(
     """convolution mm addmm bmm _scaled_dot_product_flash_attention_for_cpu embedding gather index _unsafe_index cumsum
     _low_memory_max_pool_with_offsets iota""".split()
 )
-MOVES_ONLY = frozenset("load store get_index placeholder output set_indirect0 masked_subblock1".split())
+MOVES_ONLY = frozenset("ops get_index load store output".split())
 
 
 def names(node: Any) -> set[str]:
@@ -226,7 +225,9 @@ def main() -> None:
     options.add_argument("models", nargs="*", default=list(MODELS))
     options.add_argument("--list", action="store_true", help="what each launch of greedy and of Inductor does")
     chosen = options.parse_args()
-    print("| model | nodes | policy | groups | launches | library ops | MB moved |\n|---|---|---|---|---|---|---|")
+    columns = [*POLICIES, "unfused", "torch's legacy fuser", "Inductor"]
+    print(f"| model | nodes | library ops | {' | '.join(columns)} | MB unfused | greedy | Inductor |")
+    print("|---" * (len(columns) + 6) + "|")
     better = 0
     for name in chosen.models:
         torch.manual_seed(0)
@@ -234,13 +235,16 @@ def main() -> None:
         model = model.eval()
         graph = irs.load(model, *arguments)
         plans = {policy: plan_of(irs.fuse(graph, policy=policy).graph) for policy in POLICIES}
-        plans = {"none": plan_of(graph), **plans}
+        plans["unfused"] = plan_of(graph)
         plans["torch's legacy fuser"] = plan_of_torch(model, arguments)
         plans["Inductor"] = plan_of_inductor(model, arguments)
-        for policy, plan in plans.items():
-            told = name, sum(1 for _ in graph.nodes()) if policy == "none" else ""
-            row = *told, policy, plan.groups, len(plan.launches), plan.library, f"{plan.megabytes:.2f}"
-            print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        launches = [
+            f"{len(plan.launches)} ({plan.groups})" if plan.groups else str(len(plan.launches))
+            for plan in map(plans.__getitem__, columns)
+        ]
+        sizes = [f"{plans[policy].megabytes:.2f}" for policy in ("unfused", "greedy", "Inductor")]
+        row = name, sum(1 for _ in graph.nodes()), plans["greedy"].library, *launches, *sizes
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
         if chosen.list:
             for policy in ("greedy", "Inductor"):
                 for what, count in Counter(plans[policy].launches).most_common():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -86,7 +87,7 @@ def model_runs(
         fusion = fuse(load(model, *args, name=name))
         eager = model if "eager" in peers else None
         others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
-        yield compare(fusion, *args, eager=eager, peers=others, repeats=rounds)
+        yield replace(compare(fusion, *args, eager=eager, peers=others, repeats=rounds), name=name)
 
 
 def _find_examples() -> None:

@@ -1,0 +1,284 @@
+"""Calls that cannot work, and calls that are interrupted: one clear error, nothing kept, and the next call is right."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.runtime import cpu
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.executable import Executable, compile_graph
+
+TEXT = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %p : Tensor = aten::matmul(%b, %y)
+  %c : Tensor = aten::tanh(%p)
+  %d : Tensor = aten::mul(%c, %x)
+  return (%d)
+"""
+
+
+def given() -> list[np.ndarray[Any, Any]]:
+    numbers = np.random.default_rng(0)
+    return [numbers.uniform(-1, 1, (6, 6)).astype(np.float32) for _ in range(2)]
+
+
+def truth(x: Any, y: Any) -> Any:
+    return np.tanh((np.maximum(x, 0) * y) @ y) * x
+
+
+def fused() -> Executable:
+    return compile_graph(irs.fuse(irs.load(TEXT, *given())))
+
+
+def still_works(run: Executable) -> None:
+    x, y = given()
+    np.testing.assert_allclose(run(x, y), truth(x, y), rtol=1e-5, atol=1e-6)
+
+
+class Kept:
+    """Arrays that a call is given, to see afterwards whether it kept any."""
+
+    def __init__(self) -> None:
+        self.references: list[weakref.ref[Any]] = []
+
+    def __call__(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        self.references.append(weakref.ref(array))
+        return array
+
+    def none(self) -> bool:
+        gc.collect()
+        return all(reference() is None for reference in self.references)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+BAD: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
+    "dtype": lambda x, y: (x.astype(np.float64), y),
+    "rank": lambda x, y: (x[0], y),
+    "extent": lambda x, y: (x[:3], y),
+    "strides": lambda x, y: (np.asfortranarray(x), y),
+    "not contiguous": lambda x, y: (x.repeat(2, 1)[:, ::2], y),
+    "a list": lambda x, y: (x.tolist(), y),
+    "a string": lambda x, y: ("x", y),
+    "too few": lambda x, y: (x,),
+    "too many": lambda x, y: (x, y, y),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_wrong_arguments_are_refused_with_both_types(bad: Callable[[Any, Any], tuple[Any, ...]]) -> None:
+    run, kept = fused(), Kept()
+    still_works(run)
+    try:
+        run(*[kept(arg) if isinstance(arg, np.ndarray) else arg for arg in bad(*given())])
+    except ArgumentError as error:
+        told = str(error)
+    else:
+        pytest.fail("it was taken")
+    assert "hint" in told
+    assert "Float(6, 6" in told or "takes 2 arguments" in told or "%x" in told
+    assert kept.none()
+    still_works(run)
+
+
+@pytest.mark.torch
+def test_a_tensor_on_another_device_is_refused_or_run_there() -> None:
+    torch = pytest.importorskip("torch")
+    run = fused()
+    with pytest.raises(IrscopeError):
+        run(torch.empty((6, 6), device="meta"), torch.empty((6, 6)))
+    still_works(run)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_misaligned_arguments_are_right(shift: int) -> None:
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    x, y = given()
+    shifted = np.frombuffer(b"\0" * shift + x.tobytes(), np.float32, 36, shift).reshape(6, 6)
+    assert shifted.ctypes.data % 4
+    np.testing.assert_allclose(run(shifted, y), truth(x, y), rtol=1e-5, atol=1e-6)
+
+
+def test_nan_and_infinity_pass_through() -> None:
+    run = fused()
+    x, y = given()
+    for filling in (np.nan, np.inf, -np.inf):
+        x[2] = filling
+        with np.errstate(invalid="ignore"):
+            wanted = truth(x, y)
+            np.testing.assert_allclose(run(x, y), wanted, rtol=1e-5, atol=1e-6)
+    full = np.full((6, 6), np.nan, np.float32)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(run(full, full)).all()
+
+
+@pytest.mark.torch
+def test_a_result_that_overlaps_itself_is_refused_and_says_why() -> None:
+    torch = pytest.importorskip("torch")
+    text = "graph(%x : Tensor, %y : Tensor, %k : int):\n  %z : Tensor = aten::add_(%x, %y, %k)\n  return (%z)"
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    wide = torch.zeros(1).expand(4)
+    with pytest.raises(RunError, match="add_"):
+        run(wide, torch.ones(4), 1)
+    assert wide.tolist() == [0.0] * 4
+    assert run(torch.zeros(4), torch.ones(4), 2).tolist() == [2.0] * 4
+
+
+def test_arguments_may_overlap_each_other() -> None:
+    x = np.linspace(-1, 1, 37, dtype=np.float32)
+    text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::tanh(%x)\n  %b : Tensor = aten::mul(%a, %y)\n  return (%b)"
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    np.testing.assert_allclose(run(x[:-1], x[1:]), np.tanh(x[:-1]) * x[1:], rtol=1e-6)
+
+
+OUTER = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::tanh(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  return (%b)
+"""
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_no_memory_for_a_result_is_one_error(library: str) -> None:
+    run, kept = compile_graph(irs.fuse(irs.parse(OUTER))), Kept()
+    size = 1 << 26
+    long, wide = np.zeros((size, 1), np.float32), np.broadcast_to(np.float32(0), (1, size))
+    arguments = [kept(long), kept(np.lib.stride_tricks.as_strided(wide))]
+    del long, wide
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        arguments = [torch.zeros(1, 1).expand(size, 1), torch.zeros(1, 1).expand(1, size)]
+    with pytest.raises(RunError) as caught:
+        run(*arguments)
+    told = str(caught.value).lower()
+    assert "memory" in told or "allocate" in told
+    del caught, arguments
+    assert kept.none()
+    small = np.ones((3, 1), np.float32)
+    np.testing.assert_allclose(run(small, small.T), np.full((3, 3), np.tanh(1.0)), rtol=1e-6)
+    assert run.pool is not None
+    assert run.pool.free_bytes <= 1 << 20
+
+
+# -- interrupted ------------------------------------------------------------------------------------------------------
+
+
+def interrupt_at(count: int, run: Callable[[], object]) -> bool:
+    """Raise KeyboardInterrupt, as Ctrl-C does, when so many lines of the runtime have run; gives whether it came.
+
+    Not at a `with`: the tracer is also there when it is about to leave, where Python itself looks for no signal. And not in
+    what the collector calls, where Python ignores it.
+    """
+    seen = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal seen
+        if frame.f_code.co_name == "_give_back" or "irscope/runtime" not in frame.f_code.co_filename.replace("\\", "/"):
+            return None
+        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().startswith(
+            "with "
+        ):
+            seen += 1
+            if seen == count:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def every_place(run: Callable[[int], bool], step: int) -> int:
+    """Interrupts at one line after the other until a run goes through; gives how many there were."""
+    count = 1
+    while run(count):
+        count += step
+    return count
+
+
+def test_interrupted_anywhere_in_a_run() -> None:
+    run = fused()
+    still_works(run)
+    assert run.pool is not None
+    kept = Kept()
+
+    def once(count: int) -> bool:
+        came = interrupt_at(count, lambda: run(*map(kept, given())))
+        still_works(run)
+        return came
+
+    assert every_place(once, 1) > 30
+    assert kept.none()
+
+
+def test_interrupted_anywhere_while_compiling(tmp_path: Any) -> None:
+    pytest.importorskip("llvmlite")
+    fusion = irs.fuse(irs.load(TEXT, *given()))
+    store = ObjectStore(tmp_path / "kernels")
+
+    def once(count: int) -> bool:
+        came = interrupt_at(count, lambda: compile_graph(fusion, store=store))
+        still_works(compile_graph(fusion, store=store))
+        store.clear()
+        return came
+
+    assert every_place(once, 7) > 50
+    assert not list((tmp_path / "kernels").glob(".new-*"))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("irscope-compile")]
+
+
+def test_interrupted_while_threads_run_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(cpu, "loaded_openmp", lambda: None)
+    monkeypatch.setattr(cpu, "_THREADS_PAY", 0.0)
+    monkeypatch.setattr(cpu, "_cores", lambda: 3)
+    run = compile_graph(irs.fuse(irs.parse(OUTER)), store=ObjectStore(cpu.user_cache_directory() / "cpu"))
+    x = np.linspace(-1, 1, 60_000, dtype=np.float32).reshape(300, 200)
+    wanted = np.tanh(x) * x
+    np.testing.assert_allclose(run(x, x), wanted, rtol=1e-5)
+
+    def once(count: int) -> bool:
+        came = interrupt_at(count, lambda: run(x, x))
+        np.testing.assert_allclose(run(x, x), wanted, rtol=1e-5)
+        return came
+
+    assert every_place(once, 1) > 10
+
+
+def test_an_error_in_the_middle_keeps_nothing() -> None:
+    text = """graph(%x : Tensor, %y : Tensor):
+      %a : Tensor = aten::relu(%x)
+      %b : Tensor = aten::tanh(%a)
+      %c : Tensor = aten::matmul(%b, %y)
+      %d : Tensor = aten::tanh(%c)
+      return (%d)
+    """
+    run, kept = compile_graph(irs.fuse(irs.parse(text))), Kept()
+    with pytest.raises(RunError, match="matmul"):
+        run(kept(np.ones((300, 100), np.float32)), kept(np.ones((7, 7), np.float32)))
+    assert kept.none()
+    assert run.pool is not None
+    free = run.pool.free_bytes
+    for _ in range(3):
+        with pytest.raises(RunError):
+            run(np.ones((300, 100), np.float32), np.ones((7, 7), np.float32))
+    assert run.pool.free_bytes == free > 0, "what was made before the error came back each time"

@@ -163,6 +163,7 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
 
 function tabContent(context: Context, detail: Detail, tab: Tab): Node[] {
   const { answers, records, selection } = context;
+  selection.light(tab === "Alias" && detail.alias ? detail.alias.alias_set.filter((record) => record !== detail.id) : []);
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
   if (tab === "Alias") return [...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];

@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from irscope.ir.types import TensorType
+from irscope.ir.types import ITEM_SIZE, TensorType
 
 __all__ = [
     "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
@@ -40,12 +40,6 @@ UNIT: Final = 1
 """Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop."""
 STRIDED: Final = 2
 """Stride class: the operand steps by a stride given at run time."""
-
-ITEM_SIZE: Final = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
-    "uint8": 1, "bool": 1,
-}  # fmt: skip
-"""Bytes of an element of each type that kernels compute with."""
 
 
 def is_float(dtype: str) -> bool:

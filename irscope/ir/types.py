@@ -19,6 +19,7 @@ __all__ = [
     "FLOAT",
     "GENERATOR",
     "INT",
+    "ITEM_SIZE",
     "NONE",
     "NUMBER",
     "STR",
@@ -70,6 +71,12 @@ DTYPES: Final = {
     "quint2x4": "QUInt2x4",
 }
 """Our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
+
+ITEM_SIZE: Final = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
+    "uint8": 1, "bool": 1,
+}  # fmt: skip
+"""Bytes of an element of each type that kernels compute with."""
 
 Dim = int | str | None
 """A tensor extent: a number, a symbol (`SS(-1)`), or unknown (prints as `*`)."""

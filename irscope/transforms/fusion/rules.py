@@ -16,7 +16,7 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
-from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, Dim, OptionalType, TensorType, Type
+from irscope.ir.types import BOOL, FLOAT, INT, ITEM_SIZE, NUMBER, Dim, OptionalType, TensorType, Type
 from irscope.ops.expression import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
@@ -24,13 +24,7 @@ from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.transforms.fusion.spaces import told_space
 from irscope.transforms.fusion.views import SEEN_THROUGH, has_finer_space, unpacked_cut
 
-__all__ = ["ITEM_SIZES", "Refusal", "Rules"]
-
-ITEM_SIZES: Final = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2,
-    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
-}  # fmt: skip
-"""Bytes of an element of each type that a kernel can compute with."""
+__all__ = ["Refusal", "Rules"]
 
 _LIBRARY_WORDS: Final = {
     "reduction": "gathers windows or prefixes", "normalization": "is a normalisation without a kernel",
@@ -125,7 +119,7 @@ class Rules:
             return 0
         if found is None or found.numel is None or found.dtype is None:
             return 0
-        return found.numel * ITEM_SIZES.get(found.dtype, 8)
+        return found.numel * ITEM_SIZE.get(found.dtype, 8)
 
     def known(self, value: Value) -> Any:
         """What a number, string, or None always is; NOT_CONSTANT for tensors and for what the program computes."""
@@ -246,7 +240,7 @@ class Rules:
             return Refusal("not-pointwise", f"{node.op} here does not give tensors", (node,))
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
-            if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZES:
+            if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZE:
                 return Refusal(
                     "element-type",
                     f"{self.name(value)} is {type.dtype}, which kernels do not compute with",

@@ -214,7 +214,8 @@ class CpuDevice:
         """A launch whose parts run at the same time."""
         openmp = loaded_openmp()
         if openmp is not None:
-            return _TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop())
+            alone = estimated_seconds(launch, self.host.target.vector_bytes)
+            return _TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop(), Patience(alone))
         return _LaunchCall(kernel.call, launch, ranges, self._workers)
 
     def _team_loop(self) -> tuple[int, Any]:
@@ -315,7 +316,7 @@ class _TeamCall(_LaunchCall):
 
     def __init__(
         self, function: _Function, launch: Launch, ranges: tuple[_Range, ...], kernel: int, openmp: OpenMP,
-        loop: tuple[int, Any],
+        loop: tuple[int, Any], patience: Patience,
     ) -> None:  # fmt: skip
         super().__init__(function, launch, ranges, None)
         words = len(launch.writes) + len(launch.reads)
@@ -323,7 +324,7 @@ class _TeamCall(_LaunchCall):
         self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
         self.fork = openmp.fork
         self.loop, self.owner = loop
-        self.patience = Patience()
+        self.patience = patience
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         pack, words = self.pack, self._words(outputs, inputs)

@@ -18,7 +18,6 @@ one after the other for a while (`Patience`), which takes no longer than one thr
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -89,15 +88,16 @@ class OpenMP:
 class Patience:
     """When a launch should leave the team alone: after a stall for eight calls, and twice as long after each further one.
 
-    >>> patience = Patience()
-    >>> for seconds in (50e-6, 45e-6, 12e-3):
+    >>> patience = Patience(50e-6)
+    >>> for seconds in (40e-6, 45e-6, 12e-3):
     ...     patience.note(seconds)
     >>> [patience.is_over() for _ in range(10)]
     [True, True, True, True, True, True, True, True, False, False]
     """
 
-    def __init__(self) -> None:
-        self._best = math.inf
+    def __init__(self, expected: float) -> None:
+        """`expected`: about how many seconds one thread would take."""
+        self._best = expected
         self._alone = 0
         self._penalty = _SHORTEST_PENALTY
         self._process = os.getpid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import irscope as irs
 from irscope.runtime import cpu
 from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.executable import compile_graph
-from irscope.runtime.team import HEADER_WORDS, OpenMP, loaded_openmp
+from irscope.runtime.team import HEADER_WORDS, OpenMP, Patience, loaded_openmp
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
@@ -108,3 +109,34 @@ def test_no_more_threads_than_torch_uses(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     assert CpuDevice().threads == 3
     assert CpuDevice(threads=5).threads == 5
+
+
+def test_a_launch_that_stalls_leaves_the_team_alone_for_a_while() -> None:
+    patience = Patience(100e-6)
+    waits = []
+    for _ in range(4):
+        patience.note(8e-3)
+        waits.append(0)
+        while patience.is_over():
+            waits[-1] += 1
+    assert waits == [8, 16, 32, 64], "also if the first call of all stalled"
+    for _ in range(200):
+        patience.note(60e-6)
+    assert not patience.is_over()
+    patience.note(8e-3)
+    assert sum(patience.is_over() for _ in range(100)) == 8, "forgiven by and by"
+
+
+def test_a_forked_process_has_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Patience(1.0)
+    assert not patience.is_over()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert patience.is_over()
+
+
+def test_without_the_team_all_parts_run_here(openmp: OpenMP, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.randn(4096), torch.randn(4096)
+    run = split_run(monkeypatch, x, y)
+    wanted = run(x, y)
+    monkeypatch.setattr(Patience, "is_over", lambda self: True)
+    assert torch.equal(run(x, y), wanted)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir.core import Node, Value
+from irscope.ir.core import Graph, Node, Value
+from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import TensorType, Type
 from irscope.ops.bundled import bundled_texts
@@ -31,7 +32,17 @@ from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.schema_text import parse_schema
 from irscope.ops.torch_registry import torch_schemas
 
-__all__ = ["bind", "category_of", "effect_of", "known_names", "lookup", "op_of", "overloads", "schema_of"]
+__all__ = [
+    "bind",
+    "category_of",
+    "constant_arguments",
+    "effect_of",
+    "known_names",
+    "lookup",
+    "op_of",
+    "overloads",
+    "schema_of",
+]
 
 _OP_FILES: Final = (
     "pointwise", "reduction", "normalization", "matmul", "recurrent", "convolution", "pooling", "upsampling", "views", "view_parts",
@@ -109,6 +120,26 @@ def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
         argument.name: inputs[index] if index < given else argument.default
         for index, argument in enumerate(schema.arguments)
     }
+
+
+def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
+    """The arguments that are constants of the graph, by name: what `effect_of` and `draws_random_numbers` want to know.
+
+    >>> from irscope.ir.parser import parse
+    >>> g = parse('''graph(%x : Tensor):
+    ...   %p : float = prim::Constant[value=0.5]()
+    ...   %train : bool = prim::Constant[value=0]()
+    ...   %y : Tensor = aten::dropout(%x, %p, %train)
+    ...   return (%y)''')
+    >>> constant_arguments(g, g.node("y"))
+    {'p': 0.5, 'train': False}
+    """
+    schema = schema_of(node)
+    if schema is None:
+        return {}
+    arguments = zip(schema.arguments, node.inputs, strict=False)
+    found = {argument.name: constant_of(graph, value) for argument, value in arguments}
+    return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
 
 
 def known_names() -> tuple[str, ...]:

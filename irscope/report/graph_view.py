@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import constant_of
 from irscope.ir.types import ANY, ClassType, TensorType, walk
-from irscope.ops.effects import statistics_flag
-from irscope.ops.registry import category_of, effect_of, schema_of
+from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.report.words import plural, short_type
 
@@ -179,12 +177,7 @@ def _writes_memory(graph: Graph, node: Node) -> bool:
     """Whether a node writes in place; a batch norm does only when it trains."""
     if node.blocks:
         return False
-    flag, schema = statistics_flag(node.op), schema_of(node)
-    known = {}
-    if flag is not None and schema is not None:
-        arguments = zip(schema.arguments, node.inputs, strict=False)
-        known = {argument.name: constant_of(graph, value) for argument, value in arguments if argument.name == flag}
-    return effect_of(node, known) == "in-place"
+    return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
 
 
 def _holds_data(value: Value) -> bool:

@@ -10,7 +10,7 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.readings import count_readings
 from irscope.ir.rewriter import Erased, Rewriter
 from irscope.ops.randomness import draws_random_numbers
-from irscope.ops.registry import effect_of
+from irscope.ops.registry import constant_arguments, effect_of
 from irscope.transforms.base import PassRecord
 
 __all__ = ["has_effect", "remove_dead_nodes"]
@@ -30,11 +30,11 @@ _TRANSPARENT: Final = frozenset(
 """Nodes with blocks that do nothing but what the nodes inside do."""
 
 
-def has_effect(node: Node) -> bool:
+def has_effect(node: Node, graph: Graph | None = None) -> bool:
     """Whether running the node can be noticed otherwise than by its results, the nodes in its blocks left aside.
 
     Writes count, even to memory that nobody reads again, and so does drawing random numbers, which changes those
-    drawn later.
+    drawn later. Given its graph, a batch norm or a dropout that is known not to train has none.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Tensor):
@@ -46,7 +46,10 @@ def has_effect(node: Node) -> bool:
     """
     if node.op in _TRANSPARENT:
         return False
-    return effect_of(node) in ("in-place", "opaque") or draws_random_numbers(node.op)
+    if effect_of(node) not in ("in-place", "opaque") and not draws_random_numbers(node.op):
+        return False
+    known = {} if graph is None else constant_arguments(graph, node)
+    return effect_of(node, known) in ("in-place", "opaque") or draws_random_numbers(node.op, known)
 
 
 def remove_dead_nodes(graph: Graph) -> PassRecord:
@@ -86,7 +89,7 @@ def _dead_nodes(graph: Graph) -> set[Node]:
     pending = [node for node in graph.nodes() if not any(map(readings.get, node.outputs))]
     while pending:
         node = pending.pop()
-        if node in dead or has_effect(node) or any(readings[value] for value in node.outputs):
+        if node in dead or has_effect(node, graph) or any(readings[value] for value in node.outputs):
             continue
         if node.blocks:
             acting = _acting_holders(graph) if acting is None else acting
@@ -104,7 +107,7 @@ def _acting_holders(graph: Graph) -> set[Node]:
     """The nodes with blocks in which something has an effect."""
     acting: set[Node] = set()
     for node in graph.nodes():
-        if has_effect(node):
+        if has_effect(node, graph):
             around = graph.owner.get(graph.block_of[node])
             while around is not None and around not in acting:
                 acting.add(around)

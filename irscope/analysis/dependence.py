@@ -66,6 +66,8 @@ class Dependences:
     """Each node's dependences, one for each earlier node that it is tied to; empty for a node tied to none."""
     before: Sequence[Sequence[int]]
     """The same as positions in the block: for each node, those of the earlier nodes that it is tied to."""
+    by_data_alone: bool
+    """Whether every node just computes, so that nothing but data ties any two."""
 
     @cached_property
     def successors(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -122,7 +124,8 @@ def dependences(graph: Graph, block: Block | None = None, db: AliasDb | None = N
     db = db or AliasDb(graph)
     visit = _Visit(block, db)
     before = visit.run()
-    return Dependences(graph, block, db, _Predecessors(block, db, visit.index, visit.found), before)
+    ties = _Predecessors(block, db, visit.index, visit.found)
+    return Dependences(graph, block, db, ties, before, not visit.found)
 
 
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):

@@ -2,6 +2,9 @@
 
     python tests/benchmarks/bench_fusion.py                             # 1000, 3000 and 10000 nodes, every family
     python tests/benchmarks/bench_fusion.py --sizes 10000 100000 --families chain live --ours-only
+    python tests/benchmarks/bench_fusion.py --gru 50 100 200 400 1500   # steps of an unrolled GRU, planned
+    python tests/benchmarks/bench_fusion.py --alias                     # the alias db of YOLOv3, three ways to keep it
+    python tests/benchmarks/bench_fusion.py --policies                  # every policy on every family
 
 Ours is everything that `irs.fuse` does: folding, shapes, the alias db, dependences, the plan, the graph and the
 remarks. Times are medians of processor time in milliseconds over fresh parses; `exponent` is the slope of our time
@@ -14,12 +17,15 @@ import argparse
 import gc
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import irscope as irs
 from irscope.transforms.fusion import fuse
+from irscope.transforms.fusion.policies import POLICIES
 
 Lines = Iterator[str]
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
@@ -98,6 +104,34 @@ FAMILIES: dict[str, Callable[[int], Lines]] = {
 }  # fmt: skip
 
 
+def gru(steps: int) -> Lines:
+    """An `nn.GRU` of one layer, unrolled: two products a step, and 14 other ops (the shape of pytorch#154652)."""
+    state, gate = (f"Float(8, {n}, strides=[{n}, 1], requires_grad=0, device=cpu)" for n in (64, 192))
+    shapes = {"wi": "64, 192", "wh": "64, 192", "bi": "192", "bh": "192"}
+    inputs = [f"%x{i} : {state}" for i in range(steps)] + [f"%{name} : Float({dims})" for name, dims in shapes.items()]
+    yield f"graph(%h : {state}, {', '.join(inputs)}):"
+    yield "  %one : int = prim::Constant[value=1]()\n  %three : int = prim::Constant[value=3]()"
+    h = "h"
+    for i in range(steps):
+        for side, source in (("i", f"x{i}"), ("h", h)):
+            yield f"  %m{side}{i} : {gate} = aten::matmul(%{source}, %w{side})"
+            yield f"  %g{side}{i} : {gate} = aten::add(%m{side}{i}, %b{side}, %one)"
+            yield f"  %l{side}{i} : Tensor[] = aten::chunk(%g{side}{i}, %three, %one)"
+            parts = ", ".join(f"%{gate_name}{side}{i} : {state}" for gate_name in "rzn")
+            yield f"  {parts} = prim::ListUnpack(%l{side}{i})"
+        for name in "rz":
+            yield f"  %s{name}{i} : {state} = aten::add(%{name}i{i}, %{name}h{i}, %one)"
+            yield f"  %{name}{i} : {state} = aten::sigmoid(%s{name}{i})"
+        yield f"  %p{i} : {state} = aten::mul(%r{i}, %nh{i})"
+        yield f"  %q{i} : {state} = aten::add(%ni{i}, %p{i}, %one)"
+        yield f"  %n{i} : {state} = aten::tanh(%q{i})"
+        yield f"  %d{i} : {state} = aten::sub(%{h}, %n{i}, %one)"
+        yield f"  %e{i} : {state} = aten::mul(%z{i}, %d{i})"
+        yield f"  %h{i} : {state} = aten::add(%n{i}, %e{i}, %one)"
+        h = f"h{i}"
+    yield f"  return ({', '.join(f'%h{i}' for i in range(steps))})"
+
+
 def timed(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int) -> float:
     """The median processor time in milliseconds of `work` on what `prepare` makes afresh."""
     times = []
@@ -117,13 +151,75 @@ def torch_fuser() -> tuple[Callable[[Any], object], Callable[[str], Any]]:
     return lambda graph: torch._C._jit_pass_fuse(graph, False), torch._C.parse_ir
 
 
+def compare_gru(sizes: list[int], repeats: int) -> None:
+    print(f"{'GRU steps':>9} {'nodes':>8} {'plan ms':>9} {'ms a step':>9} {'groups':>7}")
+    for steps in sizes:
+        text = "\n".join(gru(steps))
+        taken = timed(fuse, lambda text=text: irs.parse(text), repeats)  # type: ignore[misc]
+        fusion = fuse(irs.parse(text))
+        nodes = len(fusion.original.position)
+        print(f"{steps:9} {nodes:8} {taken:9.1f} {taken / steps:9.2f} {len(fusion.groups):7}", flush=True)
+
+
+def compare_alias(repeats: int) -> None:
+    """The whole of `fuse` and the db of the fused graph, and the part of it that keeps the db."""
+    import torch
+
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    from yolov3 import yolov3
+
+    model, x = torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160)
+    folded = fuse(irs.load(model, x)).history.graph(-2)
+
+    def run(mode: str) -> Callable[[Any], object]:
+        return lambda graph: fuse(graph, alias=mode).alias_db  # type: ignore[arg-type]
+
+    plan = timed(fuse, lambda: folded, repeats)
+    build = timed(irs.AliasDb, lambda: folded, repeats)
+    following = timed(lambda fusion: fusion.alias_db, lambda: fuse(folded), repeats)
+    print(
+        f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms"
+    )
+    print(f"{'alias':18} {'all ms':>9} {'ratio':>7} {'for the db ms':>14} {'ratio':>7}")
+    for mode in ("follow", "rebuild-per-block", "rebuild-per-merge"):
+        taken = plan + following if mode == "follow" else timed(run(mode), lambda: folded, repeats)
+        kept = build + following if mode == "follow" else taken - plan + build
+        ratios = taken / (plan + following), kept / (build + following)
+        print(f"{mode:18} {taken:9.1f} {ratios[0]:7.1f} {kept:14.1f} {ratios[1]:7.1f}", flush=True)
+
+
+def compare_policies(size: int, repeats: int) -> None:
+    print(f"{'family':12} {'policy':14} {'ms':>9} {'groups':>7} {'MB saved':>9}")
+    for family, lines in FAMILIES.items():
+        text = "\n".join(lines(size))
+        for policy in POLICIES:
+            taken = timed(
+                lambda graph, policy=policy: fuse(graph, policy=policy), lambda text=text: irs.parse(text), repeats
+            )  # type: ignore[misc]
+            fusion = fuse(irs.parse(text), policy=policy)
+            saved = sum(step.bytes_saved for step in fusion.history.steps) / 1e6
+            print(f"{family:12} {policy:14} {taken:9.1f} {len(fusion.groups):7} {saved:9.1f}", flush=True)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000])
     options.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--ours-only", action="store_true")
+    options.add_argument("--gru", type=int, nargs="+", metavar="STEPS")
+    options.add_argument("--alias", action="store_true")
+    options.add_argument("--policies", action="store_true")
     chosen = options.parse_args()
+    if chosen.gru:
+        compare_gru(chosen.gru, chosen.repeats)
+        return
+    if chosen.alias:
+        compare_alias(chosen.repeats)
+        return
+    if chosen.policies:
+        compare_policies(chosen.sizes[0], chosen.repeats)
+        return
     fuser = None if chosen.ours_only else torch_fuser()
     print(f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>9} {'torch/ours':>10} {'groups':>7} {'exponent':>8}")
     for family in chosen.families:

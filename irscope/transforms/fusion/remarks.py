@@ -56,6 +56,8 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
             continue
         found = refusal
         if refusal.rule == "cycle":
+            if plan.ties.by_data_alone:
+                continue
             found = explain_path(plan, tuple(node for node in refusal.evidence if isinstance(node, Node)))
         if found.rule in _NOT_A_MISS:
             continue

@@ -14,7 +14,7 @@ reductions' results, and the reduced axes are added to its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
 from typing import Final
@@ -229,9 +229,8 @@ class _Walk:
             raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
         outside, inside = self._places(step, forms)
         return [
-            (operand, _aligned(place, self.values.shape(operand), axis))
-            for place in ((outside, inside) if step.axes else (outside,))
-            for _, operand, axis in step.operands
+            (operand, _aligned(inside if gathered else outside, self.values.shape(operand), axis))
+            for _, operand, axis, gathered in step.reads
         ]
 
     def _step(self, value: Value, forms: _Forms, below: list[int]) -> int:
@@ -241,9 +240,8 @@ class _Walk:
         if isinstance(step, Seen):
             return below[0] if below else self._read(step.operand, combined(forms, step.strides, step.offset))
         assert isinstance(step, Compute)
-        leaves = [leaf for leaf, _, _ in step.operands]
-        outside = dict(zip(leaves, below, strict=False))
-        inside = dict(zip(leaves, below[len(leaves) :], strict=True)) if step.axes else outside
+        outside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if not gathered}
+        inside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if gathered}
         index = self._index() if step.positions else None
         return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
 
@@ -373,7 +371,11 @@ def _assembled(
 ) -> Launch:
     steps, results_at = walk.code.trimmed(results)
     params, extents = values.block.params, walk.space.extents
-    reads = list(walk.operands)
+    every = list(walk.operands)
+    used = sorted({code.value for code in steps if code.op == "input" and code.value is not None})
+    number: dict[int | None, int] = {old: new for new, old in enumerate(used)}
+    steps = tuple(replace(code, value=number[code.value]) if code.op == "input" else code for code in steps)
+    reads = [every[position] for position in used]
     forms = [*written, *(read.place for read in reads)]
     tensors = [form for form in forms if form is not None]
     strides = [[dict(form.terms).get(axis, 0) for axis in range(len(extents))] for form in tensors]

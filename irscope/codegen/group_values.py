@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Final
 
@@ -66,6 +67,24 @@ class Compute:
     """Of an expression that gathers: the extents of the op's first operand."""
     positions: bool = False
     """Whether it asks where an element stands."""
+
+    @cached_property
+    def reads(self) -> tuple[tuple[int, Value, int | None, bool], ...]:
+        """The operands once more, with whether they are read inside a reduction; some are read outside as well."""
+        found: set[tuple[int, bool]] = set()
+        stack, seen = [(self.expr, False)], {(id(self.expr), False)}
+        while stack:
+            here, inside = stack.pop()
+            if here.op in ("input", "scalar"):
+                found.add((here.value, inside))
+            for arg in () if here.op == "count" else here.args:
+                key = (arg, inside or here.op in REDUCTIONS)
+                if (id(arg), key[1]) not in seen:
+                    seen.add((id(arg), key[1]))
+                    stack.append(key)
+        return tuple(
+            (*operand, inside) for operand in self.operands for inside in (False, True) if (operand[0], inside) in found
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,13 +117,22 @@ def test_reductions_equal_torch(device: Device, op: str, layout: str) -> None:
 DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_element_type_reduces_as_in_torch(device: Device, dtype: str) -> None:
-    """Sums of whole numbers are int64; halves are gathered in float32 and rounded once."""
+def small_numbers(dtype: str, layout: str) -> tuple[Array, Any]:
+    """Small whole numbers in a type and layout, as memory and as a tensor."""
     rng = np.random.default_rng(3)
     wide = torch.from_numpy(rng.integers(0, 4, (6, 37, 5)).astype(np.float64))
     tensor = wide.to(getattr(torch, dtype)) if dtype != "bool" else wide > 0
-    array = tensor.view(torch.int16).numpy().view(np.uint16) if dtype == "bfloat16" else tensor.numpy()
+    memory = tensor.view(torch.int16).numpy().view(np.uint16) if dtype == "bfloat16" else tensor.numpy()
+    seen = LAYOUTS[layout](memory)
+    copied = torch.from_numpy(np.array(seen).view(np.int16) if dtype == "bfloat16" else np.array(seen))
+    return seen, copied.view(torch.bfloat16) if dtype == "bfloat16" else copied
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "expanded"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_type_reduces_as_in_torch(device: Device, dtype: str, layout: str) -> None:
+    """Sums of whole numbers are int64; halves are gathered in float32 and rounded once."""
+    array, tensor = small_numbers(dtype, layout)
     ops: dict[str, tuple[Any, Any]] = {
         "sum": (lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1)),
         "prod": (lambda b, x: call(b, "prod", x, 2, True, None), lambda x: x.prod(2, keepdim=True)),
@@ -139,7 +148,7 @@ def test_every_element_type_reduces_as_in_torch(device: Device, dtype: str) -> N
         if dtype == "bool" and name.startswith("arg"):
             continue
         made = group(body, [TENSOR])
-        plan = spec_of_group(made, [TensorType(dtype, (6, 37, 5), (185, 5, 1))])
+        plan = spec_of_group(made, [type_of(array, dtype)])
         (found,) = run(device.prepare(plan), plan, [array])
         want = eager(tensor)
         assert f"torch.{plan.outputs[0].dtype}" == str(want.dtype), name
@@ -273,3 +282,24 @@ def test_what_is_refused() -> None:
 
     with pytest.raises(CodegenError, match="repeats the results"):
         spec_of_group(group(repeated, [TENSOR]), [TensorType("float32", (8, 8), (8, 1))])
+
+
+def test_one_kernel_for_every_size(device: Device) -> None:
+    """Extents are arguments: only what a short row would waste is told apart."""
+    body, eager = NORMALISATIONS["softmax"]
+    plans = [check(device, partial(body, d=1), partial(eager, d=1), normal(rows, 1000 + rows)) for rows in (1, 2, 70)]
+    assert len({spec for plan in plans[1:] for spec in plan.specs}) == 1
+    assert spec_of_group(
+        group(partial(body, d=1), [TENSOR]), [TensorType("float32", (9, 5), (5, 1))]
+    ).specs != plans[1].specs  # fmt: skip
+
+
+def test_a_row_longer_than_memory_is_only_numbers() -> None:
+    """Offsets and strides beyond 2^31 elements are planned as they are; nothing is allocated for it."""
+    plan = spec_of_group(
+        group(lambda b, x: call(b, "sum", call(b, "select", x, 0, 2), [0], False, None), [TENSOR]),
+        [TensorType("float32", (3, 50_000, 100_000), (5_000_000_000, 100_000, 1))],
+    )
+    (launch,) = plan.launches
+    assert launch.sizes == (50_000, 100_000)
+    assert launch.offsets == (0, 10_000_000_000)

@@ -32,12 +32,9 @@ class DirectCall:
         self.gives = gives
         self.in_order = reads == tuple(range(inputs))
         self.memory: Memory | None = None
-        self._known: dict[Hashable, Callable[[Sequence[Any]], Any]] = {}
-
-    def find(self, arguments: Sequence[Any]) -> Callable[[Sequence[Any]], Any] | None:
-        """What runs the program on arguments like these; None for those that have not been here."""
-        memory = self.memory
-        return None if memory is None else self._known.get(memory.signature(arguments))
+        """Which makes signatures; None until something has been learned."""
+        self.known: dict[Hashable, Callable[[Sequence[Any]], Any]] = {}
+        """What runs the program on arguments of a signature."""
 
     def learn(self, arguments: Sequence[Any], programs: Mapping[str, Program]) -> None:
         """Keep what a run has just found out: these arguments are right, and a kernel takes them."""
@@ -47,9 +44,9 @@ class DirectCall:
         ready = self.group.ready([arguments[index] for index in self.reads], owner)
         if ready is None:
             return
-        if len(self._known) >= _MOST:
-            self._known = {}
-        self._known[owner.signature(arguments)] = self._runner(ready, owner)
+        if len(self.known) >= _MOST:
+            self.known = {}
+        self.known[owner.signature(arguments)] = self._runner(ready, owner)
         self.memory = owner
 
     def _runner(self, ready: Ready, memory: Memory) -> Callable[[Sequence[Any]], Any]:

@@ -175,13 +175,15 @@ class Executable:
 
     def __call__(self, *args: Any) -> Any:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
-        if self._direct is None:
+        direct = self._direct
+        if direct is None:
             return self.run(args)
-        found = self._direct.find(args)
-        if found is not None:
-            return found(args)
+        if direct.memory is not None:
+            found = direct.known.get(direct.memory.signature(args))
+            if found is not None:
+                return found(args)
         result = self.run(args)
-        self._direct.learn(args, self._programs)
+        direct.learn(args, self._programs)
         return result
 
     def run(

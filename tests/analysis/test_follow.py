@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import irscope as irs
+from irscope._base.frozen import FrozenDict
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.layers import Layers
 from irscope.errors import ArgumentError
@@ -209,6 +210,18 @@ def test_erased_constants_are_followed() -> None:
     for name in ("sizes", "none"):
         rewriter.erase(g.node(name), reason="nobody reads it")
     assert not AliasDb(g).follow(record(rewriter)).was_rebuilt
+
+
+def test_a_tensor_that_is_a_constant_now_is_followed() -> None:
+    g = parse(PROGRAM)
+    rewriter = Rewriter(g)
+    constant = Node(new_id(), "prim::Constant", (), (g.value("d"),), FrozenDict(value=2.5))
+    rewriter.replace_node(g.node("d"), [constant], reason="it is always the same")
+    view = Node(new_id(), "aten::t", (g.value("d"),), (Value(new_id(), TENSOR, "t"),))
+    rewriter.insert_after(g.node("d"), view, reason="new")
+    db = AliasDb(g).follow(record(rewriter))
+    assert not db.was_rebuilt, db.was_rebuilt
+    check_equal(db, random.Random(0))
 
 
 def test_a_none_that_is_made_again_is_rebuilt() -> None:

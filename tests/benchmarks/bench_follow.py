@@ -2,6 +2,7 @@
 
     python tests/benchmarks/bench_follow.py                  # 10^5 nodes, 300 steps of each kind
     python tests/benchmarks/bench_follow.py --nodes 1000000
+    python tests/benchmarks/bench_follow.py --fusion         # the records of fusing YOLOv3, beside building anew
 
 The program is pointwise nodes, a view after three of them, and a write through it. Each step is followed from the db of
 the step before; the graphs that the steps lead to are made beforehand, twenty at a time (making one empties the
@@ -15,10 +16,12 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.core import Block, Graph, Node, Value, new_id
@@ -107,11 +110,43 @@ def measure(nodes: int, kind: str, count: int) -> tuple[float, float, float, flo
     return statistics.median(times), max(times), question, (time.perf_counter_ns() - started) / 1e6
 
 
+def fusion_records() -> None:
+    """Every record of fusing YOLOv3: medians of processor time, following against building the db of the next graph."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    import torch
+    from yolov3 import yolov3
+
+    import irscope as irs
+
+    fusion = irs.fuse(irs.load(torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160)))
+    print(f"{'pass':<16}{'edits':>8}{'follow ms':>11}{'build ms':>10}")
+    for record in fusion.history.records:
+        db = AliasDb(record.before)
+        rebuilt = bool(db.follow(record).was_rebuilt)
+        times = [processor_ms(lambda db=db, record=record: db.follow(record), 60)]
+        times.append(processor_ms(lambda record=record: AliasDb(record.after), 60))
+        shown = "".join(f"{figure:>10.2f}" for figure in times)
+        print(f"{record.name:<16}{len(record.edits):>8} {shown}{'  (rebuilt)' if rebuilt else ''}")
+
+
+def processor_ms(action: Callable[[], object], repeat: int) -> float:
+    seconds = []
+    for _ in range(repeat):
+        started = time.process_time()
+        action()
+        seconds.append(time.process_time() - started)
+    return 1e3 * statistics.median(seconds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--fusion", action="store_true")
     options = parser.parse_args()
+    if options.fusion:
+        fusion_records()
+        return
     print(f"{options.nodes} nodes")
     print(f"{'edit':<16}{'step us':>9}{'worst us':>10}{'first question us':>19}{'build ms':>10}")
     gc.disable()

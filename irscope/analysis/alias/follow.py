@@ -290,7 +290,8 @@ class _Step(Walk):
             self.graph = Graph(make_block(0, (), tuple(self._added), ()))
         if any(constant_of(self.graph, value) is NOT_CONSTANT for value in known):
             raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
-        if node.op in STATISTICS and self.signatures.of(node).is_pure:
+        is_something = rule is NodeRules.constant and any(payload is not None for payload in node.attrs.values())
+        if is_something or (node.op in STATISTICS and self.signatures.of(node).is_pure):
             for value in node.outputs:
                 builder.keep(value)
         elif any(value in builder.element_of or value in builder.nones for value in node.outputs):

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from operator import add
 from typing import Any, Final
 
-from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, Operand, is_float
+from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
 from irscope.codegen.source import SourceText
-from irscope.codegen.split_reduction import SplitReduction, split_reduction
+from irscope.codegen.split_reduction import split_reduction
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
+from irscope.runtime.cpu_launch import (
+    Function,
+    LaunchCall,
+    Range,
+    SplitCall,
+    TeamCall,
+    gather_cuts,
+    gather_ranges,
+    split_kept,
+)
 from irscope.runtime.llvm_emit import emitted_object, own_context
-from irscope.runtime.team import LOOP, OpenMP, Patience, loaded_openmp
+from irscope.runtime.team import LOOP, Patience, loaded_openmp
 
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
@@ -37,12 +44,8 @@ _THREADS_PAY: Final = 200e-6
 """Seconds of estimated time above which a launch is split over threads of Python's."""
 _TEAM_PAYS: Final = 40e-6
 """Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
-_LINE: Final = 64
-"""Bytes to which memory between launches is aligned."""
 _HOLD_GIL: Final = 5e-6
 """Seconds of estimated time below which letting other Python threads in costs more than it gives."""
-
-_Function = Callable[[bytes, int], None]
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,15 @@ class CpuKernel:
     """What owns the code."""
 
     @cached_property
-    def call(self) -> _Function:
+    def call(self) -> Function:
         """`kernel(data, dims)`, while other Python threads run."""
-        made: _Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        made: Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
         return made
 
     @cached_property
-    def call_holding(self) -> _Function:
+    def call_holding(self) -> Function:
         """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
-        made: _Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        made: Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
         return made
 
 
@@ -162,7 +165,7 @@ class CpuDevice:
             if stores_should_stream(launch, bytes_wide):
                 launch = replace(launch, spec=replace(launch.spec, nontemporal=True))
             launches.append(launch)
-        calls: list[_LaunchCall | _SplitCall] = []
+        calls: list[LaunchCall | SplitCall] = []
         kernels: list[CpuKernel] = []
         for launch in launches:
             seconds = estimated_seconds(launch, bytes_wide)
@@ -181,21 +184,23 @@ class CpuDevice:
         if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
             return False
         width = vector_width(launch.spec, self.host.target)
-        return len(_split(launch, self.threads, width)) < self.threads and len(_gather_cuts(launch, self.threads)) > 2
+        return (
+            len(split_kept(launch, self.threads, width)) < self.threads and len(gather_cuts(launch, self.threads)) > 2
+        )
 
-    def _split_call(self, launch: Launch, plan: LaunchPlan) -> _SplitCall:
-        parts = len(_gather_cuts(launch, self.threads)) - 1
+    def _split_call(self, launch: Launch, plan: LaunchPlan) -> SplitCall:
+        parts = len(gather_cuts(launch, self.threads)) - 1
         split = split_reduction(launch, plan.inputs, len(plan.outputs), parts)
         kernels = tuple(self.compile(stage.launch.spec) for stage in split.stages)
         calls = []
         for stage, kernel in zip(split.stages, kernels, strict=True):
             seconds = estimated_seconds(stage.launch, self.host.target.vector_bytes)
             if stage.partial:
-                ranges = _gather_ranges(stage.launch, parts, split.part_elements)
+                ranges = gather_ranges(stage.launch, parts, split.part_elements)
                 calls.append(self._shared(kernel, stage.launch, ranges))
             else:
                 calls.append(self._call(kernel, stage.launch, seconds))
-        return _SplitCall(split, kernels, tuple(calls))
+        return SplitCall(split, kernels, tuple(calls))
 
     def _parts(self, seconds: float) -> int:
         """Over how many threads work of this length is shared out."""
@@ -204,19 +209,19 @@ class CpuDevice:
             return 1
         return threads if seconds >= (_THREADS_PAY if loaded_openmp() is None else _TEAM_PAYS) else 1
 
-    def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> _LaunchCall:
-        ranges = tuple(_split(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
+    def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> LaunchCall:
+        ranges = tuple(split_kept(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
         if len(ranges) > 1:
             return self._shared(kernel, launch, ranges)
-        return _LaunchCall(kernel.call_holding if seconds < _HOLD_GIL else kernel.call, launch, ranges, None)
+        return LaunchCall(kernel.call_holding if seconds < _HOLD_GIL else kernel.call, launch, ranges, None)
 
-    def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[_Range, ...]) -> _LaunchCall:
+    def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
         """A launch whose parts run at the same time."""
         openmp = loaded_openmp()
         if openmp is not None:
             alone = estimated_seconds(launch, self.host.target.vector_bytes)
-            return _TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop(), Patience(alone))
-        return _LaunchCall(kernel.call, launch, ranges, self._workers)
+            return TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop(), Patience(alone))
+        return LaunchCall(kernel.call, launch, ranges, self._workers)
 
     def _team_loop(self) -> tuple[int, Any]:
         """The address of what each of torch's threads runs, and what owns its code."""
@@ -252,7 +257,7 @@ class CpuPlan:
     """A launch plan ready to run on the processor; safe to call from many threads at once."""
 
     def __init__(
-        self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall | _SplitCall, ...]
+        self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[LaunchCall | SplitCall, ...]
     ) -> None:
         self.plan = plan
         self.kernels = kernels
@@ -262,182 +267,6 @@ class CpuPlan:
         """Run on addresses of first elements (and numbers); see `irscope.runtime.base.PreparedPlan`."""
         for call in self._calls:
             call(outputs, inputs)
-
-
-class _LaunchCall:
-    """One launch with everything laid out but the pointers."""
-
-    def __init__(
-        self,
-        function: _Function,
-        launch: Launch,
-        ranges: tuple[_Range, ...],
-        workers: Callable[[], ThreadPoolExecutor] | None,
-    ) -> None:
-        self.function = function
-        self.launch = launch
-        self.ranges = ranges
-        self.workers = workers
-        self.first = ranges[0].dims_address
-        self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
-        self.moved = ranges[0].offsets
-        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
-        """Whether the data block is the output, then the inputs in order."""
-
-    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        if self.workers is not None:
-            self._run_parts(outputs, inputs)
-        elif self.plain and len(inputs) == len(self.launch.reads):
-            self.function(self.pack(outputs[0], *inputs), self.first)
-        else:
-            self.function(self.pack(*map(add, self._words(outputs, inputs), self.moved)), self.first)
-
-    def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
-        """The data block before anything is moved: addresses and numbers; 0 for an index."""
-        launch = self.launch
-        return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
-
-    def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        assert self.workers is not None
-        pool, words = self.workers(), self._words(outputs, inputs)
-        jobs: list[Future[None]] = []
-        try:
-            jobs.extend(
-                pool.submit(self.function, self.pack(*map(add, words, part.offsets)), part.dims_address)
-                for part in self.ranges[1:]
-            )
-            self.function(self.pack(*map(add, words, self.moved)), self.first)
-        finally:
-            _finish(jobs)
-
-
-class _TeamCall(_LaunchCall):
-    """A launch on torch's threads; see `irscope.runtime.team` for the block that they read."""
-
-    def __init__(
-        self, function: _Function, launch: Launch, ranges: tuple[_Range, ...], kernel: int, openmp: OpenMP,
-        loop: tuple[int, Any], patience: Patience,
-    ) -> None:  # fmt: skip
-        super().__init__(function, launch, ranges, None)
-        words = len(launch.writes) + len(launch.reads)
-        header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
-        self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
-        self.fork = openmp.fork
-        self.loop, self.owner = loop
-        self.patience = patience
-
-    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        pack, words = self.pack, self._words(outputs, inputs)
-        data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
-        if self.patience.is_over():
-            for datum, part in zip(data, self.ranges, strict=True):
-                self.function(datum, part.dims_address)
-            return
-        start = time.perf_counter()
-        self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
-        self.patience.note(time.perf_counter() - start)
-
-
-class _SplitCall:
-    """A launch that became several; memory for what one hands to the next is made for each call."""
-
-    def __init__(self, split: SplitReduction, kernels: tuple[CpuKernel, ...], calls: tuple[_LaunchCall, ...]) -> None:
-        self.kernels = kernels
-        self.calls = calls
-        self.starts = [0]
-        for dtype, elements in split.temporaries:
-            self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)
-
-    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        memory = (ctypes.c_uint8 * (self.starts[-1] + _LINE))()
-        first = -(-ctypes.addressof(memory) // _LINE) * _LINE
-        own = [first + start for start in self.starts[:-1]]
-        for call in self.calls:
-            call([*outputs, *own], [*inputs, *own])
-
-
-def _finish(jobs: Sequence[Future[None]]) -> None:
-    """Wait for all, even when interrupted: the caller frees the memory that they write."""
-    interrupted: KeyboardInterrupt | None = None
-    for job in jobs:
-        while not job.done():
-            try:
-                wait([job])
-            except KeyboardInterrupt as error:
-                interrupted = error
-    if interrupted is not None:
-        raise interrupted
-
-
-@dataclass(frozen=True, eq=False)
-class _Range:
-    """A part of an iteration space: how far each pointer moves in bytes (an index in steps), and the block of extents
-    and strides."""
-
-    offsets: tuple[int, ...]
-    dims: Any
-
-    @property
-    def dims_address(self) -> int:
-        return ctypes.addressof(self.dims)
-
-
-def _split(launch: Launch, parts: int, width: int) -> list[_Range]:
-    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width."""
-    kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
-    if not kept:
-        return [_Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
-    loop = max(kept, key=lambda loop: launch.sizes[loop])
-    grain = width * 4 if loop == len(launch.sizes) - 1 else 1
-    length = launch.sizes[loop]
-    cuts = {length * part // parts // grain * grain for part in range(parts)}
-    cuts = {cut for cut in cuts if cut + min(grain, width) <= length} | {0, length}
-    ranges = []
-    for start, stop in pairwise(sorted(cuts)):
-        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
-        ranges.append(_Range(_moved(launch, loop, start), _dims(launch, sizes)))
-    return ranges
-
-
-def _gather_cuts(launch: Launch, parts: int) -> list[int]:
-    """Where the longest reduced loop is cut; so that no part is short, and blocks of rows stay whole."""
-    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
-    length = launch.sizes[loop]
-    grain = 1024 if loop == launch.spec.rank - 1 else 16 if loop == launch.spec.reduced[-1] else 1
-    return sorted({length * part // parts // grain * grain for part in range(parts)} | {length})
-
-
-def _gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[_Range, ...]:
-    """The parts of a reduced loop, each with results of its own."""
-    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
-    ranges = []
-    for number, (start, stop) in enumerate(pairwise(_gather_cuts(launch, parts))):
-        moved = list(_moved(launch, loop, start))
-        for slot, result in enumerate(launch.spec.outputs):
-            moved[slot] += number * part_elements * ITEM_SIZE[result.dtype]
-        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
-        ranges.append(_Range(tuple(moved), _dims(launch, sizes)))
-    return tuple(ranges)
-
-
-def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
-    """How far each pointer lies behind the start of its tensor at the first point of a part."""
-    offsets = launch.offsets or (0,) * len(launch.strides)
-    found = []
-    for tensor, strides, offset in zip(launch.spec.tensors, launch.strides, offsets, strict=True):
-        unit = 1 if isinstance(tensor, Operand) and tensor.kind == "index" else ITEM_SIZE[tensor.dtype]
-        found.append((offset + start * strides[loop]) * unit if strides else 0)
-    return tuple(found)
-
-
-def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
-    rows = [stride for strides in launch.strides for stride in strides]
-    return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)
-
-
-def _slot(operand: Any) -> str:
-    """How eight bytes of the data block hold an operand."""
-    return "d" if operand.kind == "scalar" and is_float(operand.dtype) else "q"
 
 
 def _cores() -> int:

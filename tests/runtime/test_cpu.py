@@ -14,7 +14,8 @@ import pytest
 from irscope.errors import DeviceUnavailable
 from irscope.ops.expression import call, input_element
 from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice, _finish
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu_launch import finish
 from tests.codegen.groups import run
 from tests.codegen.kernels import expected, laid_out, plan_of
 
@@ -190,9 +191,9 @@ def test_an_interrupted_call_waits_for_the_parts_that_still_write(monkeypatch: p
             raise KeyboardInterrupt
         job.set_result(None)
 
-    monkeypatch.setattr("irscope.runtime.cpu.wait", interrupted_wait)
+    monkeypatch.setattr("irscope.runtime.cpu_launch.wait", interrupted_wait)
     with pytest.raises(KeyboardInterrupt):
-        _finish([job])
+        finish([job])
     assert job.done()
 
 

@@ -1,0 +1,215 @@
+"""One launch on the processor with everything laid out but the pointers: its parts, and on which threads they run.
+
+A part of an iteration space is a call of its own with other pointers and extents. Kept loops are cut so that each part
+has results of its own; reduced loops are cut for launches that `irscope.codegen.split_reduction` has prepared for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import add
+from typing import Any, Final
+
+from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, Operand, is_float
+from irscope.codegen.split_reduction import SplitReduction
+from irscope.runtime.team import OpenMP, Patience
+
+__all__ = [
+    "Function",
+    "LaunchCall",
+    "Range",
+    "SplitCall",
+    "TeamCall",
+    "finish",
+    "gather_cuts",
+    "gather_ranges",
+    "split_kept",
+]
+
+_LINE: Final = 64
+"""Bytes to which memory between launches is aligned."""
+
+Function = Callable[[bytes, int], None]
+"""A compiled kernel, called with the data block and the address of extents and strides."""
+
+
+class LaunchCall:
+    """One launch with everything laid out but the pointers."""
+
+    def __init__(
+        self,
+        function: Function,
+        launch: Launch,
+        ranges: tuple[Range, ...],
+        workers: Callable[[], ThreadPoolExecutor] | None,
+    ) -> None:
+        self.function = function
+        self.launch = launch
+        self.ranges = ranges
+        self.workers = workers
+        self.first = ranges[0].dims_address
+        self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
+        self.moved = ranges[0].offsets
+        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
+        """Whether the data block is the output, then the inputs in order."""
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        if self.workers is not None:
+            self._run_parts(outputs, inputs)
+        elif self.plain and len(inputs) == len(self.launch.reads):
+            self.function(self.pack(outputs[0], *inputs), self.first)
+        else:
+            self.function(self.pack(*map(add, self._words(outputs, inputs), self.moved)), self.first)
+
+    def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
+        """The data block before anything is moved: addresses and numbers; 0 for an index."""
+        launch = self.launch
+        return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
+
+    def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        assert self.workers is not None
+        pool, words = self.workers(), self._words(outputs, inputs)
+        jobs: list[Future[None]] = []
+        try:
+            jobs.extend(
+                pool.submit(self.function, self.pack(*map(add, words, part.offsets)), part.dims_address)
+                for part in self.ranges[1:]
+            )
+            self.function(self.pack(*map(add, words, self.moved)), self.first)
+        finally:
+            finish(jobs)
+
+
+class TeamCall(LaunchCall):
+    """A launch on torch's threads; see `irscope.runtime.team` for the block that they read."""
+
+    def __init__(
+        self, function: Function, launch: Launch, ranges: tuple[Range, ...], kernel: int, openmp: OpenMP,
+        loop: tuple[int, Any], patience: Patience,
+    ) -> None:  # fmt: skip
+        super().__init__(function, launch, ranges, None)
+        words = len(launch.writes) + len(launch.reads)
+        header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
+        self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
+        self.fork = openmp.fork
+        self.loop, self.owner = loop
+        self.patience = patience
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        pack, words = self.pack, self._words(outputs, inputs)
+        data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
+        if self.patience.is_over():
+            for datum, part in zip(data, self.ranges, strict=True):
+                self.function(datum, part.dims_address)
+            return
+        start = time.perf_counter()
+        self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
+        self.patience.note(time.perf_counter() - start)
+
+
+class SplitCall:
+    """A launch that became several; memory for what one hands to the next is made for each call."""
+
+    def __init__(self, split: SplitReduction, kernels: tuple[Any, ...], calls: tuple[LaunchCall, ...]) -> None:
+        self.kernels = kernels
+        self.calls = calls
+        self.starts = [0]
+        for dtype, elements in split.temporaries:
+            self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        memory = (ctypes.c_uint8 * (self.starts[-1] + _LINE))()
+        first = -(-ctypes.addressof(memory) // _LINE) * _LINE
+        own = [first + start for start in self.starts[:-1]]
+        for call in self.calls:
+            call([*outputs, *own], [*inputs, *own])
+
+
+def finish(jobs: Sequence[Future[None]]) -> None:
+    """Wait for all, even when interrupted: the caller frees the memory that they write."""
+    interrupted: KeyboardInterrupt | None = None
+    for job in jobs:
+        while not job.done():
+            try:
+                wait([job])
+            except KeyboardInterrupt as error:
+                interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """A part of an iteration space: how far each pointer moves in bytes (an index in steps), and the block of extents
+    and strides."""
+
+    offsets: tuple[int, ...]
+    dims: Any
+
+    @property
+    def dims_address(self) -> int:
+        return ctypes.addressof(self.dims)
+
+
+def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
+    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width."""
+    kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
+    if not kept:
+        return [Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
+    loop = max(kept, key=lambda loop: launch.sizes[loop])
+    grain = width * 4 if loop == len(launch.sizes) - 1 else 1
+    length = launch.sizes[loop]
+    cuts = {length * part // parts // grain * grain for part in range(parts)}
+    cuts = {cut for cut in cuts if cut + min(grain, width) <= length} | {0, length}
+    ranges = []
+    for start, stop in pairwise(sorted(cuts)):
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(Range(_moved(launch, loop, start), _dims(launch, sizes)))
+    return ranges
+
+
+def gather_cuts(launch: Launch, parts: int) -> list[int]:
+    """Where the longest reduced loop is cut; so that no part is short, and blocks of rows stay whole."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    length = launch.sizes[loop]
+    grain = 1024 if loop == launch.spec.rank - 1 else 16 if loop == launch.spec.reduced[-1] else 1
+    return sorted({length * part // parts // grain * grain for part in range(parts)} | {length})
+
+
+def gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[Range, ...]:
+    """The parts of a reduced loop, each with results of its own."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    ranges = []
+    for number, (start, stop) in enumerate(pairwise(gather_cuts(launch, parts))):
+        moved = list(_moved(launch, loop, start))
+        for slot, result in enumerate(launch.spec.outputs):
+            moved[slot] += number * part_elements * ITEM_SIZE[result.dtype]
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(Range(tuple(moved), _dims(launch, sizes)))
+    return tuple(ranges)
+
+
+def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
+    """How far each pointer lies behind the start of its tensor at the first point of a part."""
+    offsets = launch.offsets or (0,) * len(launch.strides)
+    found = []
+    for tensor, strides, offset in zip(launch.spec.tensors, launch.strides, offsets, strict=True):
+        unit = 1 if isinstance(tensor, Operand) and tensor.kind == "index" else ITEM_SIZE[tensor.dtype]
+        found.append((offset + start * strides[loop]) * unit if strides else 0)
+    return tuple(found)
+
+
+def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
+    rows = [stride for strides in launch.strides for stride in strides]
+    return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)
+
+
+def _slot(operand: Any) -> str:
+    """How eight bytes of the data block hold an operand."""
+    return "d" if operand.kind == "scalar" and is_float(operand.dtype) else "q"

@@ -10,7 +10,8 @@ the page faults alike); no row computes gradients; arguments that the program wr
 `rotate=True` the runs go through copies of the arguments that are larger than the last-level cache together, so that no
 row finds its operands there; otherwise all do, if they fit.
 
-Bytes and arithmetic are the program's (see `irscope.runtime.workload`), not a row's: a row that moves more than it must
+The limit is measured in the same turns: the machine's fastest copy of as many bytes on as many threads, between arrays of
+its own. Bytes and arithmetic are the program's (see `irscope.runtime.workload`), not a row's: a row that moves more than it must
 shows as a lower bandwidth.
 """
 
@@ -51,6 +52,8 @@ from irscope.transforms.fusion import Fusion, fuse
 
 __all__ = ["Comparison", "Row", "compare"]
 
+_COPY = "a copy of as many bytes"
+"""What runs in turn with the competitors as their limit."""
 _MOST_SETS = 64
 """Copies of the arguments at most, however small they are."""
 
@@ -156,7 +159,7 @@ class _Contest:
         self.missing: list[tuple[str, str]] = []
 
     def run(self, repeats: int) -> Comparison:
-        with progress(2 + len(self.entries) * (repeats + 2), "comparing") as step:
+        with progress(4 + repeats + len(self.entries) * (repeats + 2), "comparing") as step:
             firsts = self._first_runs(step)
             work = self._workload()
             exact = float64_results(self.graph, self.args)
@@ -169,10 +172,13 @@ class _Contest:
 
             finish, once = _waiter(self.entries), self.state.is_written
             competitors = {entry.label: self._timed(entry, sets) for entry in self.entries}
+            limit = limits(self.threads) if "cuda" not in self.devices and work.bytes else None
+            scale = 0.0
+            if limit is not None:
+                competitors[_COPY], scale = limit.fastest_copy(work.bytes)
             times = measure(competitors, turns=repeats, before=before, finish=finish, once=once)
             self.state.restore()
-            limit = limits(self.threads) if "cuda" not in self.devices else None
-            copy = limit.copy_seconds(work.bytes) if limit is not None and work.bytes else None
+            copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
         base = self.entries[0].label
         rows = tuple([_row(entry, firsts[entry.label], exact, times, base, work, copy) for entry in self.entries])

@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from typing import Any, Final
 from irscope.codegen.group_plan import spec_of_group
 from irscope.ir.parser import parse
 from irscope.ir.types import TensorType
-from irscope.runtime.base import Device
+from irscope.runtime.base import Device, PreparedPlan
 from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cpu import CpuDevice
@@ -89,10 +89,15 @@ class Limits:
         >>> limits(1).copy_seconds(1 << 20) > 0
         True
         """
-        size = max(min(moved, _LARGEST_COPY) // 2 // 64 * 64, 64)
+        size = _half(moved)
         if size not in self._copies:
-            self._copies[size] = self._measured_copy(size)
+            self._copies[size] = min(_median_seconds(candidate) for candidate in self._copy_candidates(size))
         return self._copies[size] * max(moved, 128) / (2 * size)
+
+    def fastest_copy(self, moved: int) -> tuple[Callable[[], object], float]:
+        """A copy to run in turn with competitors, and by what its time is to be multiplied: see `copy_seconds`."""
+        size = _half(moved)
+        return min(self._copy_candidates(size), key=_median_seconds), max(moved, 128) / (2 * size)
 
     def flops(self) -> float:
         """Additions and multiplications of float32 in a second."""
@@ -100,20 +105,21 @@ class Limits:
             self._flops = self._measured_flops()
         return self._flops
 
-    def _measured_copy(self, size: int) -> float:
+    def _copy_candidates(self, size: int) -> list[Callable[[], object]]:
+        """Copies of so many bytes to so many others."""
         pool = BufferPool(limit_bytes=0)
         source, target = (pool.empty((size // 4,), "float32") for _ in range(2))
         source[:] = 1
         target[:] = 0
         begin, end = source.ctypes.data, target.ctypes.data
-        candidates: list[Callable[[], object]] = [lambda: ctypes.memmove(end, begin, size)]
+        candidates: list[Callable[[], object]] = [partial(_move, source, target)]
         plan = self._device.prepare(_plan(_COPY, size // 4))
-        candidates.append(lambda: plan((end,), (begin,)))
+        candidates.append(partial(_run_plan, plan, end, begin, (source, target)))
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "from_numpy") and torch.get_num_threads() == self.threads:
             given, taken = torch.from_numpy(source), torch.from_numpy(target)
             candidates.append(lambda: taken.copy_(given))
-        return min(_median_seconds(candidate) for candidate in candidates)
+        return candidates
 
     def _measured_flops(self) -> float:
         size = 4096
@@ -124,6 +130,20 @@ class Limits:
         plan = alone.prepare(_plan(_chains(), size))
         seconds = _median_seconds(lambda: plan((target.ctypes.data,), (source.ctypes.data,)))
         return self.threads * size * (2 * _CHAINS * _LINKS + _CHAINS - 1) / seconds
+
+
+def _move(source: Any, target: Any) -> None:
+    ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes)
+
+
+def _run_plan(plan: PreparedPlan, target: int, source: int, memory: Any) -> None:
+    """Run a plan between two addresses, in memory that whoever holds this call keeps alive."""
+    plan((target,), (source,))
+
+
+def _half(moved: int) -> int:
+    """The bytes that a copy reads which moves so many, in whole cache lines and no more than can be afforded."""
+    return max(min(moved, _LARGEST_COPY) // 2 // 64 * 64, 64)
 
 
 _COPY: Final = "    %r : Tensor = aten::relu(%p)\n"

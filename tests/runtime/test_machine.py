@@ -41,3 +41,11 @@ def test_the_description_is_plain_data():
 def test_memory_is_kept_and_given_back():
     with kept_memory() as outer, kept_memory() as inner:
         assert outer == inner
+
+
+def test_a_copy_keeps_its_memory(monkeypatch):
+    copy, scale = limits(1).fastest_copy(1 << 20)
+    others = [limits(1)._copy_candidates(1 << 19) for _ in range(3)]
+    for run in (copy, *(candidate for candidates in others for candidate in candidates)):
+        run()
+    assert scale == 1.0

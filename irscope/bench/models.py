@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -21,24 +21,36 @@ from irscope.transforms.fusion import fuse
 __all__ = ["MODELS", "model_runs"]
 
 
-def _yolov3() -> tuple[Any, tuple[Any, ...]]:
+@dataclass(frozen=True)
+class _Model:
+    source: Any
+    """What is loaded."""
+    eager: Any
+    """The model itself, which torch.compile takes."""
+    args: tuple[Any, ...]
+
+
+def _yolov3() -> _Model:
     import torch
 
-    return torch.jit.script(import_module("yolov3").yolov3()), (torch.rand(1, 3, 160, 160),)
+    model = import_module("yolov3").yolov3()
+    return _Model(torch.jit.script(model), model, (torch.rand(1, 3, 160, 160),))
 
 
-def _lstm() -> tuple[Any, tuple[Any, ...]]:
+def _lstm() -> _Model:
     import torch
 
-    return import_module("lstm").lstm(), (torch.rand(100, 8, 64),)
+    model = import_module("lstm").lstm()
+    return _Model(model, model, (torch.rand(100, 8, 64),))
 
 
-def _bert() -> tuple[Any, tuple[Any, ...]]:
+def _bert() -> _Model:
     module = import_module("bert")
-    return module.bert(), (module.tokens(),)
+    model = module.bert()
+    return _Model(model, model, (module.tokens(),))
 
 
-def _vit() -> tuple[Any, tuple[Any, ...]]:
+def _vit() -> _Model:
     import torch
     from torch import nn
     from transformers import ViTConfig, ViTModel
@@ -56,10 +68,11 @@ def _vit() -> tuple[Any, tuple[Any, ...]]:
             return self.inner(pixels, return_dict=False)[0]
 
     torch.manual_seed(0)
-    return Plain().eval(), (torch.rand(1, 3, 224, 224),)
+    model = Plain().eval()
+    return _Model(model, model, (torch.rand(1, 3, 224, 224),))
 
 
-MODELS: Final[dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]]] = {
+MODELS: Final[dict[str, Callable[[], _Model]]] = {
     "YOLOv3": _yolov3, "LSTM-100": _lstm, "BERT-4": _bert, "ViT-tiny": _vit,
 }  # fmt: skip
 
@@ -80,14 +93,14 @@ def model_runs(
             continue
         step(name)
         try:
-            model, args = make()
+            model = make()
         except ImportError as error:
             yield name, f"{error.name or error} is not installed"
             continue
-        fusion = fuse(load(model, *args, name=name))
-        eager = model if "eager" in peers else None
-        others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
-        yield replace(compare(fusion, *args, eager=eager, peers=others, repeats=rounds), name=name)
+        fusion = fuse(load(model.source, *model.args, name=name))
+        eager = model.eager if "eager" in peers else None
+        others = {"torch.compile": torch.compile(model.eager)} if "torch.compile" in peers else {}
+        yield replace(compare(fusion, *model.args, eager=eager, peers=others, repeats=rounds), name=name)
 
 
 def _find_examples() -> None:

@@ -13,15 +13,14 @@ reductions' results, and the reduced axes are added to its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
-from typing import Final
 
-from irscope.codegen.flatten import InstructionList
-from irscope.codegen.group_values import Compute, GroupValues, Joined, Seen
-from irscope.codegen.index_map import ZERO, AxisMustSplit, Form, Space, combined, digits
+from irscope.codegen.group_values import GroupValues, Joined
+from irscope.codegen.group_walk import REDUCED, Axes, Forms, Walk, lowered
+from irscope.codegen.index_map import ZERO, Form, Space, combined, digits
 from irscope.codegen.kernel_spec import (
     KernelSpec,
     Launch,
@@ -34,20 +33,10 @@ from irscope.codegen.kernel_spec import (
 from irscope.codegen.loop_nest import arrange_loops
 from irscope.errors import CodegenError
 from irscope.ir.core import Node, Value
-from irscope.ir.types import TensorType, Type
-from irscope.ops.strides import contiguous_strides, is_contiguous
+from irscope.ir.types import Type
+from irscope.ops.strides import contiguous_strides
 
 __all__ = ["spec_of_group"]
-
-REDUCED: Final = -1
-"""In place of an axis's number: a dimension that lies along reduced axes."""
-_MOST_SPLITS: Final = 64
-
-_Forms = tuple[Form, ...]
-_Piece = tuple[int, int | None]
-"""Some elements in a row, and the kept axis along which they lie; `REDUCED`; or None for an extent of 1."""
-_Axes = tuple[tuple[_Piece, ...], ...]
-"""For each dimension its pieces, outermost first: mostly one, but a group norm keeps the groups and walks past the rest."""
 
 
 def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
@@ -61,7 +50,7 @@ def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
     outputs = tuple(values.tensor_type(value) for value in block.returns)
     targets = [target for position in range(len(outputs)) for target in _targets(values, position)]
     placed = [(target, *_domain(values, target)) for target in targets]
-    launches: dict[_Domain, list[tuple[_Target, _Axes]]] = {}
+    launches: dict[_Domain, list[tuple[_Target, Axes]]] = {}
     for target, domain, axes in placed:
         if not domain.gathers:
             domain, axes = next(
@@ -113,14 +102,14 @@ class _Domain:
     """Extents other than 1 of the reduced axes: what each reduction gathers, row by row."""
     gathers: bool = False
     """Whether there are reductions: they may gather just one element."""
-    whole: tuple[tuple[int, ...], _Axes] | None = field(default=None, compare=False)
+    whole: tuple[tuple[int, ...], Axes] | None = field(default=None, compare=False)
     """Of a space with reductions: the shape and the axes of a tensor that fills it."""
 
 
-def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, _Axes]:
+def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
     """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
     space = Space(list(target.shape), [])
-    walk = _lowered(values, space, lambda: [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
+    walk = lowered(values, space, lambda: [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
     if walk.gathered is None:
         pieces = [[(size, True)] if size != 1 else [] for size in target.shape]
     else:
@@ -157,7 +146,7 @@ def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, 
     return pieces
 
 
-def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> _Axes:
+def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> Axes:
     """Kept pieces get the numbers of the axes in order."""
     numbers = count()
     return tuple(
@@ -165,175 +154,16 @@ def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> _Axes:
     )
 
 
-# -- from an output to its inputs -------------------------------------------------------------------------------------
-
-
-class _Walk:
-    """One kernel while its instructions are gathered, for a space as it is cut now."""
-
-    def __init__(self, values: GroupValues, space: Space) -> None:
-        self.values = values
-        self.space = space
-        self.code = InstructionList()
-        self.operands: dict[_Read, int] = {}
-        """Each distinct way in which an input is read, to the operand's position."""
-        self.gathered: tuple[int, ...] | None = None
-        """The extents that reductions gather."""
-        self.walked: set[int] = set()
-        """The axes along which reductions' results differ."""
-        self.first: tuple[tuple[int, ...], tuple[int, ...], _Forms] | None = None
-        """Of the first reduction: the shape it gathers from, its axes, and the index of its result."""
-        self._done: dict[tuple[Value, _Forms], int] = {}
-
-    def lower(self, root: Value, forms: _Forms) -> int:
-        """The step that computes an element of a value."""
-        wanted = (root, forms)
-        stack = [wanted]
-        below: dict[tuple[Value, _Forms], list[tuple[Value, _Forms]]] = {}
-        while stack:
-            need = stack[-1]
-            if need in self._done:
-                stack.pop()
-                continue
-            if need not in below:
-                below[need] = self._below(*need)
-            waiting = [other for other in below[need] if other not in self._done]
-            if waiting:
-                stack.extend(waiting)
-            else:
-                self._done[need] = self._step(*need, [self._done[other] for other in below[need]])
-        return self._done[wanted]
-
-    def whole(self, axes: _Axes) -> tuple[tuple[int, ...], _Axes] | None:
-        """The shape and axes of what the first reduction gathers from, if it lies along the axes as they are."""
-        assert self.first is not None
-        shape, reduced, forms = self.first
-        names = {self.space.kept_form(dim): pieces for dim, pieces in enumerate(axes)}
-        found: list[tuple[_Piece, ...]] = []
-        for dim, (size, form) in enumerate(zip(shape, forms, strict=True)):
-            if size != 1 and dim not in reduced and form not in names:
-                return None
-            found.append(((1, None),) if size == 1 else ((size, REDUCED),) if dim in reduced else names[form])
-        return shape, tuple(found)
-
-    def _below(self, value: Value, forms: _Forms) -> list[tuple[Value, _Forms]]:
-        step = self.values.steps.get(value)
-        if step is None:
-            return []
-        if isinstance(step, Seen):
-            if self._lies_row_by_row(step.operand):
-                return []
-            shape = self.values.shape(step.operand)
-            return [(step.operand, digits(combined(forms, step.strides, step.offset), shape, self.space.extents))]
-        if isinstance(step, Joined):
-            raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
-        outside, inside = self._places(step, forms)
-        return [
-            (operand, _aligned(inside if gathered else outside, self.values.shape(operand), axis))
-            for _, operand, axis, gathered in step.reads
-        ]
-
-    def _step(self, value: Value, forms: _Forms, below: list[int]) -> int:
-        step = self.values.steps.get(value)
-        if step is None:
-            return self._input(value, forms)
-        if isinstance(step, Seen):
-            return below[0] if below else self._read(step.operand, combined(forms, step.strides, step.offset))
-        assert isinstance(step, Compute)
-        outside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if not gathered}
-        inside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if gathered}
-        index = self._index() if step.positions else None
-        return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
-
-    def _places(self, step: Compute, forms: _Forms) -> tuple[_Forms, _Forms]:
-        """The index of what an expression reads outside its reductions, and inside."""
-        if not step.axes:
-            return forms, forms
-        outside = list(forms)
-        if len(forms) < len(step.shape):
-            for axis in step.axes:
-                outside.insert(axis, ZERO)
-        extents = tuple(step.shape[axis] for axis in step.axes)
-        self._gather(step, extents, outside)
-        inside = list(outside)
-        for axis, form in zip(step.axes, digits(self.space.reduced_form(), extents, self.space.extents), strict=True):
-            inside[axis] = form
-        return tuple(outside), tuple(inside)
-
-    def _gather(self, step: Compute, extents: tuple[int, ...], forms: Sequence[Form]) -> None:
-        kept = [form for dim, form in enumerate(forms) if dim not in step.axes]
-        if self.gathered is None:
-            self.gathered = extents
-            self.first = (step.shape, step.axes, tuple(forms))
-            self.space.gather(extents)
-        if prod(self.gathered) != prod(extents):
-            raise CodegenError(
-                f"one reduction gathers {prod(self.gathered)} elements, another {prod(extents)}",
-                rule="codegen-reduction",
-            )
-        walked = {axis for form in kept for axis in form.axes}
-        if any(axis >= self.space.first_reduced for axis in walked):
-            raise CodegenError("a reduction of a reduction along other axes", rule="codegen-reduction")
-        self.walked |= walked
-
-    def _input(self, value: Value, forms: _Forms) -> int:
-        if value in self.values.known or value not in self.values.params:
-            raise CodegenError(f"{value!r} is not something that a kernel reads", rule="codegen-constant")
-        if not isinstance(self.values.types[value], TensorType):
-            return self._read(value, None)
-        return self._read(value, combined(forms, self.values.layout(value)[1]))
-
-    def _read(self, value: Value, place: Form | None) -> int:
-        read = _Read(self.values.params[value], place)
-        return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
-
-    def _lies_row_by_row(self, value: Value) -> bool:
-        """Whether a value is an input whose memory any view of it can be read from."""
-        return value in self.values.params and is_contiguous(*self.values.layout(value))
-
-    def _index(self) -> int:
-        read = _Read(-1, self.space.reduced_form())
-        return self.code.input(self.operands.setdefault(read, len(self.operands)), "int64")
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """An operand of a kernel: an input of the group, and where in it; -1 is the place itself."""
-
-    input: int
-    place: Form | None = None
-    """None for a number."""
-
-
-def _aligned(forms: _Forms, shape: tuple[int, ...], axis: int | None) -> _Forms:
-    """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
-    own = (forms[axis],) if axis is not None and len(shape) == 1 else forms[len(forms) - len(shape) :]
-    return tuple(ZERO if size == 1 else form for size, form in zip(shape, own, strict=True))
-
-
-def _lowered(
-    values: GroupValues, space: Space, roots: Callable[[], Sequence[tuple[Value, _Forms]]]
-) -> tuple[_Walk, list[int]]:
-    """Instructions for these elements; the space is cut as the views need it, and then they are asked for again."""
-    for _ in range(_MOST_SPLITS):
-        walk = _Walk(values, space)
-        try:
-            return walk, [walk.lower(value, forms) for value, forms in roots()]
-        except AxisMustSplit as cut:
-            space.split(cut.axis, cut.inner)
-    raise CodegenError("the views inside the group cut its dimensions into too many parts", rule="codegen-view")
-
-
 # -- launches ---------------------------------------------------------------------------------------------------------
 
 
-def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Target, _Axes]]) -> Launch:
+def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Target, Axes]]) -> Launch:
     space = Space(list(domain.kept), list(domain.reduced))
 
-    def places() -> list[_Forms]:
+    def places() -> list[Forms]:
         return [_place(space, axes) for _, axes in targets]
 
-    walk, found = _lowered(
+    walk, found = lowered(
         values, space, lambda: [(target.value, place) for (target, _), place in zip(targets, places(), strict=True)]
     )
     results = [
@@ -348,7 +178,7 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
     return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
 
 
-def _place(space: Space, axes: _Axes) -> _Forms:
+def _place(space: Space, axes: Axes) -> Forms:
     """The index of an output at each point of the space."""
     free = [size for pieces in axes for size, axis in pieces if axis == REDUCED]
     inner = iter(digits(space.reduced_form(), free, space.extents))
@@ -364,7 +194,7 @@ def _place(space: Space, axes: _Axes) -> _Forms:
 def _assembled(
     values: GroupValues,
     domain: _Domain,
-    walk: _Walk,
+    walk: Walk,
     results: Sequence[int],
     written: Sequence[Form],
     outputs: Sequence[int],

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
 
-from irscope.codegen.group_values import GroupValues, Joined
+from irscope.codegen.group_steps import Joined
+from irscope.codegen.group_values import GroupValues
 from irscope.codegen.group_walk import REDUCED, Axes, Forms, Walk, lowered
 from irscope.codegen.index_map import ZERO, Form, Space, combined, digits
 from irscope.codegen.kernel_spec import (

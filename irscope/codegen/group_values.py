@@ -1,20 +1,18 @@
 """What a fusion group's block computes: each value's type, and how an element of it follows from others.
 
-A node is understood as one of three things: an expression of elements (`Compute`), other places of the same elements
-(`Seen`), or several tensors one behind the other (`Joined`). Nodes that make lists of tensors only pass them on.
+Each node becomes one of the steps of `group_steps`. Nodes that make lists of tensors only pass them on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from irscope.codegen.group_steps import Compute, Joined, Seen, Step, leaves_of, reductions_of
 from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.errors import CodegenError, IrscopeError
 from irscope.ir.core import Block, Node, Value, make_value, new_id
@@ -22,7 +20,6 @@ from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, TensorType, Type
 from irscope.ops.expression import (
     POSITIONS,
-    REDUCTIONS,
     Expr,
     call,
     cast,
@@ -44,70 +41,11 @@ from irscope.ops.strides import (
 )
 from irscope.ops.type_rules import Unknown, wrap_dim
 
-__all__ = ["Compute", "GroupValues", "Joined", "Seen", "Step"]
+__all__ = ["GroupValues"]
 
 _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
 _SAME_PLACE: Final = frozenset({"aten::contiguous", "aten::detach", "aten::alias"})
 _NOT_LOGICAL: Final = frozenset({"aten::as_strided", "aten::detach_", "aten::view_as_real", "aten::view_as_complex"})
-
-
-@dataclass(frozen=True, eq=False)
-class Compute:
-    """One element is an expression of elements."""
-
-    position: int
-    """The node's place in the block."""
-    expr: Expr
-    operands: tuple[tuple[int, Value, int | None], ...]
-    """What each leaf of the expression stands for: its index, its value, and the axis of the result along which it lies
-    if not the last ones. Arguments that the expression does not look at (`other` of a `type_as`) are missing."""
-    axes: tuple[int, ...] = ()
-    """The axes of `shape` along which it gathers."""
-    shape: tuple[int, ...] = ()
-    """Of an expression that gathers: the extents of the op's first operand."""
-    positions: bool = False
-    """Whether it asks where an element stands."""
-
-    @cached_property
-    def reads(self) -> tuple[tuple[int, Value, int | None, bool], ...]:
-        """The operands once more, with whether they are read inside a reduction; some are read outside as well."""
-        found: set[tuple[int, bool]] = set()
-        stack, seen = [(self.expr, False)], {(id(self.expr), False)}
-        while stack:
-            here, inside = stack.pop()
-            if here.op in ("input", "scalar"):
-                found.add((here.value, inside))
-            for arg in () if here.op == "count" else here.args:
-                key = (arg, inside or here.op in REDUCTIONS)
-                if (id(arg), key[1]) not in seen:
-                    seen.add((id(arg), key[1]))
-                    stack.append(key)
-        return tuple(
-            (*operand, inside) for operand in self.operands for inside in (False, True) if (operand[0], inside) in found
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Elements of another value, seen as if that lay row by row: from an offset on, with a stride per dimension."""
-
-    position: int
-    operand: Value
-    offset: int
-    strides: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """Tensors one behind the other along an axis; for `stack` along a new one, each with extent 1."""
-
-    position: int
-    parts: tuple[Value, ...]
-    axis: int
-    new_axis: bool
-
-
-Step = Compute | Seen | Joined
 
 
 class GroupValues:
@@ -216,9 +154,9 @@ class GroupValues:
         exprs = made if isinstance(made, tuple) else (made,)
         types = self._results(op, node, arguments, exprs, leaves)
         for output, expr, type in zip(node.outputs, exprs, types, strict=True):
-            used = _leaves_of(expr)
+            used = leaves_of(expr)
             operands = tuple(leaf for leaf in leaves if leaf[0] in used)
-            axes, kinds = reduced_axes(expr), _reductions_of(expr)
+            axes, kinds = reduced_axes(expr), reductions_of(expr)
             shape = self.shape(leaves[0][1]) if axes else ()
             if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
                 raise CodegenError("nothing has no largest element", where=repr(node), rule="codegen-empty")
@@ -288,7 +226,7 @@ class GroupValues:
             elif reduced_axes(expr):
                 found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
             else:
-                used = _leaves_of(expr)
+                used = leaves_of(expr)
                 found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
         return found
 
@@ -428,23 +366,3 @@ def _payload(node: Node) -> Any:
         value = (value.astype(np.uint32) << 16).view(np.float32)
     element = const(value.item(), payload.dtype)
     return Expr("const", (), element.dtype, element.value, 1)
-
-
-def _parts_of(expr: Expr) -> list[Expr]:
-    """Every part of an expression once."""
-    found, seen = [expr], {id(expr)}
-    for here in found:
-        for arg in here.args:
-            if id(arg) not in seen:
-                seen.add(id(arg))
-                found.append(arg)
-    return found
-
-
-def _leaves_of(expr: Expr) -> set[int]:
-    """The indexes of the operands that an expression reads."""
-    return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
-
-
-def _reductions_of(expr: Expr) -> set[str]:
-    return {part.op for part in _parts_of(expr) if part.op in REDUCTIONS}

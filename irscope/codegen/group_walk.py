@@ -13,7 +13,8 @@ from math import prod
 from typing import Final
 
 from irscope.codegen.flatten import InstructionList
-from irscope.codegen.group_values import Compute, GroupValues, Joined, Seen
+from irscope.codegen.group_steps import Compute, Joined, Seen
+from irscope.codegen.group_values import GroupValues
 from irscope.codegen.index_map import ZERO, AxisMustSplit, Form, Space, combined, digits
 from irscope.errors import CodegenError
 from irscope.ir.core import Value

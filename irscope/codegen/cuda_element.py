@@ -46,7 +46,29 @@ HELPERS: Final = {
   if (((unsigned long long)a | (unsigned long long)b) >> 32) return a / b;
   return (unsigned)a / (unsigned)b;
 }""",
-    "Pack": "template <class T, int N> struct __align__(sizeof(T) * N) Pack { T e[N]; };",
+    "Pack": "template <class T, int N> struct __align__(sizeof(T) * N) Pack { T e[N]; };\ntypedef Pack<unsigned, 4> uint4_words;",
+    "load_once": """template <class P> static __device__ __forceinline__ P load_once(const P* at) {
+#ifdef __CUDA_ARCH__
+  if (sizeof(P) == 16) {
+    uint4_words w;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w.e[0]), "=r"(w.e[1]), "=r"(w.e[2]), "=r"(w.e[3]) : "l"(at));
+    return *(P*)&w;
+  }
+#endif
+  return *at;
+}""",
+    "store_past": """template <class P> static __device__ __forceinline__ void store_past(P* at, const P& value) {
+#ifdef __CUDA_ARCH__
+  if (sizeof(P) == 16) {
+    const uint4_words& w = *(const uint4_words*)&value;
+    asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};"
+                 :: "l"(at), "r"(w.e[0]), "r"(w.e[1]), "r"(w.e[2]), "r"(w.e[3]) : "memory");
+    return;
+  }
+#endif
+  *at = value;
+}""",
     "from_half": """static __device__ __forceinline__ float from_half(unsigned short h) {
 #ifdef __CUDA_ARCH__
   float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f;
@@ -77,9 +99,23 @@ HELPERS: Final = {
 }""",
     "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) {
   return a != a ? a : a < b ? a : b;
+}
+static __device__ __forceinline__ float least(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float c; asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+#else
+  return a != a ? a : a < b ? a : b;
+#endif
 }""",
     "greatest": """template <class T> static __device__ __forceinline__ T greatest(T a, T b) {
   return a != a ? a : a > b ? a : b;
+}
+static __device__ __forceinline__ float greatest(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float c; asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+#else
+  return a != a ? a : a > b ? a : b;
+#endif
 }""",
     "sign": """template <class T> static __device__ __forceinline__ T sign(T a) { return (T)((a > 0) - (a < 0)); }""",
     "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }

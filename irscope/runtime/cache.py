@@ -87,6 +87,9 @@ class KernelCache(Generic[T]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._values
+
     def get(self, key: Hashable, build: Callable[[], T]) -> T:
         """The value of a key, built if it is missing; who asks for it meanwhile waits. An error of `build` is not
         kept.

@@ -1,41 +1,88 @@
 """Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
 
-The compiler needs no GPU, so source and machine code can be had on any machine where CuPy and NVRTC are installed.
-Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
+The compiler needs no GPU, so source, PTX, machine code, registers and spills can be had on any machine where CuPy and
+NVRTC are installed, and the source on any machine. Kernels that are prepared together are compiled as one module, which
+takes a third of the time; on disk a module is kept once, and each of its kernels names it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
-
-from irscope.codegen.cuda import BLOCK, emit_cuda, stride_arguments, vector_lanes
-from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, UNIT, KernelSpec, Launch, LaunchPlan, is_float
+from irscope.codegen.cuda import emit_cuda, emit_module, entry_names
+from irscope.codegen.cuda_schedule import MULTIPROCESSORS, Schedule, likely_schedule, parts_of, schedule_of
+from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.source import SourceText
-from irscope.errors import CodegenError, DeviceUnavailable, MissingExtra
+from irscope.codegen.split_reduction import split_reduction
+from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.cuda_compiler import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, Resources, imported_cupy
+from irscope.runtime.cuda_gpu import CupyGpu, Gpu, Held
+from irscope.runtime.cuda_launch import CudaPlan, Step, laid_out, temporaries_of
 
-__all__ = ["CudaDevice", "CudaKernel", "CudaPlan", "takes_vectors"]
+__all__ = ["CudaDevice", "CudaKernel", "CudaPlan"]
 
-_INSTALL: Final = "pip install 'irscope[cuda13]'   (or cuda12, by the driver)"
-_OPTIONS: Final = ("--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+_ASSUMED: Final = "90"
+"""The compute capability that is compiled for where there is no GPU."""
+_TOGETHER: Final = 8
+"""Kernels of a module: more would make the first ones wait."""
+
+_Wanted = tuple[KernelSpec, Schedule]
 
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """A kernel loaded on the current GPU."""
+    """A kernel: its text, and as much of the rest as this machine can make."""
 
     spec: KernelSpec
+    schedule: Schedule
     compile_seconds: float
     from_disk: bool
-    any_entry: Any
-    vector_entry: Any
-    """None when the spec has no vector entry."""
+    architecture: str
+    resources: dict[str, Resources] = field(default_factory=dict)
+    """By entry; empty where NVRTC is missing."""
+    any_entry: Any = None
+    """None without a GPU."""
+    vector_entry: Any = None
+    """None without a GPU, or when the schedule has no vectors."""
+    compiler: Compiler = field(default_factory=Nvrtc, repr=False)
+
+    @property
+    def source(self) -> SourceText:
+        """The text that was compiled."""
+        return emit_cuda(self.spec, self.schedule)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The kernel alone, compiled again to be looked at. Raises MissingExtra without CuPy, DeviceUnavailable without
+        NVRTC."""
+        return self.compiler.compile(self.source.text, self.architecture)
+
+    @property
+    def ptx(self) -> str:
+        """The text for a virtual GPU."""
+        return self.compiled.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self.compiled.code
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        return max((each.registers for each in self.resources.values()), default=None)
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        return max((each.spill_bytes for each in self.resources.values()), default=None)
 
 
 class CudaDevice:
@@ -47,22 +94,31 @@ class CudaDevice:
 
     name = "cuda"
 
-    def __init__(self, *, store: ObjectStore | None = None) -> None:
-        """`store`: compiled code on disk, by default in the user's cache directory."""
+    def __init__(
+        self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None
+    ) -> None:
+        """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` stand for the
+        current GPU and NVRTC."""
         self.store = store or ObjectStore(user_cache_directory() / "cuda")
+        self.compiler: Compiler = compiler or Nvrtc()
+        self.held = Held()
+        self._gpu = gpu
         self._kernels: KernelCache[CudaKernel] = KernelCache()
+        self._modules: KernelCache[Any] = KernelCache()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
-        """Whether CuPy, a driver and a GPU are here, and which."""
+        """Whether CuPy, a driver and a GPU are here, and which; never raises."""
+        if self._gpu is not None:
+            return Availability(True, f"{self._gpu!r}, {self._gpu.multiprocessors} multiprocessors")
         try:
-            cupy = _cupy()
+            cupy = imported_cupy()
         except MissingExtra:
-            return Availability(False, "CuPy is not installed", _INSTALL)
+            return Availability(False, "CuPy is not installed", INSTALL)
         except Exception as error:
-            return Availability(False, f"CuPy does not load here: {error}", _INSTALL)
+            return Availability(False, f"CuPy does not load here: {error}", INSTALL)
         try:
             count = cupy.cuda.runtime.getDeviceCount()
             properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice()) if count else {}
@@ -72,6 +128,10 @@ class CudaDevice:
             )
         if not count:
             return Availability(False, "CuPy finds no GPU", "nvidia-smi must list a GPU")
+        try:
+            self.compiler.version()
+        except IrscopeError as error:
+            return Availability(False, error.what, error.hint)
         return Availability(True, f"{properties['name'].decode()}, {properties['multiProcessorCount']} multiprocessors")
 
     @property
@@ -80,117 +140,150 @@ class CudaDevice:
         return self._kernels.counts
 
     def source(self, spec: KernelSpec) -> SourceText:
-        """The CUDA C++ text; needs neither GPU nor CuPy."""
+        """The CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
         return emit_cuda(spec)
 
     def machine_code(self, spec: KernelSpec, *, architecture: str = "80") -> bytes:
-        """What NVRTC makes of the text for a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
+        """What NVRTC makes of that text for a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
 
         Raises MissingExtra without CuPy, DeviceUnavailable without NVRTC.
         """
-        return _compiled(emit_cuda(spec).text, architecture)
+        return self.compiler.compile(emit_cuda(spec).text, architecture).code
 
     def compile(self, spec: KernelSpec) -> CudaKernel:
-        """The kernel on the current GPU: from memory, from disk, or from NVRTC."""
+        """The kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
+        return self._kernel((spec, likely_schedule(spec)), self._present())
+
+    # -- plans --------------------------------------------------------------------------------------------------------
+
+    def prepare(self, plan: LaunchPlan) -> CudaPlan:
+        """Compile what a plan needs and lay out its arguments.
+
+        Without a GPU the plan cannot be called, but its kernels can be looked at.
+        """
+        unavailable: IrscopeError | None = None
+        gpu: Gpu | None = None
+        try:
+            gpu = self._present()
+        except DeviceUnavailable as error:
+            unavailable = error
+        kernels: list[CudaKernel] = []
+        steps: list[Step] = []
+        temporaries: list[int] = []
+        for launch in plan.launches:
+            pieces, own = self._pieces(launch, plan, gpu, len(temporaries))
+            temporaries += own
+            self._compile_together([(piece.spec, schedule) for piece, schedule, _ in pieces], gpu)
+            for piece, schedule, part in pieces:
+                kernel = self._kernel((piece.spec, schedule), gpu)
+                kernels.append(kernel)
+                if piece.kept_elements:
+                    steps.append(laid_out(kernel, piece, schedule, part))
+        return CudaPlan(plan, tuple(kernels), steps, temporaries, gpu, self.held, unavailable)
+
+    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
+        """Compile the kernels of many plans, several to a module; `prepare` then finds them."""
+        gpu = self._present() if self.availability() else None
+        wanted = [
+            (piece.spec, schedule)
+            for plan in plans
+            for launch in plan.launches
+            for piece, schedule, _ in self._pieces(launch, plan, gpu, 0)[0]
+        ]
+        self._compile_together(wanted, gpu)
+
+    def _pieces(
+        self, launch: Launch, plan: LaunchPlan, gpu: Gpu | None, first: int
+    ) -> tuple[list[tuple[Launch, Schedule, tuple[int, int]]], list[int]]:
+        """The launches that do the work of one, and the bytes of memory between them.
+
+        `first` is how much such memory the plan's earlier launches have.
+        """
+        processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
+        parts = parts_of(launch, multiprocessors=processors)
+        if parts == 1:
+            return [(launch, schedule_of(launch, multiprocessors=processors), (1, 0))], []
+        split = split_reduction(launch, plan.inputs + first, len(plan.outputs) + first, parts)
+        pieces = []
+        for stage in split.stages:
+            schedule = schedule_of(stage.launch, partial=stage.partial, multiprocessors=processors)
+            pieces.append((stage.launch, schedule, (parts if stage.partial else 1, split.part_elements)))
+        return pieces, temporaries_of(split)
+
+    # -- compiling ----------------------------------------------------------------------------------------------------
+
+    def _present(self) -> Gpu:
+        """The GPU. Raises DeviceUnavailable."""
+        if self._gpu is not None:
+            return self._gpu
         here = self.availability()
         if not here:
             raise DeviceUnavailable(here.what, hint=f"{here.fix}; device='cpu' works without it")
-        gpu = _cupy().cuda.Device()
-        return self._kernels.get((spec, gpu.id), lambda: self._build(spec, gpu.compute_capability))
+        return CupyGpu()
 
-    def prepare(self, plan: LaunchPlan) -> CudaPlan:
-        """Compile what a plan needs. Raises CodegenError for kernels that read or write a part of a tensor."""
-        if any(launch.offsets or -1 in launch.reads for launch in plan.launches):
-            raise CodegenError("kernels on parts of tensors have no CUDA text yet", rule="codegen-target")
-        return CudaPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
+    def _kernel(self, wanted: _Wanted, gpu: Gpu | None) -> CudaKernel:
+        return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])
 
-    def _build(self, spec: KernelSpec, architecture: str) -> CudaKernel:
-        cupy, start = _cupy(), time.perf_counter()
-        text = emit_cuda(spec).text
-        version = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
-        key = "\n".join((f"nvrtc {version}", architecture, *_OPTIONS, text))
-        code = self.store.load(key)
-        from_disk = code is not None
-        if code is None:
-            code = _compiled(text, architecture)
-            self.store.save(key, code)
-        module = cupy.cuda.function.Module()
-        module.load(code)
-        vector = module.get_function(f"{spec.name}_vector") if vector_lanes(spec) else None
-        return CudaKernel(spec, time.perf_counter() - start, from_disk, module.get_function(spec.name), vector)
+    def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
+        """Make what is missing, several to a module. Nothing is made where nothing can be compiled."""
+        missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
+        for start in range(0, len(missing), _TOGETHER):
+            group = missing[start : start + _TOGETHER]
+            if len(group) > 1:
+                for each, made in zip(group, self._build(group, gpu), strict=True):
+                    self._kernels.get((each, gpu and gpu.key), lambda made=made: made)  # type: ignore[misc]
 
+    def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> list[CudaKernel]:
+        start = time.perf_counter()
+        architecture = _ASSUMED if gpu is None else gpu.key[1]
+        try:
+            version = self.compiler.version()
+        except IrscopeError:
+            if gpu is not None:
+                raise
+            return [CudaKernel(*each, 0.0, False, architecture, compiler=self.compiler) for each in wanted]
+        known = [self._on_disk(each, version, architecture) for each in wanted]
+        fresh = [each for each, found in zip(wanted, known, strict=True) if found is None]
+        if fresh:
+            compiled = self._compiled(fresh, version, architecture)
+        seconds = (time.perf_counter() - start) / len(wanted)
+        made = []
+        for each, found in zip(wanted, known, strict=True):
+            module, code = (compiled if found is None else found) if fresh else found  # type: ignore[misc]
+            names = entry_names(*each)
+            entries: list[Any] = [None, None]
+            if gpu is not None:
+                loaded = self._modules.get((module, gpu.key), lambda code=code: gpu.load(code.code))  # type: ignore[misc]
+                entries = [loaded.get_function(name) for name in names] + [None]
+            resources = {name: code.resources[name] for name in names if name in code.resources}
+            made.append(CudaKernel(
+                *each, seconds, found is not None, architecture, resources, entries[0], entries[1], self.compiler
+            ))  # fmt: skip
+        return made
 
-@dataclass(frozen=True, eq=False)
-class CudaPlan:
-    """A launch plan ready to run on the current stream."""
+    def _compiled(self, wanted: Sequence[_Wanted], version: str, architecture: str) -> tuple[str, Compiled]:
+        """A new module with these kernels, kept on disk."""
+        text = emit_module(wanted)
+        module = _key("module", version, architecture, text)
+        compiled = self.compiler.compile(text, architecture)
+        if self.store.save(module, compiled.packed()):
+            for each in wanted:
+                self.store.save(_kernel_key(each, version, architecture), module.encode())
+        return module, compiled
 
-    plan: LaunchPlan
-    kernels: tuple[CudaKernel, ...]
-
-    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Launch on device addresses (and numbers); see `irscope.runtime.base.PreparedPlan`. Does not wait."""
-        stream = _cupy().cuda.get_current_stream().ptr
-        for kernel, launch in zip(self.kernels, self.plan.launches, strict=True):
-            if not launch.elements:
-                continue
-            vector = kernel.vector_entry is not None and takes_vectors(launch, outputs, inputs)
-            entry = kernel.vector_entry if vector else kernel.any_entry
-            entry(_grid(launch, vector=vector), (BLOCK,), _arguments(launch, outputs, inputs), stream=stream)
-
-
-def takes_vectors(launch: Launch, outputs: Sequence[float], inputs: Sequence[float]) -> bool:
-    """Whether a launch may use the vector entry: whole vectors in every row but the only one, all of them aligned."""
-    spec = launch.spec
-    width = vector_lanes(spec)
-    if not width or (spec.rank > 1 and launch.sizes[-1] % width):
-        return False
-    addresses = [*(outputs[i] for i in launch.writes), *(inputs[i] for i in launch.reads)]
-    for tensor, strides, address in zip(spec.tensors, launch.strides, addresses, strict=True):
-        if not tensor.pattern or tensor.pattern[-1] == BROADCAST:
-            continue
-        assert tensor.pattern[-1] == UNIT
-        if address % (width * ITEM_SIZE[tensor.dtype]) or any(stride % width for stride in strides[:-1]):
-            return False
-    return True
-
-
-def _grid(launch: Launch, *, vector: bool) -> tuple[int]:
-    points = launch.elements
-    if vector:
-        points = points // launch.sizes[-1] * (launch.sizes[-1] // vector_lanes(launch.spec))
-    return (max(1, -(-points // BLOCK)),)
+    def _on_disk(self, wanted: _Wanted, version: str, architecture: str) -> tuple[str, Compiled] | None:
+        """The module that has a kernel; None if it must be compiled."""
+        name = self.store.load(_kernel_key(wanted, version, architecture))
+        packed = None if name is None else self.store.load(name.decode())
+        if name is None or packed is None:
+            return None
+        return name.decode(), Compiled.unpacked(packed)
 
 
-def _arguments(launch: Launch, outputs: Sequence[int], inputs: Sequence[float]) -> tuple[Any, ...]:
-    """The entry's arguments as NumPy scalars of their sizes."""
-    args: list[Any] = [np.uint64(outputs[i]) for i in launch.writes]
-    for operand, position in zip(launch.spec.inputs, launch.reads, strict=True):
-        kind = np.uint64 if operand.kind == "tensor" else np.float64 if is_float(operand.dtype) else np.int64
-        args.append(kind(inputs[position]))
-    args += [np.int64(size) for size in launch.sizes]
-    args += [np.int64(launch.strides[slot][loop]) for slot, loop in stride_arguments(launch.spec)]
-    return tuple(args)
+def _kernel_key(wanted: _Wanted, version: str, architecture: str) -> str:
+    return _key("kernel", version, architecture, emit_cuda(*wanted).text)
 
 
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError:
-        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU") from None
-    return cupy
-
-
-def _compiled(text: str, architecture: str) -> bytes:
-    """Machine code for one compute capability."""
-    nvrtc = _cupy().cuda.nvrtc
-    try:
-        program = nvrtc.createProgram(text, "kernel.cu", (), ())
-    except Exception as error:  # CuPy's loader has an error type of its own for a missing library
-        raise DeviceUnavailable(f"NVRTC cannot be loaded: {error}", hint=_INSTALL) from None
-    try:
-        nvrtc.compileProgram(program, (*_OPTIONS, f"--gpu-architecture=sm_{architecture}"))
-        return bytes(nvrtc.getCUBIN(program))
-    except nvrtc.NVRTCError as error:
-        raise AssertionError(f"NVRTC refuses our text: {error}\n{nvrtc.getProgramLog(program)}") from None
-    finally:
-        nvrtc.destroyProgram(program)
+def _key(kind: str, version: str, architecture: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return "\n".join((f"cuda {kind}", version, architecture, *OPTIONS, digest))

@@ -1,125 +1,257 @@
-"""CUDA text run on the processor: g++ compiles it as plain C++, and a loop plays the threads one after another.
+"""CUDA text run on the processor: g++ compiles it as plain C++, and fibers play the threads of a block.
 
-It checks addresses, arithmetic and bounds of kernels whose threads do not talk to each other; not timing, and not the
-memory model.
+It stands behind the same code that launches on a GPU: `EmulatedGpu` takes the place of CuPy and `EmulatedCompiler` that
+of NVRTC. Barriers, shared memory and shuffles work between fibers; a shuffle or a barrier that some thread of the warp
+or block never reaches ends the run with an error. Timing and the memory model are not checked.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from irscope.codegen.cuda import BLOCK, emit_cuda, stride_arguments, vector_lanes
-from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, is_float
+import numpy as np
+
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda_compiler import Compiled
+from irscope.runtime.cuda_launch import CudaPlan
 
 AVAILABLE: Final = shutil.which("g++") is not None
 
-_HEAD: Final = r"""
-#include <math.h>
-#include <stdint.h>
+_RUNTIME: Final = r"""
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 struct Index { unsigned x, y, z; };
-static thread_local Index threadIdx, blockIdx;
+extern "C" { Index threadIdx, blockIdx, gridDim; unsigned char emulator_slots[1024][8]; }
+enum { ALIVE, AT_WARP, AT_BLOCK, DONE };
+struct Fiber { jmp_buf here; char* stack; int state; bool fresh; };
+static Fiber fibers[1024];
+static jmp_buf scheduler;
+static ucontext_t first, unused;
+static int current, threads;
+static void (*body)(void**);
+static void** arguments;
+static void to_scheduler() { if (!_setjmp(fibers[current].here)) _longjmp(scheduler, 1); }
+static void start() { body(arguments); fibers[current].state = DONE; _longjmp(scheduler, 1); }
+static void resume(int number) {
+  current = number; threadIdx.x = number;
+  Fiber& f = fibers[number];
+  if (_setjmp(scheduler)) return;
+  if (!f.fresh) _longjmp(f.here, 1);
+  f.fresh = false;
+  getcontext(&first);
+  first.uc_stack.ss_sp = f.stack; first.uc_stack.ss_size = 1 << 16; first.uc_link = 0;
+  makecontext(&first, start, 0);
+  swapcontext(&unused, &first);
+}
+extern "C" void __syncthreads() { fibers[current].state = AT_BLOCK; to_scheduler(); }
+extern "C" void emulator_warp() { fibers[current].state = AT_WARP; to_scheduler(); }
+extern "C" int emulator_thread() { return current; }
+static int all_at(int from, int to, int state) {
+  int there = 0, done = 0;
+  for (int i = from; i < to; i++) { there += fibers[i].state == state; done += fibers[i].state == DONE; }
+  return there == to - from ? 1 : there && there + done == to - from ? -1 : 0;
+}
+extern "C" int emulator_launch(void (*kernel)(void**), void** args, unsigned start, unsigned gx, unsigned gy, unsigned block) {
+  body = kernel; arguments = args; threads = block; gridDim.x = gx; gridDim.y = gy;
+  for (unsigned i = 0; i < block; i++) if (!fibers[i].stack) fibers[i].stack = (char*)malloc(1 << 16);
+  for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++) for (blockIdx.x = start; blockIdx.x < gx; blockIdx.x++) {
+    for (int i = 0; i < threads; i++) { fibers[i].state = ALIVE; fibers[i].fresh = true; }
+    for (;;) {
+      bool ran = false;
+      for (int i = 0; i < threads; i++) if (fibers[i].state == ALIVE) { resume(i); ran = true; }
+      for (int w = 0; w < threads; w += 32) {
+        int end = w + 32 < threads ? w + 32 : threads, there = all_at(w, end, AT_WARP);
+        if (there < 0) return 1;
+        if (there) for (int i = w; i < end; i++) { fibers[i].state = ALIVE; ran = true; }
+      }
+      int there = all_at(0, threads, AT_BLOCK);
+      if (there < 0) return 2;
+      if (there) for (int i = 0; i < threads; i++) { fibers[i].state = ALIVE; ran = true; }
+      if (!ran) break;
+    }
+    for (int i = 0; i < threads; i++) if (fibers[i].state != DONE) return 3;
+  }
+  return 0;
+}
+"""
+
+_HEAD: Final = r"""
+typedef unsigned uint32_t; typedef unsigned long long uint64_t;
+struct Index { unsigned x, y, z; };
+extern "C" {
+  extern Index threadIdx, blockIdx, gridDim; extern unsigned char emulator_slots[1024][8];
+  void __syncthreads(); void emulator_warp(); int emulator_thread();
+}
 #define __global__
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(n)
 #define __align__(n) alignas(n)
 #define __restrict__ __restrict
-static inline float __uint_as_float(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
-static inline uint32_t __float_as_uint(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
-static inline double __longlong_as_double(uint64_t u) { double f; memcpy(&f, &u, 8); return f; }
+#define __shared__ static
+#define FUNCTION(name) extern "C" double name(double); extern "C" float name##f(float);
+FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(log2) FUNCTION(sqrt) FUNCTION(sin) FUNCTION(cos)
+FUNCTION(tan) FUNCTION(tanh) FUNCTION(erf) FUNCTION(floor) FUNCTION(ceil) FUNCTION(trunc) FUNCTION(fabs) FUNCTION(rint)
+#define FUNCTION2(name) extern "C" double name(double, double); extern "C" float name##f(float, float);
+FUNCTION2(pow) FUNCTION2(fmod)
+extern "C" double fma(double, double, double); extern "C" float fmaf(float, float, float);
+static inline float __uint_as_float(uint32_t u) { float f; __builtin_memcpy(&f, &u, 4); return f; }
+static inline uint32_t __float_as_uint(float f) { uint32_t u; __builtin_memcpy(&u, &f, 4); return u; }
+static inline double __longlong_as_double(uint64_t u) { double f; __builtin_memcpy(&f, &u, 8); return f; }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, int d) {
+  const int me = emulator_thread();
+  __builtin_memcpy(emulator_slots[me], &v, sizeof v); emulator_warp();
+  T r; __builtin_memcpy(&r, emulator_slots[(me & ~31) | ((me ^ d) & 31)], sizeof v); emulator_warp();
+  return r;
+}
 """
 
+_FLAGS: Final = ["-O0", "-std=c++17", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
 
-class Emulated:
-    """One kernel's text, compiled for the processor."""
 
-    def __init__(self, spec: KernelSpec, folder: Path) -> None:
-        self.spec = spec
-        text = emit_cuda(spec).text
-        entries = [spec.name, *([f"{spec.name}_vector"] if vector_lanes(spec) else [])]
-        source = _HEAD + text + "".join(_launcher(spec, entry) for entry in entries)
-        stem = folder / hashlib.sha256(source.encode()).hexdigest()[:16]
-        path = stem.with_suffix(".cpp")
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="irscope-emulator-")
+
+
+def _built(source: str, *more: str) -> Path:
+    stem = Path(_folder().name) / hashlib.sha256(source.encode()).hexdigest()[:24]
+    library, path = stem.with_suffix(".so"), stem.with_suffix(".cpp")
+    if not library.exists():
         path.write_text(source)
-        flags = ["-O1", "-std=c++17", "-shared", "-fPIC", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]
         done = subprocess.run(
-            ["g++", *flags, "-o", str(stem.with_suffix(".so")), str(path)], capture_output=True, text=True, check=False
+            ["g++", *_FLAGS, "-o", str(library), str(path), *more], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr[:3000]
-        self.library = ctypes.CDLL(str(stem.with_suffix(".so")))
+    return library
 
-    def run(self, launch: Launch, outputs: Sequence[int], inputs: Sequence[Any], *, vector: bool) -> None:
-        """Launch one of the entries on addresses and numbers."""
-        spec = self.spec
-        width = vector_lanes(spec) if vector else 1
-        points = launch.elements // launch.sizes[-1] * (launch.sizes[-1] // width)
-        blocks = max(1, -(-points // BLOCK))
-        args: list[Any] = [ctypes.c_void_p(outputs[i]) for i in launch.writes]
-        for operand, position in zip(spec.inputs, launch.reads, strict=True):
-            kind: Any = (
-                ctypes.c_void_p
-                if operand.kind == "tensor"
-                else ctypes.c_double
-                if is_float(operand.dtype)
-                else ctypes.c_longlong
-            )
-            args.append(kind(inputs[position]))
-        args += [ctypes.c_longlong(size) for size in launch.sizes]
-        args += [ctypes.c_longlong(launch.strides[slot][loop]) for slot, loop in stride_arguments(spec)]
-        entry = f"run_{spec.name}{'_vector' if vector else ''}"
-        self.library[entry](ctypes.c_uint(blocks), *args)
+
+@cache
+def _runtime() -> ctypes.CDLL:
+    return ctypes.CDLL(str(_built(_RUNTIME)), mode=ctypes.RTLD_GLOBAL)
+
+
+class EmulatedCompiler:
+    """g++ in NVRTC's place."""
+
+    def version(self) -> str:
+        return "g++"
+
+    def compile(self, text: str, architecture: str) -> Compiled:
+        """The name of a shared library."""
+        entries = re.findall(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^)]*)\)', text)
+        runners = "".join(_runner(name, params.split(", ")) for name, params in entries)
+        return Compiled(str(_built(_HEAD + text + runners, "-lm")).encode(), "", {})
+
+
+def _runner(name: str, params: Sequence[str]) -> str:
+    kinds = [param.replace("__restrict__", "").rsplit(" ", 1)[0] for param in params]
+    passed = ", ".join(f"*({kind}*)args[{i}]" for i, kind in enumerate(kinds))
+    return f'\nextern "C" void run_{name}(void** args) {{ {name}({passed}); }}\n'
+
+
+class _Module:
+    def __init__(self, code: bytes) -> None:
+        _runtime()
+        self.library = ctypes.CDLL(code.decode())
+
+    def get_function(self, name: str) -> Any:
+        """The address of what unpacks arguments and plays one thread."""
+        return name, ctypes.cast(self.library[f"run_{name}"], ctypes.c_void_p)
+
+
+class _Memory:
+    def __init__(self, nbytes: int) -> None:
+        self.block = np.full(nbytes + 256, 0xA5, np.uint8)
+        self.ptr = self.block.ctypes.data + -self.block.ctypes.data % 256
+
+
+class EmulatedGpu:
+    """The processor in the GPU's place; counts what was launched."""
+
+    def __init__(self, *, multiprocessors: int = 4, number: int = 0, count: int = 1) -> None:
+        self.key = (number, "90")
+        self.multiprocessors = multiprocessors
+        self.count = count
+        self.launched: list[tuple[str, tuple[int, int], int, int]] = []
+        """Entry, grid, block and stream of each launch."""
+        self.allocated: list[int] = []
+        self.current_stream = 0
+        self.last_blocks: int | None = None
+        """If set, only so many blocks of each launch run, the last ones."""
+
+    def skipped(self, blocks: int) -> int:
+        """The number of the first block that runs."""
+        return 0 if self.last_blocks is None else max(0, blocks - self.last_blocks)
+
+    def load(self, code: bytes) -> _Module:
+        return _Module(code)
+
+    def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
+        name, address = entry
+        self.launched.append((name, grid, block, stream))
+        words = [np.array([arg]) for arg in args]
+        pointers = (ctypes.c_void_p * len(words))(*[word.ctypes.data for word in words])
+        trouble = _runtime().emulator_launch(
+            address,
+            pointers,
+            ctypes.c_uint(self.skipped(grid[0])),
+            ctypes.c_uint(grid[0]),
+            ctypes.c_uint(grid[1]),
+            ctypes.c_uint(block),
+        )
+        assert trouble == 0, f"{name}: " + ["", "a warp waits", "a block waits", "a deadlock"][trouble]
+
+    def stream(self) -> int:
+        return self.current_stream
+
+    def memory(self, nbytes: int, stream: int) -> _Memory:
+        self.allocated.append(nbytes)
+        return _Memory(nbytes)
+
+    def owner(self, address: int) -> int:
+        return self.key[0]
+
+
+def emulated_device(folder: Path, *, multiprocessors: int = 4) -> CudaDevice:
+    """A device whose kernels run on the processor."""
+    gpu = EmulatedGpu(multiprocessors=multiprocessors)
+    return CudaDevice(store=ObjectStore(folder / "cuda"), gpu=gpu, compiler=EmulatedCompiler())
 
 
 class EmulatedPlan:
     """A launch plan run by the emulator, with the vector entry wherever a launcher may use it."""
 
     def __init__(self, plan: LaunchPlan, folder: Path, *, vector: bool) -> None:
+        device = emulated_device(folder)
         self.plan = plan
-        self.kernels = [Emulated(launch.spec, folder) for launch in plan.launches]
-        self.vector = vector
-        self.used_vectors = 0
+        self.prepared: CudaPlan = device.prepare(plan)
+        assert isinstance(self.prepared.gpu, EmulatedGpu)
+        self.gpu = self.prepared.gpu
+        if not vector:
+            self.prepared.steps = tuple(replace(step, aligned=None) for step in self.prepared.steps)
+
+    @property
+    def used_vectors(self) -> int:
+        """How many launches used the vector entry."""
+        return sum(name.endswith("_vector") for name, *_ in self.gpu.launched)
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[Any]) -> None:
-        from irscope.runtime.cuda import takes_vectors
-
-        for kernel, launch in zip(self.kernels, self.plan.launches, strict=True):
-            if launch.elements:
-                vector = self.vector and takes_vectors(launch, outputs, inputs)
-                self.used_vectors += vector
-                kernel.run(launch, outputs, inputs, vector=vector)
-
-
-def _launcher(spec: KernelSpec, entry: str) -> str:
-    kinds = ["void*"] * len(spec.outputs)
-    kinds += [
-        "void*" if operand.kind == "tensor" else "double" if is_float(operand.dtype) else "i64"
-        for operand in spec.inputs
-    ]
-    kinds += ["i64"] * (spec.rank + len(list(stride_arguments(spec))))
-    params = ", ".join(f"{kind} p{i}" for i, kind in enumerate(kinds))
-    tensors = [*spec.outputs, *spec.inputs]
-    passed = ", ".join(
-        _argument(i, tensors[i] if i < len(tensors) else None) for i in range(len(kinds))
-    )
-    return (
-        f'\nextern "C" void run_{entry}(unsigned blocks, {params}) {{\n'
-        f"  for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-        f"    for (threadIdx.x = 0; threadIdx.x < {BLOCK}; threadIdx.x++) {entry}({passed});\n}}\n"
-    )
-
-
-def _argument(index: int, tensor: Any) -> str:
-    from irscope.codegen.cuda_element import MEMORY
-
-    if tensor is None or getattr(tensor, "kind", "tensor") == "scalar":
-        return f"p{index}"
-    return f"({MEMORY[tensor.dtype]}*)p{index}"
+        self.prepared(outputs, inputs)

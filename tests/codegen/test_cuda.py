@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 from irscope.codegen.cuda import emit_cuda, stride_arguments, vector_lanes
+from irscope.codegen.cuda_schedule import schedule_of
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import ArgumentError
 from irscope.ops.expression import call, cast, input_element
-from irscope.runtime.cuda import CudaDevice, takes_vectors
+from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda_launch import laid_out as step_of
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
 from tests.codegen.groups import run
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
@@ -98,19 +102,26 @@ def test_functions_of_analysis_agree_with_numpy(tmp_path: Path) -> None:
 
 def test_vectors_need_alignment_and_whole_rows() -> None:
     x = input_element(0, "float32")
-    dense = plan_of([x * 2.0], [np.zeros((4, 9), np.float32)], ["float32"], (4, 9)).launches[0]
-    assert takes_vectors(dense, [1024], [4096])
-    assert not takes_vectors(dense, [1024], [4100])
-    assert not takes_vectors(dense, [1032], [4096])
+
+    def wants_vectors(plan: LaunchPlan, outputs: list[int], inputs: list[int]) -> bool:
+        launch = plan.launches[0]
+        return step_of(None, launch, schedule_of(launch)).arguments(outputs, inputs)[0]
+
+    dense = plan_of([x * 2.0], [np.zeros((4, 9), np.float32)], ["float32"], (4, 9))
+    assert wants_vectors(dense, [1024], [4096])
+    assert not wants_vectors(dense, [1024], [4100])
+    assert not wants_vectors(dense, [1032], [4096])
     row = plan_of(
         [x * input_element(1, "float32")],
         [np.zeros((4, 9), np.float32), np.broadcast_to(np.zeros(9, np.float32), (4, 9))],
         ["float32"] * 2,
         (4, 9),
-    ).launches[0]
-    assert not takes_vectors(row, [1024], [4096, 8192]), "rows of 9 are not whole vectors of 4"
+    )
+    assert not wants_vectors(row, [1024], [4096, 8192]), "rows of 9 are not whole vectors of 4"
     turned = plan_of([x * 2.0], [np.zeros((9, 4), np.float32).T], ["float32"], (4, 9)).launches[0]
     assert vector_lanes(turned.spec) == 0
+    with pytest.raises(ArgumentError, match="input 0 starts at 0x1001, which is not aligned"):
+        wants_vectors(dense, [1024], [4097])
 
 
 def test_text_has_no_includes_and_names_its_nodes() -> None:

@@ -1,0 +1,166 @@
+"""What the CUDA entries of every kernel share: arguments, places of elements in memory, instructions as statements.
+
+Arguments, in this order: the results' pointers; for each operand a pointer, a number as `double` or `long long`, or
+the first number of an index; the extent of each loop; the strides, in elements, that the spec does not know
+(`stride_arguments`); and for a partial kernel the steps of a part and the results of a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from irscope.codegen.cuda_element import MEMORY, REGISTER, element_text, literal, load_text, store_text
+from irscope.codegen.cuda_schedule import Schedule, stride_arguments
+from irscope.codegen.kernel_spec import BROADCAST, UNIT, KernelSpec, Operand, constant_value, is_float
+from irscope.codegen.source import NO_NODE, Lines
+
+__all__ = ["EntryText"]
+
+
+class EntryText:
+    """One entry while its text is written."""
+
+    def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
+        """`width`: elements of a vector access of this entry; `repeat`: how many of them a thread loads at once."""
+        self.spec = spec
+        self.schedule = schedule
+        self.width = width
+        self.repeat = repeat
+        self.helpers = helpers
+        self.tensors = spec.tensors
+        self.first_input = len(spec.outputs)
+        self.lines = Lines()
+        self.names: dict[int, str] = {}
+        """The expression that stands for each instruction where text is written now."""
+        self._indent = 1
+        for index, code in enumerate(spec.instructions):
+            if code.op == "const":
+                assert code.value is not None
+                self.names[index] = literal(constant_value(code.value, code.dtype), code.dtype)
+
+    # -- lines --------------------------------------------------------------------------------------------------------
+
+    def add(self, text: str, *, node: int = NO_NODE) -> None:
+        """One line, indented."""
+        self.lines.add("  " * self._indent + text, node=node)
+
+    @contextmanager
+    def braces(self, head: str, *, unrolled: bool = False) -> Iterator[None]:
+        """A block of lines; an unrolled loop must be known to the compiler in full."""
+        if unrolled:
+            self.lines.add("#pragma unroll")
+        self.add(f"{head} {{".strip())
+        self._indent += 1
+        yield
+        self._indent -= 1
+        self.add("}")
+
+    @contextmanager
+    def entry(self, name: str) -> Iterator[None]:
+        """The function itself."""
+        params = [f"{MEMORY[result.dtype]}* __restrict__ y{i}" for i, result in enumerate(self.spec.outputs)]
+        for i, operand in enumerate(self.spec.inputs):
+            if operand.kind == "tensor":
+                params.append(f"const {MEMORY[operand.dtype]}* __restrict__ x{i}")
+            else:
+                params.append(f"{'double' if operand.kind == 'scalar' and is_float(operand.dtype) else 'i64'} x{i}")
+        params += [f"i64 n{loop}" for loop in range(self.spec.rank)]
+        params += [f"i64 s{slot}_{loop}" for slot, loop in stride_arguments(self.spec)]
+        params += ["i64 part_steps", "i64 part_results"] * self.schedule.partial
+        bounds = f"__launch_bounds__({self.schedule.block})"
+        self.lines.add(f'extern "C" __global__ void {bounds} {name}({", ".join(params)}) {{')
+        yield
+        self.lines.add("}")
+
+    # -- places -------------------------------------------------------------------------------------------------------
+
+    def offset(self, slot: int, loops: Iterable[int], *, index: bool = False) -> str:
+        """How many elements from its pointer a tensor's element lies, by the steps i0, i1, … of these loops.
+
+        With `index`, of the innermost loop the step of lane `e`.
+        """
+        pattern, terms = self.tensors[slot].pattern, []
+        for loop in loops if pattern else ():
+            kind = pattern[loop]
+            step = f"(i{loop} + e)" if index and loop == self.spec.rank - 1 and self.width > 1 else f"i{loop}"
+            if kind != BROADCAST:
+                terms.append(step if kind == UNIT else f"{step} * s{slot}_{loop}")
+        return " + ".join(terms) or "0"
+
+    def split_steps(self, loops: Sequence[int], rest: str, inner: str) -> None:
+        """From a number to the steps of these loops, the last counting to `inner`."""
+        extents = [f"n{loop}" for loop in loops[:-1]] + [inner]
+        for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
+            self.helpers.add("quotient")
+            self.add(f"const i64 q{loop} = quotient({rest}, {extent}), i{loop} = {rest} - q{loop} * {extent};")
+            rest = f"q{loop}"
+        if loops:
+            self.add(f"const i64 i{loops[0]} = {rest};")
+
+    def is_vector(self, slot: int) -> bool:
+        """Whether a thread's elements of a tensor lie side by side."""
+        tensor = self.tensors[slot]
+        is_memory = not isinstance(tensor, Operand) or tensor.kind == "tensor"
+        return is_memory and self.width > 1 and tensor.pattern[-1] == UNIT
+
+    def loaded(self, slot: int, place: str, pointer: str) -> str:
+        """What lies at a place, in elements behind a pointer: a `Pack` of elements side by side, or one element."""
+        if not self.is_vector(slot):
+            return f"{pointer}[{place}]"
+        pack = self.memory_type(slot)
+        if self.schedule.streaming and all(kind != BROADCAST for kind in self.tensors[slot].pattern):
+            self.helpers.add("load_once")
+            return f"load_once((const {pack}*)({pointer} + {place}))"
+        return f"*(const {pack}*)({pointer} + {place})"
+
+    def memory_type(self, slot: int) -> str:
+        """The C++ type of what `loaded` gives."""
+        kind = MEMORY[self.tensors[slot].dtype]
+        if not self.is_vector(slot):
+            return kind
+        self.helpers.add("Pack")
+        return f"Pack<{kind}, {self.width}>"
+
+    def store(self, slot: int, pointer: str, value: str) -> None:
+        """Write what `memory_type` says, past the caches if the schedule says so."""
+        node = self.spec.instructions[self.spec.outputs[slot].instruction].node
+        if not self.is_vector(slot):
+            self.add(f"*({pointer}) = {value};", node=node)
+        elif self.schedule.streaming:
+            self.helpers.add("store_past")
+            self.add(f"store_past(({self.memory_type(slot)}*)({pointer}), {value});", node=node)
+        else:
+            self.add(f"*({self.memory_type(slot)}*)({pointer}) = {value};", node=node)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def in_register(self, slot: int, word: str) -> str:
+        """A loaded word as a value to compute with; of a vector, lane `e`."""
+        text = load_text(f"{word}.e[e]" if self.is_vector(slot) else word, self.tensors[slot].dtype, self.helpers)
+        return f"({text})"
+
+    def scalar_value(self, slot: int) -> str:
+        """A number given at run time."""
+        dtype = self.tensors[slot].dtype
+        text = f"x{slot - self.first_input}"
+        return f"({text} != 0)" if dtype == "bool" else f"({REGISTER[dtype]}){text}"
+
+    def value_text(self, index: int) -> str:
+        """An instruction as an expression over the names of its operands."""
+        code, spec = self.spec.instructions[index], self.spec
+        if code.op == "count":
+            steps = " * ".join(f"n{loop}" for loop in spec.reduced)
+            return self._rounded_count(f"({REGISTER[code.dtype]})({steps})", code.dtype)
+        arg_types = [spec.instructions[arg].dtype for arg in code.args]
+        return element_text(code, [self.names[arg] for arg in code.args], arg_types, self.helpers)
+
+    def _rounded_count(self, text: str, dtype: str) -> str:
+        if dtype not in ("float16", "bfloat16"):
+            return text
+        return load_text(store_text(text, dtype, self.helpers), dtype, self.helpers)
+
+    def stored(self, slot: int) -> str:
+        """The word to write for a result."""
+        result = self.spec.outputs[slot]
+        return store_text(self.names[result.instruction], result.dtype, self.helpers)

@@ -1,0 +1,391 @@
+"""The CUDA entries of a kernel with reductions.
+
+A team of threads takes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
+loops, `team` vectors at a time, and join what they gathered after each pass (`reduction_nest`). In a row, the lanes of
+a vector are steps of the innermost reduced loop; in columns they are different columns, and what is computed once per
+step of the kept loops is computed once per lane.
+
+A held row is read once, in its first pass: what later passes need of it stays in arrays `k…` that the compiler keeps
+in registers, because every loop over them is unrolled. No thread leaves early: all must be there when a team joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from irscope.codegen.cuda_element import MEMORY, REGISTER
+from irscope.codegen.cuda_join import first_values, joined, kinds
+from irscope.codegen.cuda_kernel import EntryText
+from irscope.codegen.cuda_schedule import Schedule, new_in_pass
+from irscope.codegen.kernel_spec import KernelSpec
+from irscope.codegen.reduction_nest import Pass, reduction_nest
+
+__all__ = ["RowsText"]
+
+_WARP = 32
+
+
+class RowsText(EntryText):
+    """Rows or columns, as the spec has it."""
+
+    def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
+        super().__init__(spec, schedule, width, repeat, helpers)
+        self.nest = reduction_nest(spec)
+        self.columns = spec.by_columns
+        self.lanes = width if self.columns else 1
+        """How many results of each reduction a thread has."""
+        self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
+        self.known: set[int] = set()
+        """Instructions computed at every point in an earlier pass of a held row."""
+
+    def write(self, name: str) -> None:
+        """The whole entry."""
+        with self.entry(name):
+            self._shared_memory()
+            self._cell()
+            self._plan_passes()
+            for number, each in enumerate(self.nest.passes):
+                self._once(each.before)
+                self._pass(number, each)
+            self._once(self.nest.after)
+            self._write_once()
+
+    # -- places -------------------------------------------------------------------------------------------------------
+
+    def _shared_memory(self) -> None:
+        team, side = self.schedule.team, self.schedule.side
+        if team == 1 or (not self.columns and team <= _WARP):
+            return
+        size = f"[{team}][{self.width}][{side}]" if self.columns else f"[{team // _WARP}]"
+        for each in self.nest.passes:
+            for index in each.reductions:
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    self.add(f"__shared__ {kind} m{index}_{part}{size};")
+
+    def _cell(self) -> None:
+        """Which row or tile this thread's team has, and where it lies."""
+        schedule, spec = self.schedule, self.spec
+        if self.columns:
+            last, wide = spec.rank - 1, schedule.side * self.width
+            self.add(f"const int lane = threadIdx.x % {schedule.side}, t = threadIdx.x / {schedule.side};")
+            self.helpers.add("quotient")
+            self.add(f"const i64 tiles = (n{last} + {wide - 1}) / {wide};")
+            self.add("const i64 outer = quotient(blockIdx.x, tiles);")
+            self.add(f"i64 i{last} = (blockIdx.x - outer * tiles) * {wide} + lane * {self.width};")
+            self.add(f"const bool live = i{last} < n{last};")
+            self.add(f"if (!live) i{last} = 0;")
+            self.split_steps(self.kept[:-1], "outer", f"n{self.kept[-2]}" if len(self.kept) > 1 else "1")
+        else:
+            rows = schedule.block // schedule.team
+            cells = " * ".join(f"n{loop}" for loop in self.kept) or "1"
+            self.add(f"const int t = threadIdx.x % {schedule.team};" if schedule.team > 1 else "const int t = 0;")
+            first = f"(i64)blockIdx.x * {rows} + threadIdx.x / {schedule.team}" if rows > 1 else "(i64)blockIdx.x"
+            self.add(f"i64 cell = {first};")
+            self.add(f"const bool live = cell < {cells};")
+            if self.kept:
+                self.add("if (!live) cell = 0;")
+                self.split_steps(self.kept, "cell", f"n{self.kept[-1]}")
+        self._extent()
+        for slot, tensor in enumerate(self.tensors):
+            if slot < self.first_input:
+                part = " + (i64)blockIdx.y * part_results" if schedule.partial else ""
+                self.add(f"{self._pointer_type(slot)} r{slot} = y{slot} + {self.offset(slot, self.kept)}{part};")
+            elif getattr(tensor, "kind", "") == "tensor":
+                i = slot - self.first_input
+                self.add(f"{self._pointer_type(slot)} p{i} = x{i} + {self.offset(slot, self.kept)};")
+
+    def _pointer_type(self, slot: int) -> str:
+        kind = MEMORY[self.tensors[slot].dtype]
+        return f"{kind}* __restrict__ const" if slot < self.first_input else f"const {kind}* __restrict__ const"
+
+    def _extent(self) -> None:
+        """How many vectors of the reduced loops there are, and which of them are this block's."""
+        steps = " * ".join(f"n{loop}" for loop in self.spec.reduced)
+        if self.width > 1 and not self.columns:
+            steps = f"{steps} / {self.width}"
+        if self.schedule.whole:
+            return
+        if not self.schedule.partial:
+            self.add(f"const {self._counter} begin = 0, end = live ? {steps} : 0;")
+            return
+        self.add("const i64 begin = (i64)blockIdx.y * part_steps;")
+        self.add(f"const i64 end = !live ? 0 : begin + part_steps < {steps} ? begin + part_steps : {steps};")
+
+    @property
+    def _counter(self) -> str:
+        return "int" if self.schedule.held else "i64"
+
+    def _steps(self) -> None:
+        """The steps of the reduced loops at vector number `j`."""
+        loops, wide = list(self.spec.reduced), self.width > 1 and not self.columns
+        point = f"j * {self.width}" if wide else "j"
+        if len(loops) > 1:
+            self.add(f"const i64 point = {point};")
+            self.split_steps(loops, "point", f"n{loops[-1]}")
+        else:
+            self.add(f"const i64 i{loops[0]} = {point};")
+
+    # -- once per cell ------------------------------------------------------------------------------------------------
+
+    def _plan_passes(self) -> None:
+        """What is computed anew in each pass, and what is kept in registers from one to the next."""
+        self.bodies: list[tuple[list[int], list[int]]] = []
+        known: set[int] = set()
+        for each in self.nest.passes:
+            body = new_in_pass(self.nest, each, known)
+            self.bodies.append(body)
+            if self.schedule.held:
+                known |= set(body[0])
+        self.carried = {i for _, read in self.bodies for i in read}
+        for index in sorted(self.carried):
+            kind = REGISTER[self.spec.instructions[index].dtype]
+            self.add(f"{kind} k{index}[{self.repeat}][{self.width}];")
+
+    def _lane(self, name: str) -> str:
+        return f"{name}[e]" if self.lanes > 1 else name
+
+    def _once(self, indices: Sequence[int]) -> None:
+        """Instructions with one value per step of the kept loops."""
+        for index in indices:
+            code = self.spec.instructions[index]
+            if code.op == "input":
+                self._once_input(index)
+                continue
+            self._declare_once(index, self.value_text(index))
+
+    def _declare_once(self, index: int, text: str) -> None:
+        code = self.spec.instructions[index]
+        kind = REGISTER[code.dtype]
+        if self.lanes == 1:
+            self.add(f"const {kind} t{index} = {text};", node=code.node)
+        else:
+            self.add(f"{kind} t{index}[{self.lanes}];", node=code.node)
+            with self._each_lane():
+                self.add(f"t{index}[e] = {text};", node=code.node)
+        self.names[index] = self._lane(f"t{index}")
+
+    def _each_lane(self, first: int = 0) -> Any:
+        return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
+
+    def _once_input(self, index: int) -> None:
+        code = self.spec.instructions[index]
+        assert code.value is not None
+        slot, operand = self.first_input + code.value, self.spec.inputs[code.value]
+        if operand.kind == "scalar":
+            self.names[index] = self.scalar_value(slot)
+        elif operand.kind == "index":
+            self._declare_once(index, f"x{code.value} + {self.offset(slot, self.kept, index=self.columns)}")
+        else:
+            wide = self.columns and self.is_vector(slot)
+            word = f"b{code.value}"
+            text = f"*(const {self.memory_type(slot)}*)p{code.value}" if wide else f"*p{code.value}"
+            if f" {word} " not in self._declared:
+                kind = self.memory_type(slot) if wide else self._word(slot)
+                self.add(f"const {kind} {word} = {text};", node=code.node)
+                self._declared += f" {word} "
+            self._declare_once(index, self.in_register(slot, word) if wide else self._single(slot, word))
+
+    _declared = ""
+
+    def _word(self, slot: int) -> str:
+        width, self.width = self.width, 1
+        kind = self.memory_type(slot)
+        self.width = width
+        return kind
+
+    def _single(self, slot: int, word: str) -> str:
+        width, self.width = self.width, 1
+        text = self.in_register(slot, word)
+        self.width = width
+        return text
+
+    def _write_once(self) -> None:
+        slots = [slot for slot, result in enumerate(self.spec.outputs) if self.spec.is_reduced(result)]
+        if not slots:
+            return
+        with self.braces("if (live && t == 0)"):
+            for slot in slots:
+                node = self.spec.instructions[self.spec.outputs[slot].instruction].node
+                if self.columns and self.is_vector(slot):
+                    self.add(f"{self.memory_type(slot)} w{slot};")
+                    with self._each_lane():
+                        self.add(f"w{slot}.e[e] = {self.stored(slot)};", node=node)
+                    self.store(slot, f"r{slot}", f"w{slot}")
+                else:
+                    self.add(f"*r{slot} = {self.stored(slot)};", node=node)
+
+    # -- one pass -----------------------------------------------------------------------------------------------------
+
+    def _pass(self, number: int, each: Pass) -> None:
+        fresh, read = self.bodies[number]
+        schedule, spec = self.schedule, self.spec
+        self.add(f"// pass {number + 1} of {len(self.nest.passes)}")
+        for index in each.reductions:
+            for part, (kind, first) in enumerate(zip(kinds(spec, index), first_values(spec, index), strict=True)):
+                values = ", ".join([first] * self.width)
+                self.add(f"{kind} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
+        loads = [i for i in fresh if self._is_load(i)]
+        counter, team = self._counter, schedule.team
+        loop = f"for (i64 first = begin + t; first < end; first += {team * self.repeat})"
+        with self.braces("" if schedule.held else loop):
+            if schedule.held:
+                self.add("const int first = t;")
+            operands = dict.fromkeys(spec.instructions[i].value for i in loads)
+            for i in operands:
+                assert i is not None
+                self.add(f"{self.memory_type(self.first_input + i)} v{i}[{self.repeat}];")
+            if operands and number == 0:
+                with self._each_vector(counter):
+                    self._steps()
+                    for i in operands:
+                        assert i is not None
+                        self._load(i)
+            with self._each_vector(counter):
+                self._steps()
+                for i in operands if number else ():
+                    assert i is not None
+                    self._load(i)
+                self._point(fresh, read, each)
+        self._join(each)
+
+    def _each_vector(self, counter: str) -> Any:
+        team = self.schedule.team
+        guard = "" if self.schedule.whole else f" if (first + u * {team} < end)"
+        head = f"for (int u = 0; u < {self.repeat}; u++){guard}"
+        outer = self.braces(head, unrolled=True)
+        return _Both(outer, lambda: self.add(f"const {counter} j = first + u * {team};"))
+
+    def _is_load(self, index: int) -> bool:
+        code = self.spec.instructions[index]
+        return code.op == "input" and code.value is not None and self.spec.inputs[code.value].kind == "tensor"
+
+    def _load(self, i: int) -> None:
+        slot = self.first_input + i
+        self.add(f"v{i}[u] = {self.loaded(slot, self.offset(slot, self.spec.reduced), f'p{i}')};")
+
+    def _point(self, fresh: Sequence[int], read: Sequence[int], each: Pass) -> None:
+        """A vector of elements: computed, kept, gathered and written."""
+        spec = self.spec
+        for index in read:
+            self.names[index] = f"k{index}[u][{'e' if self.width > 1 else '0'}]"
+        for slot in each.writes:
+            self.add(f"{self.memory_type(slot)} w{slot};")
+        with self._each_lane() if self.width > 1 else nullcontext():
+            for index in fresh:
+                self._instruction(index)
+            for index in each.reductions:
+                code = spec.instructions[index]
+                lane = "e" if self.width > 1 else "0"
+                held = [f"a{index}_{part}[{lane}]" for part in range(len(kinds(spec, index)))]
+                more = [self.names[arg] for arg in code.args]
+                self.add(joined(spec, index, held, more, self.helpers), node=code.node)
+            for slot in each.writes:
+                word = f"w{slot}.e[e]" if self.is_vector(slot) else f"w{slot}"
+                self.add(f"{word} = {self.stored(slot)};", node=spec.instructions[spec.outputs[slot].instruction].node)
+        with self.braces("if (live)") if self.schedule.whole and each.writes else nullcontext():
+            for slot in each.writes:
+                self.store(slot, f"r{slot} + {self.offset(slot, spec.reduced)}", f"w{slot}")
+
+    def _instruction(self, index: int) -> None:
+        code, spec = self.spec.instructions[index], self.spec
+        if code.op == "input":
+            assert code.value is not None
+            slot = self.first_input + code.value
+            if spec.inputs[code.value].kind == "index":
+                text = f"x{code.value} + {self.offset(slot, range(spec.rank), index=True)}"
+            else:
+                text = self.in_register(slot, f"v{code.value}[u]")
+        else:
+            text = self.value_text(index)
+        self.add(f"const {REGISTER[code.dtype]} t{index} = {text};", node=code.node)
+        self.names[index] = f"t{index}"
+        if index in self.carried:
+            self.add(f"k{index}[u][{'e' if self.width > 1 else '0'}] = t{index};", node=code.node)
+
+    # -- joining a team -----------------------------------------------------------------------------------------------
+
+    def _join(self, each: Pass) -> None:
+        """All threads of a team end with what the whole team gathered."""
+        spec, team = self.spec, self.schedule.team
+        if not self.columns and self.width > 1:
+            for index in each.reductions:
+                with self._each_lane(1):
+                    self._take(index, "0", lambda name: f"{name}[e]")
+        if self.columns:
+            if team > 1:
+                self._join_columns(each)
+        elif team > 1:
+            for index in each.reductions:
+                self._across_lanes(index, min(team, _WARP))
+            if team > _WARP and each.reductions:
+                self._across_warps(each)
+        for index in each.reductions:
+            node = spec.instructions[index].node
+            value = f"a{index}_{len(kinds(spec, index)) - 1}"
+            kind = kinds(spec, index)[-1]
+            if self.lanes == 1:
+                self.add(f"const {kind} t{index} = {value}[0];", node=node)
+                self.names[index] = f"t{index}"
+            else:
+                self.names[index] = f"{value}[e]"
+
+    def _take(self, index: int, lane: str, more: Any) -> None:
+        names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]
+        text = joined(
+            self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers
+        )
+        self.add(text, node=self.spec.instructions[index].node)
+
+    def _across_lanes(self, index: int, lanes: int) -> None:
+        self.helpers.add("other")
+        with self.braces(f"for (int d = {lanes // 2}; d; d >>= 1)", unrolled=True):
+            parts = range(len(kinds(self.spec, index)))
+            for part, kind in enumerate(kinds(self.spec, index)):
+                self.add(f"const {kind} o{part} = other(a{index}_{part}[0], d);")
+            found = {f"a{index}_{part}": f"o{part}" for part in parts}
+            self._take(index, "0", lambda name: found[name])
+
+    def _across_warps(self, each: Pass) -> None:
+        """Through shared memory, of which every reduction has its own: one barrier is enough."""
+        warps = self.schedule.team // _WARP
+        with self.braces(f"if (threadIdx.x % {_WARP} == 0)"):
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"m{index}_{part}[threadIdx.x / {_WARP}] = a{index}_{part}[0];")
+        self.add("__syncthreads();")
+        for index in each.reductions:
+            for part in range(len(kinds(self.spec, index))):
+                self.add(f"a{index}_{part}[0] = m{index}_{part}[threadIdx.x % {warps}];")
+            self._across_lanes(index, warps)
+
+    def _join_columns(self, each: Pass) -> None:
+        if not each.reductions:
+            return
+        with self._each_lane():
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"m{index}_{part}[t][e][lane] = a{index}_{part}[e];")
+        self.add("__syncthreads();")
+        with self._each_lane():
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"a{index}_{part}[e] = m{index}_{part}[0][e][lane];")
+                with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
+                    self._take(index, "e", lambda name: f"m{name[1:]}[o][e][lane]")
+
+
+class _Both:
+    """A block whose first lines are always the same."""
+
+    def __init__(self, block: Any, first: Any) -> None:
+        self.block = block
+        self.first = first
+
+    def __enter__(self) -> None:
+        self.block.__enter__()
+        self.first()
+
+    def __exit__(self, *raised: object) -> None:
+        self.block.__exit__(*raised)

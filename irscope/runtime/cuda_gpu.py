@@ -1,0 +1,110 @@
+"""The GPU as far as kernels need it: load code, launch, memory between launches, the stream to run on.
+
+`CupyGpu` is the only place that talks to the driver. A test puts an object with the same methods in its place.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from irscope.errors import RunError
+from irscope.runtime.cuda_compiler import imported_cupy
+
+__all__ = ["CupyGpu", "Gpu", "Held", "Lease"]
+
+
+class Lease(Protocol):
+    """Memory that is given back when nobody holds this."""
+
+    @property
+    def ptr(self) -> int:
+        """Where it starts."""
+
+
+class Gpu(Protocol):
+    """One GPU; its methods may be called from many threads."""
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Its number and compute capability ("90"): loaded kernels are kept apart by them."""
+
+    @property
+    def multiprocessors(self) -> int: ...
+
+    @property
+    def count(self) -> int:
+        """How many GPUs the machine has."""
+
+    def load(self, code: bytes) -> Any:
+        """A module, whose `get_function(name)` gives an entry."""
+
+    def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
+        """Start an entry on a stream; does not wait."""
+
+    def stream(self) -> int:
+        """The stream that the caller works on."""
+
+    def memory(self, nbytes: int, stream: int) -> Lease:
+        """Memory for work on a stream. Raises RunError when there is not enough."""
+
+    def owner(self, address: int) -> int:
+        """The number of the GPU whose memory this is; -1 if it is no GPU's."""
+
+
+class Held(threading.local):
+    """While a CUDA graph is captured in a thread: what must live as long as the graph."""
+
+    leases: list[Any] | None = None
+
+
+class CupyGpu:
+    """The current GPU through CuPy."""
+
+    def __init__(self) -> None:
+        cupy = imported_cupy()
+        self.cupy = cupy
+        device = cupy.cuda.Device()
+        self.key = (int(device.id), str(device.compute_capability))
+        self.multiprocessors = int(device.attributes["MultiProcessorCount"])
+        self.count = int(cupy.cuda.runtime.getDeviceCount())
+
+    def load(self, code: bytes) -> Any:
+        module = self.cupy.cuda.function.Module()
+        module.load(code)
+        return module
+
+    def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
+        entry((*grid, 1), (block, 1, 1), tuple(args), stream=stream)
+
+    def stream(self) -> int:
+        """CuPy's stream if one is in use, else torch's if torch uses the GPU, else the default one."""
+        current = int(self.cupy.cuda.get_current_stream().ptr)
+        torch = sys.modules.get("torch")
+        if current or torch is None or not torch.cuda.is_initialized():
+            return current
+        return int(torch.cuda.current_stream().cuda_stream)
+
+    def memory(self, nbytes: int, stream: int) -> Lease:
+        cuda = self.cupy.cuda
+        try:
+            with cuda.ExternalStream(stream):  # the pool gives memory back to the stream that used it
+                lease: Lease = cuda.alloc(nbytes)
+                return lease
+        except cuda.memory.OutOfMemoryError:
+            raise out_of_memory(nbytes) from None
+
+    def owner(self, address: int) -> int:
+        found = self.cupy.cuda.runtime.pointerGetAttributes(address)
+        return int(found.device) if found.type == 2 or found.type == 3 else -1  # device or managed memory
+
+
+def out_of_memory(nbytes: int) -> RunError:
+    """What to say when memory between launches cannot be had."""
+    return RunError(
+        f"the GPU has no {nbytes:,} bytes left for partial results",
+        hint="free tensors, or call cupy.get_default_memory_pool().free_all_blocks() and torch.cuda.empty_cache()",
+        rule="out-of-memory",
+    )

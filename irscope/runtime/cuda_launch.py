@@ -1,0 +1,203 @@
+"""A launch plan on a GPU: which entry, how many blocks, and the arguments as the driver takes them.
+
+All but the pointers is laid out when a plan is prepared. A call looks at the pointers' alignment, which decides
+between the entry for vectors and the one for any alignment, and hands each launch to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.codegen.cuda_schedule import Schedule, alignments, grid_of, stride_arguments
+from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, LaunchPlan, Operand, is_float
+from irscope.codegen.split_reduction import SplitReduction
+from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
+from irscope.runtime.cuda_gpu import Gpu, Held, Lease
+
+__all__ = ["CudaPlan", "Step", "laid_out"]
+
+_ALIGNMENT: Final = 256
+_MOST_BLOCKS: Final = 2**31 - 1
+_STREAMS: Final = 8
+"""Streams for which a plan keeps its memory between launches."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One launch with everything laid out but the pointers."""
+
+    kernel: Any
+    """Has `any_entry` and `vector_entry`."""
+    launch: Launch
+    block: int
+    grid: tuple[int, int]
+    vector_grid: tuple[int, int]
+    aligned: tuple[int, ...] | None
+    """For results and operands, the bytes to which the vector entry wants them aligned; None if it must not be used."""
+    items: tuple[int, ...]
+    """For results and operands, the bytes of an element; 0 for a number or an index."""
+    numbers: tuple[Any, ...]
+    """The arguments behind the operands."""
+
+    def arguments(self, outputs: Sequence[float], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
+        """Whether the vector entry may be used, and the arguments as NumPy scalars of their sizes."""
+        launch = self.launch
+        words: list[float] = [outputs[i] for i in launch.writes]
+        words += [inputs[i] if i >= 0 else 0 for i in launch.reads]
+        if launch.offsets:
+            moves = zip(words, launch.offsets, self.items, strict=True)
+            words = [word + offset * (item or 1) if offset else word for word, offset, item in moves]
+        vector = self.aligned is not None
+        for slot, (word, item) in enumerate(zip(words, self.items, strict=True)):
+            if item:
+                if vector and self.aligned is not None and word % self.aligned[slot]:
+                    vector = False
+                if word % item:
+                    raise _misaligned(launch, slot, int(word), item)
+        count = len(launch.writes)
+        args: list[Any] = [np.uint64(word) for word in words[:count]]
+        for operand, word in zip(launch.spec.inputs, words[count:], strict=True):
+            args.append(_packed(operand, word))
+        return vector, (*args, *self.numbers)
+
+
+def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, int] = (1, 0)) -> Step:
+    """A step; of a partial launch, `part` has the number of parts, and the results of one."""
+    spec = launch.spec
+    grid = grid_of(launch, schedule, vector=False, parts=part[0])
+    vector_grid = grid_of(launch, schedule, vector=True, parts=part[0])
+    if max(grid[0], vector_grid[0]) > _MOST_BLOCKS:
+        raise CodegenError(
+            f"a launch over {launch.elements:,} points needs more blocks than a GPU has", rule="codegen-size"
+        )
+    numbers: list[Any] = [np.int64(size) for size in launch.sizes]
+    numbers += [np.int64(launch.strides[slot][loop]) for slot, loop in stride_arguments(spec)]
+    if schedule.partial:
+        numbers += [np.int64(0), np.int64(part[1])]  # the steps of a part depend on the entry
+    items = [ITEM_SIZE[result.dtype] for result in spec.outputs]
+    items += [ITEM_SIZE[operand.dtype] if operand.kind == "tensor" else 0 for operand in spec.inputs]
+    return Step(
+        kernel, launch, schedule.block, grid, vector_grid, alignments(launch) if schedule.width > 1 else None,
+        tuple(items), tuple(numbers),
+    )  # fmt: skip
+
+
+class CudaPlan:
+    """A launch plan ready to run on the current stream; safe to call from many threads."""
+
+    def __init__(
+        self, plan: LaunchPlan, kernels: tuple[Any, ...], steps: Sequence[Step], temporaries: Sequence[int],
+        gpu: Gpu | None, held: Held, unavailable: IrscopeError | None = None,
+    ) -> None:  # fmt: skip
+        """`temporaries`: bytes of each piece of memory between launches. Without a GPU a call raises `unavailable`."""
+        self.plan = plan
+        self.kernels = kernels
+        self.steps = tuple(steps)
+        self.gpu = gpu
+        self.held = held
+        self.unavailable = unavailable
+        self.starts = [0]
+        for nbytes in temporaries:
+            self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
+        self._leases: dict[int, Lease] = {}
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        """Launch on device addresses (and numbers); see `irscope.runtime.base.PreparedPlan`. Does not wait.
+
+        Raises DeviceUnavailable without a GPU, ArgumentError for addresses that no kernel takes, RunError when memory
+        is short or the driver refuses.
+        """
+        gpu = self.gpu
+        if gpu is None:
+            assert self.unavailable is not None
+            raise self.unavailable
+        if gpu.count > 1:
+            self._check_owner(gpu, outputs, inputs)
+        stream = gpu.stream()
+        if len(self.starts) > 1:
+            first = self._memory(gpu, stream).ptr
+            own = [first + start for start in self.starts[:-1]]
+            outputs, inputs = [*outputs, *own], [*inputs, *own]
+        for step in self.steps:
+            vector, args = step.arguments(outputs, inputs)
+            entry = step.kernel.vector_entry if vector else step.kernel.any_entry
+            grid = step.vector_grid if vector else step.grid
+            try:
+                gpu.launch(entry, grid, step.block, _with_parts(step, args, grid, vector), stream)
+            except IrscopeError:
+                raise
+            except Exception as error:
+                raise RunError(
+                    f"the driver refuses to launch {step.launch.spec.name}: {error}",
+                    hint="an earlier kernel may have failed: CUDA tells of errors late; a new process starts clean",
+                    rule="cuda-launch",
+                ) from error
+
+    def _memory(self, gpu: Gpu, stream: int) -> Lease:
+        """Memory between launches: one piece for each stream, whose launches follow one another."""
+        if self.held.leases is not None:
+            lease = gpu.memory(self.starts[-1], stream)
+            self.held.leases.append(lease)
+            return lease
+        kept = self._leases.get(stream)
+        if kept is None:
+            kept = gpu.memory(self.starts[-1], stream)
+            if len(self._leases) < _STREAMS:
+                kept = self._leases.setdefault(stream, kept)
+        return kept
+
+    def _check_owner(self, gpu: Gpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        tensors = {i for launch in self.plan.launches for i, operand in zip(launch.reads, launch.spec.inputs, strict=True)
+                   if operand.kind == "tensor"}  # fmt: skip
+        here = gpu.key[0]
+        for what, address in [
+            *(("a result", at) for at in outputs),
+            *((f"input {i}", inputs[i]) for i in sorted(tensors)),
+        ]:
+            owner = gpu.owner(int(address)) if address else here
+            if owner != here:
+                where = f"GPU {owner}" if owner >= 0 else "no GPU's memory"
+                raise ArgumentError(
+                    f"{what} lies in {where}, and the kernel runs on GPU {here}", hint="move it with .to('cuda'), or "
+                    "select the GPU with torch.cuda.set_device before compiling", rule="wrong-device",
+                )  # fmt: skip
+
+
+def _with_parts(step: Step, args: tuple[Any, ...], grid: tuple[int, int], vector: bool) -> tuple[Any, ...]:
+    """The steps of a part: so many vectors that all parts together cover the reduced loops."""
+    if grid[1] == 1 and not _is_partial(step):
+        return args
+    spec = step.launch.spec
+    points = prod(step.launch.sizes[loop] for loop in spec.reduced)
+    if vector and not spec.by_columns:
+        points //= step.kernel.schedule.width
+    return (*args[:-2], np.int64(-(-points // grid[1])), args[-1])
+
+
+def _is_partial(step: Step) -> bool:
+    return bool(step.kernel.schedule.partial)
+
+
+def _packed(operand: Operand, word: float) -> Any:
+    if operand.kind == "tensor":
+        return np.uint64(word)
+    return np.float64(word) if operand.kind == "scalar" and is_float(operand.dtype) else np.int64(word)
+
+
+def _misaligned(launch: Launch, slot: int, address: int, item: int) -> ArgumentError:
+    results = len(launch.writes)
+    what = f"result {launch.writes[slot]}" if slot < results else f"input {launch.reads[slot - results]}"
+    return ArgumentError(
+        f"{what} starts at {address:#x}, which is not aligned to its elements of {item} bytes",
+        hint="copy it into a tensor of its own", rule="misaligned",
+    )  # fmt: skip
+
+
+def temporaries_of(split: SplitReduction) -> list[int]:
+    """The bytes of the memory between the launches of a split one."""
+    return [elements * ITEM_SIZE[dtype] for dtype, elements in split.temporaries]

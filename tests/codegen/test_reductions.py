@@ -78,8 +78,8 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "expanded": lambda x: np.broadcast_to(x[:, :1].copy(), x.shape),
 }
 
-SHAPES = [(2, 70, 33), (1, 1, 1), (4, 1, 130), (300, 2, 3)]
-DIMS: list[Any] = [None, -1, 0, 1, [0, 2], [1, 2], [0, 1, 2], []]
+SHAPES = [(2, 70, 33), (1, 1, 1), (300, 2, 3)]
+DIMS: list[Any] = [None, -1, 0, 1, [0, 2], [0, 1, 2], []]
 
 OPS: dict[str, tuple[Any, Any]] = {
     "sum": (lambda b, x, d, k: call(b, "sum", x, d, k, None), lambda x, d, k: torch.sum(x, d, k)),

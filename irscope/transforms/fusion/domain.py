@@ -16,6 +16,8 @@ front, or after a view that puts the axes back (`arrival`). Two groups that gath
 
 *Views* move nothing. One joins the group that reads it if nobody else does; what it sees may then join that group like
 any other producer. So a view is in a group only between two of its nodes, and never its result.
+
+*Joins* (cat, stack) end a group: pointwise producers of which nothing leaves write into their parts of the result.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ class Domain:
     """The axes of the space along which it gathers, ascending."""
     parts: int = 1
     """Into how many parts it cuts the first of these axes, to gather each by itself."""
+    ends: bool = False
+    """Whether it puts tensors together, after which nothing can be computed in the same kernels."""
 
     @property
     def is_known(self) -> bool:
@@ -105,15 +109,25 @@ class Domains:
             return self._same(Domain(None, device, "view"))
         axes = rules.axes(node)
         return self._same(
-            Domain(rules.space(node), device, "reduction" if axes else "pointwise", axes, rules.parts(node))
+            Domain(
+                rules.space(node),
+                device,
+                "reduction" if axes else "pointwise",
+                axes,
+                rules.parts(node),
+                rules.joins(node),
+            )
         )
 
     def join(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """The domain of both groups together, or why they cannot be one kernel."""
-        if first is second and first.kind == "pointwise" and (meeting.shared or first.is_known):
+        if first is second and first.kind == "pointwise" and not first.ends and (meeting.shared or first.is_known):
             return first
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}", meeting.nodes)
+        if first.ends or (second.ends and (first.axes or not meeting.shared)):
+            told = f"{meeting.nodes[not first.ends].op} puts tensors together, which ends a kernel and needs pointwise ones"
+            return Refusal("join", told, meeting.nodes)
         if first.kind == "view" or second.kind == "view":
             found = self._with_view(first, second, meeting)
         elif not meeting.shared:
@@ -121,11 +135,13 @@ class Domains:
         elif first.axes:
             found = self._behind(first, second, meeting)
         else:
-            apart = not same_space(first.space, second.space) and meeting.leaves()
+            apart = (second.ends or not same_space(first.space, second.space)) and meeting.leaves()
             found = self._apart(first, second, meeting) if apart else second
         if isinstance(found, Refusal):
             return found
-        return self._same(Domain(found.space, second.device or first.device, found.kind, found.axes, found.parts))
+        return self._same(
+            Domain(found.space, second.device or first.device, found.kind, found.axes, found.parts, found.ends)
+        )
 
     def _same(self, domain: Domain) -> Domain:
         return self._known.setdefault(domain, domain)

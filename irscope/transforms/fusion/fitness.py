@@ -54,7 +54,7 @@ class Fitness:
         is_known = self.rules.known
         arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
         part = Part(self.domains.of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
-        if form is not None and effect_of(node) == "pure":
+        if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
             self._parts[form] = part
         return part
 

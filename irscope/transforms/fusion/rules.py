@@ -22,7 +22,7 @@ from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.transforms.fusion.spaces import told_space
-from irscope.transforms.fusion.views import SEEN_THROUGH, has_finer_space, unpacked_cut
+from irscope.transforms.fusion.views import JOINS, SEEN_THROUGH, has_finer_space, joined_list, unpacked_cut
 
 __all__ = ["Refusal", "Rules"]
 
@@ -85,8 +85,14 @@ class Rules:
         return self._types[value]
 
     def is_view(self, node: Node) -> bool:
-        """Whether a node that qualifies is a view, or unpacks a list of views."""
+        """Whether a node that qualifies is a view, or packs or unpacks a list of tensors."""
+        if node.op == "prim::ListConstruct":
+            return bool(node.inputs) and isinstance(node.inputs[0].type, TensorType)
         return node.op in SEEN_THROUGH or node.op == "prim::ListUnpack"
+
+    def joins(self, node: Node) -> bool:
+        """Whether a node that qualifies puts tensors together, which a kernel does only at its end."""
+        return node.op in JOINS
 
     def axes(self, node: Node) -> tuple[int, ...]:
         """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
@@ -137,6 +143,8 @@ class Rules:
                 f"{self.name(node.output)} is a constant, which each group that reads it has inside",
                 (node,),
             )
+        if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
+            return self._judge_join(node)
         if self.is_view(node):
             return self._judge_view(node)
         op, schema = op_of(node), schema_of(node)
@@ -181,6 +189,36 @@ class Rules:
             return Refusal("not-pointwise", f"{node.op} is a view, and not one between two nodes of a kernel", (node,))
         return None
 
+    def _judge_join(self, node: Node) -> Refusal | None:
+        """Joined tensors are written where they belong by the kernels that compute them; worth it if all but one are."""
+        pair = joined_list(self.graph, node)
+        if pair is None:
+            what = (
+                "works on containers"
+                if node.op == "prim::ListConstruct"
+                else "joins a list that is more than its parts"
+            )
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        packed, join = pair
+        refusal = self._judge_types(join)
+        if refusal is not None:
+            return refusal
+        found = self.tensor_type(join.output)
+        if any(self.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
+        computed = sum(map(self._is_computed_for, packed.inputs))
+        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
+            told = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            return Refusal("not-pointwise", told, (join,))
+        return None
+
+    def _is_computed_for(self, value: Value) -> bool:
+        """Whether a pointwise node makes a value that is read once."""
+        maker = self.graph.producer.get(value)
+        if maker is None or maker.op in JOINS or self.is_view(maker) or len(self.graph.users.get(value, ())) != 1:
+            return False
+        return self.refusal(maker) is None and not self.axes(maker)
+
     def _why_opaque(self, node: Node) -> str:
         """Why a kernel cannot see through a view; empty when it can."""
         if node.op == "prim::ListUnpack" and unpacked_cut(self.graph, node) is None:
@@ -209,7 +247,7 @@ class Rules:
         """The views that a kernel can see through and that lie between nodes of one block that are fit for kernels."""
         graph, fit, below = self.graph, set[Node](), set[Node]()
         nodes = list(graph.nodes())
-        views = {node for node in nodes if self.is_view(node) and not self._why_opaque(node)}
+        views = {n for n in nodes if self.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
         above: set[Node] = set()
         for node in nodes:
             if node in views:

@@ -16,10 +16,12 @@ from typing import Final
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import Dim
 
-__all__ = ["CUTS", "SEEN_THROUGH", "has_finer_space", "unpacked_cut"]
+__all__ = ["CUTS", "JOINS", "SEEN_THROUGH", "has_finer_space", "joined_list", "unpacked_cut"]
 
 CUTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes unbind tensor_split".split())
 """Views that cut a tensor into a list, which something must unpack."""
+JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
+"""Ops that put a list of tensors one behind the other."""
 _RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_view flatten unflatten".split())
 SEEN_THROUGH: Final = CUTS | _RESHAPES | frozenset(
     f"aten::{name}"
@@ -62,3 +64,17 @@ def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
     if not isinstance(reader, Node) or reader.op != "prim::ListUnpack":
         return None
     return (cut, reader) if graph.block_of[reader] is graph.block_of[cut] else None
+
+
+def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """The node that makes a list and the one that joins its tensors, given either, if that alone reads the list."""
+    made = (
+        node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
+    )
+    if made is None or made.op != "prim::ListConstruct":
+        return None
+    uses = graph.users.get(made.output, ())
+    reader = uses[0].user if len(uses) == 1 else None
+    if not isinstance(reader, Node) or reader.op not in JOINS or reader.inputs[0] is not made.output:
+        return None
+    return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import Called, PointsTo
+from irscope.analysis.alias.structure import class_name
 from irscope.analysis.alias.walk import GROUPS
 from irscope.analysis.effects import Signatures
 from irscope.analysis.known_ops import ReadKind, changes_random_state, is_stopping, reads_by_name
@@ -159,7 +160,7 @@ class Accesses:
         if node.op == "prim::GetAttr":
             holder = node.inputs[0].type
             slot = (
-                points_to.slots.get((holder.name, node.attrs.get("name", "")))
+                points_to.slots.get((class_name(holder), node.attrs.get("name", "")))
                 if isinstance(holder, ClassType)
                 else None
             )

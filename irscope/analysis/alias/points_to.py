@@ -28,7 +28,7 @@ These places are:
    that is put into a container is there by its fields; so a value that is known to be a tuple again has fields which may be
    what the bag holds, or the thing itself.
 6. *Attributes of objects*: one element for each class and attribute, whichever object it is of. Objects of one class
-   are thus not told apart, and need not be.
+   are thus not told apart, and need not be. Of an object that is known by an interface alone, they are those of all classes.
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
    inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
 8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was
@@ -63,7 +63,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
 from irscope.analysis.alias.sealed import Called, Label, LazyLabels, Origin, Place, PointsTo, Reasons, Write, make_place
-from irscope.analysis.alias.structure import MIXED, TENSOR, Structure, Structures
+from irscope.analysis.alias.structure import ANY_CLASS, MIXED, TENSOR, Structure, Structures
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
 
@@ -478,6 +478,7 @@ class PointsToBuilder:
 
     def _join_mixed(self) -> None:
         """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
+        self._join_interfaces()
         by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
         if self._bag_of_objects is not None and self._bag_of_objects in self.given_away:
             for element, structure in self._attributes.values():
@@ -496,6 +497,20 @@ class PointsToBuilder:
                 self.flow(element, bag)
             if self._opaque is not None:
                 self.flow(self._opaque, element)
+
+    def _join_interfaces(self) -> None:
+        """An attribute of an object of which only an interface is known is that of any class (rule 6)."""
+        unknown = {name: element for (owner, name), (element, _) in self._attributes.items() if owner == ANY_CLASS}
+        for (_, name), (element, _) in list(self._attributes.items()) if unknown else ():
+            other = unknown.get(name)
+            if other is not None and other != element:
+                self.flow(element, other)
+                self.flow(other, element)
+        for (owner, name), slot in list(self.slots.items()):
+            other = self.slots.get((ANY_CLASS, name))
+            if other is not None and owner != ANY_CLASS:
+                self.flow(slot, other)
+                self.flow(other, slot)
 
     def _apply_rebinding(self) -> None:
         """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it.

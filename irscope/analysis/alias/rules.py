@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from irscope.analysis.alias.points_to import PointsToBuilder
-from irscope.analysis.alias.structure import TENSOR, Structures
+from irscope.analysis.alias.structure import TENSOR, Structures, class_name
 from irscope.analysis.alias.summary import Summaries, apply
 from irscope.analysis.call_sites import CALLS, callee_of, operands_of
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
@@ -202,7 +202,7 @@ class NodeRules:
             return
         if isinstance(holder.type, ClassType) and "name" in node.attrs:
             self.builder.bind_any(
-                value, [self.builder.attribute(holder.type.name, node.attrs["name"], structure)], node
+                value, [self.builder.attribute(class_name(holder.type), node.attrs["name"], structure)], node
             )
         else:
             self.bind_inside(value, [self.builder.element(holder)], node)
@@ -214,10 +214,11 @@ class NodeRules:
             builder.write(node, holder_element)
         name = node.attrs.get("name")
         if isinstance(holder.type, ClassType) and isinstance(name, str):
-            builder.write(node, builder.slot(holder.type.name, name))
+            owner = class_name(holder.type)
+            builder.write(node, builder.slot(owner, name))
             structure = builder.structures.of(stored.type)
             if stored_element is not None and structure is not None:
-                builder.flow(builder.attribute(holder.type.name, name, structure), stored_element, node)
+                builder.flow(builder.attribute(owner, name, structure), stored_element, node)
         elif stored_element is not None:
             builder.flow(builder.bag_of_objects(), stored_element, node)
 

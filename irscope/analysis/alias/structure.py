@@ -26,7 +26,7 @@ from irscope.ir.types import (
     UnionType,
 )
 
-__all__ = ["MIXED", "TENSOR", "Structure", "Structures"]
+__all__ = ["ANY_CLASS", "MIXED", "TENSOR", "Structure", "Structures", "class_name"]
 
 Kind = Literal["tensor", "handle", "box", "tuple", "mixed", "object"]
 
@@ -73,6 +73,19 @@ _IMMUTABLE: Final = frozenset(
     }
 )
 _HANDLES: Final = frozenset({"Generator", "Stream", "Capsule"})
+
+
+ANY_CLASS: Final = "*"
+"""Stands for the class of an object of which only an interface is known."""
+
+
+def class_name(type: ClassType) -> str:
+    """Whose attributes an object of this type has.
+
+    >>> class_name(ClassType("__torch__.Net")), class_name(ClassType("InterfaceType<Layer>"))
+    ('__torch__.Net', '*')
+    """
+    return ANY_CLASS if type.name.startswith("InterfaceType<") else type.name
 
 
 class Structures:

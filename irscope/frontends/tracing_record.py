@@ -2,7 +2,8 @@
 
 An array of the function is a `Traced`: it has a shape and an element type, and no elements. Values are named after the
 variables that hold them: whenever a node is recorded, the local variables of the frame that asked for it are looked at,
-and an array that has no name yet gets that of its variable.
+and an array that has no name yet gets that of its variable. Those of the traced function are looked at once more when it
+has returned: nothing is recorded after its last assignment.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class Recorder:
         self._steps: list[_Step] = []
         self._inputs: list[Value] = []
         self._names: dict[Value, str] = {}
+        self._frame: FrameType | None = None
+        """The frame of the traced function; its variables stay there when it has returned, as long as somebody holds it."""
         self._constants: dict[object, Value] = {}
         self._arrays: dict[int, tuple[Any, Traced]] = {}  # the array is kept, so that its id stays its own
         self._bound: dict[Value, Any] = {}
@@ -185,7 +188,10 @@ class Recorder:
             if not here.f_code.co_name.startswith("<") and not _is_ours(here):
                 scope.append(here.f_code.co_name)
             here = here.f_back
-        return location, ".".join(reversed(scope)) if here is not None else ""
+        if here is None:
+            return location, ""
+        self._frame = here
+        return location, ".".join(reversed(scope))
 
     def _name_locals(self, frame: FrameType) -> None:
         for name, held in frame.f_locals.items():
@@ -202,6 +208,9 @@ class Recorder:
     def finish(self, name: str, outputs: Sequence[Value]) -> Graph:
         """The graph, with values under the names of the variables that held them."""
         self.is_open = False
+        if self._frame is not None:
+            self._name_locals(self._frame)
+            self._frame = None
         taken: set[str] = set()
         new = {value: value for value in self._inputs}
         taken.update(value.name for value in self._inputs)

@@ -226,6 +226,16 @@ def test_every_node_knows_its_line_and_its_function() -> None:
     assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"
 
 
+def test_the_last_variables_of_the_function_name_their_arrays_too() -> None:
+    def both(x: Any) -> Any:
+        middle = np.exp(x)
+        left, right = middle * 2, middle - 1
+        return left, right
+
+    graph = irs.trace(both, (3,))
+    assert [graph.names[value] for value in graph.outputs] == ["left", "right"]
+
+
 def test_arrays_at_hand_are_bound_inputs() -> None:
     weights = np.arange(6.0).reshape(2, 3)
     graph = trace(lambda x: x @ weights + weights[0] + x @ weights, "float64[4,2]")

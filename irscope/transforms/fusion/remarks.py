@@ -73,18 +73,13 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
     if all(plan.fusible):
         return
     maker = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
-    run: dict[int, int] = {}  # of in-place nodes: the first of those that write one value after another
     beside = _beside_fusible(plan, maker)
     for index, node in enumerate(plan.block.nodes):
         refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
         if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
             continue
-        if refusal.rule != "in-place":
+        if refusal.rule != "in-place" or _has_pure_twin(node):
             yield (refusal.rule, node.op), refusal, node
-        elif _has_pure_twin(node):
-            before = maker.get(node.inputs[0], index)
-            run[index] = run.get(before, index)
-            yield (refusal.rule, run[index]), refusal, node
 
 
 def _beside_fusible(plan: BlockPlan, maker: dict[Value, int]) -> set[int]:

@@ -25,10 +25,14 @@ def register(shell: Any) -> None:
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion", "Fusion", _fusion),
         ("irscope.transforms.dedup", "Dedup", _table),
+        ("irscope.transforms.pipeline", "Pipelined", _table),
         ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
-        ("irscope.runtime.compare", "Comparison", _comparison),
+        ("irscope.runtime.comparison", "Comparison", _comparison),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
+    # charts are figures without pyplot, which alone would teach the shell to show them; where it has, its way stays
+    png = shell.display_formatter.formatters["image/png"]
+    png.for_type_by_name("matplotlib.figure", "Figure", _png)
 
 
 def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
@@ -87,9 +91,15 @@ def _alias_db(db: Any) -> str:
 
 def _comparison(comparison: Any) -> str:
     table: str = comparison.table().to_html(border=0, float_format=lambda number: f"{number:.4g}")
-    picture = BytesIO()
+    caption = f'<p style="max-width:60em">{escape(comparison.caption)}</p>'
     try:
-        comparison.chart().savefig(picture, format="png", dpi=90)
+        picture = _png(comparison.chart())
     except ImportError:
-        return table
-    return f'{table}<img alt="run times" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'
+        return table + caption
+    return f'{table}{caption}<img alt="run times" src="data:image/png;base64,{b64encode(picture).decode()}">'
+
+
+def _png(figure: Any) -> bytes:
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=90)
+    return picture.getvalue()

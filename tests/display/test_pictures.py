@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -78,6 +79,32 @@ def test_rich_display_never_raises_into_a_cell() -> None:
         data, _ = shell.display_formatter.format(thing)
         assert "text/html" in data, thing
         assert data["text/plain"]
+
+
+def test_what_was_measured_and_its_charts_show_themselves() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    pytest.importorskip("matplotlib")
+    from irscope.display.ipython import register
+
+    shell = interactive.InteractiveShell()
+    register(shell)
+    x = np.ones(100, np.float32)
+    comparison = irs.compare(irs.trace(lambda x: np.tanh(np.exp(x)), x), x, repeats=1)
+    data, _ = shell.display_formatter.format(comparison)
+    assert "<img" in data["text/html"]
+    assert comparison.caption.split(".")[0] in data["text/html"]
+    data, _ = shell.display_formatter.format(comparison.chart())
+    assert data["image/png"]
+
+
+def test_what_a_pipeline_did_shows_as_a_table() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    from irscope.display.ipython import register
+
+    shell = interactive.InteractiveShell()
+    register(shell)
+    data, _ = shell.display_formatter.format(irs.Pipeline("cse,fuse")(irs.parse(CHAIN)))
+    assert "<table" in data["text/html"]
 
 
 def test_magics_bind_the_parsed_graph() -> None:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from irscope.ir.verify import verify
     from irscope.runtime.base import devices
     from irscope.session import compare, compile, explore, load, timeline, write_report
+    from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
     from irscope.transforms.dedup import Dedup, dedup
     from irscope.transforms.functionalize import functionalize
     from irscope.transforms.fusion import Fusion, fuse
-    from irscope.transforms.fusion.autodiff import AutodiffSubgraphs, autodiff_subgraphs
     from irscope.transforms.pipeline import Pipeline, Pipelined
 
 __version__ = "0.1.0"
@@ -46,7 +46,7 @@ _HOMES = {
     "irscope.session": ("compare", "compile", "explore", "load", "timeline", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),
     "irscope.transforms.fusion": ("Fusion", "fuse"),
-    "irscope.transforms.fusion.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
+    "irscope.transforms.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
     "irscope.transforms.functionalize": ("functionalize",),
     "irscope.transforms.pipeline": ("Pipeline", "Pipelined"),
 }

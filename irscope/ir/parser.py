@@ -14,11 +14,11 @@ A name is visible to the end of its block. Torch prints the graph of a fusion gr
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from irscope._base.collector import collector_paused
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, ParseError
 from irscope.ir.constant_text import read_constant, typed
@@ -74,13 +74,8 @@ def parse(text: str, *, file: str = "") -> Graph:
         raise ArgumentError(
             f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions"
         )
-    collecting = gc.isenabled()
-    gc.disable()  # records do not form cycles, and hundreds of thousands of them would be scanned over and over
-    try:
+    with collector_paused():
         return _Reader(text, file).program()
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class _Frame:

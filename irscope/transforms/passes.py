@@ -47,7 +47,7 @@ _ALL: Final = (
     ),
     Pass(
         "autodiff-subgraphs", "ops with gradient formulas become differentiable subgraphs",
-        "fusion.autodiff:autodiff_subgraphs", {"threshold": int},
+        "autodiff:autodiff_subgraphs", {"threshold": int},
     ),
     Pass("dce", "what nobody reads and does nothing else goes", "dce:remove_dead_nodes"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing_record import Recorder, Traced, code_of, refused
+from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
 
 __all__ = [
     "apply_ufunc",

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from irscope.frontends.tracing_record import Traced, refused
-from irscope.frontends.tracing_shapes import view_of
-from irscope.frontends.tracing_ufuncs import as_traced, assign
+from irscope.frontends.tracing.record import Traced, refused
+from irscope.frontends.tracing.shapes import view_of
+from irscope.frontends.tracing.ufuncs import as_traced, assign
 
 __all__ = ["get_item", "set_item"]
 

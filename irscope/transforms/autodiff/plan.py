@@ -23,7 +23,7 @@ from heapq import heapify, heappop, heappush
 from irscope.analysis.dependence import Dependences
 from irscope.ir.core import Node, Value
 from irscope.ops.registry import effect_of
-from irscope.transforms.fusion.autodiff_rules import GradientRules
+from irscope.transforms.autodiff.rules import GradientRules
 from irscope.transforms.fusion.partition import Partition
 from irscope.transforms.fusion.rules import Refusal
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing_record import Recorder, Traced, code_of, refused
-from irscope.frontends.tracing_reductions import as_bool, axes_of, axis_of
-from irscope.frontends.tracing_ufuncs import as_traced, broadcast, cast, copied, is_plain_number, recorder_of
+from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
+from irscope.frontends.tracing.reductions import as_bool, axes_of, axis_of
+from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, copied, is_plain_number, recorder_of
 
 __all__ = ["SHAPES", "extents_of", "filled", "permuted", "view_of"]
 

@@ -2,7 +2,7 @@
 
 Source: torch itself. For each schema of its registry, `torch._C._jit_pass_create_autodiff_subgraphs` with threshold 1 was
 run on a graph of that node between two that have formulas; an overload is here if the node was put into the subgraph.
-`tests/transforms/fusion/test_autodiff_table.py` asks again. The list says for what torch has a formula, not what has a
+`tests/transforms/autodiff/test_autodiff_table.py` asks again. The list says for what torch has a formula, not what has a
 derivative: `aten::ceil` and comparisons are in it, `aten::atan2` is not.
 """
 

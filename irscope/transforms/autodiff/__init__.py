@@ -13,17 +13,18 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from irscope._base.collector import collector_paused
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.transforms.autodiff.groups import Sliced, Slicer
+from irscope.transforms.autodiff.plan import BlockSlices, slice_block
+from irscope.transforms.autodiff.rules import GradientRules
+from irscope.transforms.autodiff.why import path_words, slice_remarks
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.fusion.autodiff_groups import Sliced, Slicer
-from irscope.transforms.fusion.autodiff_plan import BlockSlices, slice_block
-from irscope.transforms.fusion.autodiff_rules import GradientRules
-from irscope.transforms.fusion.autodiff_why import path_words, slice_remarks
 from irscope.transforms.history import History
 
 if TYPE_CHECKING:
@@ -195,8 +196,14 @@ def autodiff_subgraphs(
     graph = graph_of(graph, "autodiff_subgraphs")
     if type(threshold) is not int or threshold < 1:
         raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}")
+    asked = None if requires_grad is None else list(_inputs(graph, requires_grad))
+    with collector_paused():
+        return _sliced(graph, threshold, asked)
+
+
+def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:
     started = perf_counter()
-    rules = GradientRules(graph, None if requires_grad is None else list(_inputs(graph, requires_grad)))
+    rules = GradientRules(graph, requires_grad)
     plans = {block: slice_block(dependences(graph, block, rules.db), rules, threshold) for block in _own_blocks(graph)}
     slicer = Slicer(list(plans.values()), rules)
     sliced = slicer.carry_out()

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import ArgumentError, CaptureError
-from irscope.frontends.tracing_record import Recorder, Traced
+from irscope.frontends.tracing.record import Recorder, Traced
 from irscope.ir.core import Graph, Value
 from irscope.ir.types import DTYPES, STR, TENSOR, DictType, ListType, TensorType, TupleType, Type
 from irscope.ir.verify import verify
@@ -69,7 +69,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     >>> str(g.value("e").type), g.node("e").location.line
     ('Float(4, 8)', 2)
     """
-    from irscope.frontends.tracing_array import Array
+    from irscope.frontends.tracing.array import Array
 
     if not callable(function):
         raise ArgumentError(

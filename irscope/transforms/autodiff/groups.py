@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from irscope._base.frozen import EMPTY
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.rewriter import Edit, Erased, Merged, Rewriter
-from irscope.transforms.fusion.autodiff_plan import BlockSlices
-from irscope.transforms.fusion.autodiff_rules import GradientRules
+from irscope.transforms.autodiff.plan import BlockSlices
+from irscope.transforms.autodiff.rules import GradientRules
 
 __all__ = ["Sliced", "Slicer"]
 

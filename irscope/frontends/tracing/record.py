@@ -255,10 +255,7 @@ def user_frame() -> FrameType | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return (file.startswith(_HERE) and Path(file).name.startswith("tracing")) or file.startswith(
-        (_NUMPY, "<__array_function__")
-    )
+    return frame.f_code.co_filename.startswith((_HERE, _NUMPY, "<__array_function__"))
 
 
 def refused(what: str, hint: str = "", *, wrong_arguments: bool = False) -> CaptureError | ArgumentError:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing_record import Recorder, Traced, code_of
-from irscope.frontends.tracing_reductions import REDUCTIONS
-from irscope.frontends.tracing_shapes import SHAPES, filled
-from irscope.frontends.tracing_ufuncs import as_traced, cast
+from irscope.frontends.tracing.record import Recorder, Traced, code_of
+from irscope.frontends.tracing.reductions import REDUCTIONS
+from irscope.frontends.tracing.shapes import SHAPES, filled
+from irscope.frontends.tracing.ufuncs import as_traced, cast
 
 __all__ = ["Namespace"]
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 from irscope._base.words import plural
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Node
+from irscope.transforms.autodiff.groups import Sliced
+from irscope.transforms.autodiff.plan import BlockSlices
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.autodiff_groups import Sliced
-from irscope.transforms.fusion.autodiff_plan import BlockSlices
 from irscope.transforms.fusion.rules import Refusal
 
 __all__ = ["path_words", "slice_remarks"]

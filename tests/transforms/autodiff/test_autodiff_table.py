@@ -7,8 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irscope.ops.registry import lookup  # noqa: E402
-from irscope.transforms.fusion.autodiff_table import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
-from tests.transforms.fusion.autodiff_oracle import puts_into_subgraphs  # noqa: E402
+from irscope.transforms.autodiff.table import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
+from tests.transforms.autodiff.autodiff_oracle import puts_into_subgraphs  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

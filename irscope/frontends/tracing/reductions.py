@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing_record import code_of, refused, tensor_type
-from irscope.frontends.tracing_ufuncs import as_traced, broadcast, cast, recorder_of
+from irscope.frontends.tracing.record import code_of, refused, tensor_type
+from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, recorder_of
 
 __all__ = ["REDUCTIONS", "axis_of", "axes_of"]
 

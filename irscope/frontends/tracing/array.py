@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends import tracing_namespace
-from irscope.frontends.tracing_index import get_item, set_item
-from irscope.frontends.tracing_record import Traced, refused
-from irscope.frontends.tracing_reductions import REDUCTIONS, matmul
-from irscope.frontends.tracing_shapes import SHAPES, extents_of
-from irscope.frontends.tracing_ufuncs import apply_ufunc, assign, copied
+from irscope.frontends.tracing import namespace
+from irscope.frontends.tracing.index import get_item, set_item
+from irscope.frontends.tracing.record import Traced, refused
+from irscope.frontends.tracing.reductions import REDUCTIONS, matmul
+from irscope.frontends.tracing.shapes import SHAPES, extents_of
+from irscope.frontends.tracing.ufuncs import apply_ufunc, assign, copied
 
 __all__ = ["Array"]
 
@@ -49,7 +49,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         return found(*args, **options)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return tracing_namespace.Namespace(self.record)
+        return namespace.Namespace(self.record)
 
     # What would need elements
 

@@ -9,8 +9,8 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import constant_of
 from irscope.ir.types import TensorType
 from irscope.ops.registry import effect_of, schema_of
-from irscope.transforms.fusion.autodiff_grad import may_require_grad
-from irscope.transforms.fusion.autodiff_table import DIFFERENTIABLE, LEFT_OUTSIDE
+from irscope.transforms.autodiff.grad import may_require_grad
+from irscope.transforms.autodiff.table import DIFFERENTIABLE, LEFT_OUTSIDE
 from irscope.transforms.fusion.rules import Refusal
 
 __all__ = ["GradientRules"]

@@ -14,7 +14,7 @@ from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion.autodiff import AutodiffSubgraphs, autodiff_subgraphs
+from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from tests.strategies import Program, programs, random_program
 from tests.transforms.fusion.test_fusion import assert_same
 from tests.work import calls_made

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from irscope.codegen.cuda import emit_cuda, emit_module, entry_names
+from irscope.codegen.cuda import emit_cuda, emit_module, entry_names, kernel_name
+from irscope.codegen.cuda_report import Pace, code_sizes, pace_of
 from irscope.codegen.cuda_schedule import MULTIPROCESSORS, Schedule, likely_schedule, parts_of, schedule_of
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.source import SourceText
@@ -52,6 +53,32 @@ class CudaKernel:
     vector_entry: Any = None
     """None without a GPU, or when the schedule has no vectors."""
     compiler: Compiler = field(default_factory=Nvrtc, repr=False)
+    code_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By entry, its instructions and how many of them are for the special function unit."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.summary}>"
+
+    @property
+    def name(self) -> str:
+        """The symbol of the entry that takes any strides and alignment."""
+        return kernel_name(self.spec, self.schedule)
+
+    @property
+    def widest(self) -> str:
+        """The symbol of the entry that runs where tensors lie well."""
+        return entry_names(self.spec, self.schedule)[-1]
+
+    @property
+    def summary(self) -> str:
+        """Registers, spills and shared memory of the widest entry, and what sets its pace."""
+        found = self.resources.get(self.widest)
+        taken = f"{found}; " if found is not None else ""
+        return f"{taken}{self.pace().because}"
+
+    def pace(self, launch: Launch | None = None) -> Pace:
+        """What limits the kernel, or one launch of it: memory, issue slots or latency; by counting, not measured."""
+        return pace_of(self.spec, self.schedule, self.code_sizes.get(self.widest), launch)
 
     @property
     def source(self) -> SourceText:
@@ -256,8 +283,9 @@ class CudaDevice:
                 loaded = self._modules.get((module, gpu.key), lambda code=code: gpu.load(code.code))  # type: ignore[misc]
                 entries = [loaded.get_function(name) for name in names] + [None]
             resources = {name: code.resources[name] for name in names if name in code.resources}
+            sizes = {name: size for name, size in code_sizes(code.code).items() if name in names}
             made.append(CudaKernel(
-                *each, seconds, found is not None, architecture, resources, entries[0], entries[1], self.compiler
+                *each, seconds, found is not None, architecture, resources, entries[0], entries[1], self.compiler, sizes
             ))  # fmt: skip
         return made
 

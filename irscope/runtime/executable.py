@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 from irscope._base.words import plural
@@ -25,6 +26,9 @@ from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda_compiler import imported_cupy
+from irscope.runtime.cuda_graph import Captured, CupyRecorder, TorchRecorder, captured
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels
@@ -47,8 +51,8 @@ def compile_graph(
     Groups whose types are known are compiled now, the others when they first run. With `share_kernels=False` every
     group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
     `use_kernels=False` the nodes of groups run one by one through the library; with `pooled=False` memory of results goes
-    back to the system when they are freed; with a `store` nothing but its files is used, and kept. Raises
-    DeviceUnavailable.
+    back to the system when they are freed; with a `store` nothing but its files is used, and kept. Without a GPU a
+    program for `"cuda"` can be looked at and not called. Raises DeviceUnavailable for a device that nobody knows.
     """
     graph = graph_of(program, "compile")
     start = time.perf_counter()
@@ -81,9 +85,7 @@ def _device(name: str, disk_cache: bool) -> Device:
         if not availability:
             return device_named("numpy")
         return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
-    if not availability:
-        raise DeviceUnavailable(f"the device {name!r} cannot run here: {availability.what}", hint=availability.fix)
-    return device
+    return device  # without a GPU the kernels can be looked at; a call says what is missing
 
 
 _SHARED: Final[KernelCache[Device]] = KernelCache()
@@ -203,6 +205,25 @@ class Executable:
         results = self._program("torch" if torch else "numpy").run(args, visit, footprints)
         return results[0] if len(results) == 1 else results
 
+    def captured(self, *args: Any) -> Captured:
+        """Record a run as one CUDA graph: `c = x.captured(*args)`, then `c(*args)` or `c()` replays it.
+
+        A replay starts all kernels with one call of the driver, which pays for small tensors. It copies its arguments into
+        the graph's memory, and gives the same tensors every time: copy them if they are to be kept. Raises RunError for a
+        program that looks at numbers on the way, DeviceUnavailable for a program that is not for a GPU, or without one.
+        """
+        if self.device != "cuda":
+            raise DeviceUnavailable(
+                f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"'
+            )
+        torch = self._bound_library == "torch" or library_for(args).name == "torch"
+        self._program("torch" if torch else "numpy")  # says what is missing
+        recorder = TorchRecorder(import_module("torch")) if torch else CupyRecorder(imported_cupy())
+        used = {id(kernel.device): kernel.device for kernel in self.kernels}
+        used.setdefault(id(shared := _device("cuda", True)), shared)
+        helds = [device.held for device in used.values() if isinstance(device, CudaDevice)]
+        return captured(lambda *own: self.run(own), args, recorder, helds)
+
     def launches(self, *args: Any) -> int:
         """How many kernels one run launches, ours and the library's; it runs the program to count them."""
         nodes: list[Node] = []
@@ -226,6 +247,13 @@ class Executable:
         made = self._programs.get(library)
         if made is not None:
             return made
+        if self.device == "cuda":
+            here = _device("cuda", True).availability()
+            if not here:
+                raise DeviceUnavailable(
+                    f"the device 'cuda' cannot run here: {here.what}",
+                    hint=f"{here.fix}; x.source(i) and x.kernels show the kernels without a GPU, device='cpu' runs them",
+                )
         with self._lock:
             if library not in self._programs:
                 self._programs[library] = Program(self.graph, self._groups, library, self.device, self.pool)

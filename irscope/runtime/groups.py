@@ -19,7 +19,7 @@ from irscope._base.words import plural
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
 from irscope.codegen.source import SourceText
-from irscope.errors import IrscopeError
+from irscope.errors import IrscopeError, UnknownName
 from irscope.ir.core import Node
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.base import Device, Kernel, PreparedPlan
@@ -46,15 +46,41 @@ class CompiledKernel:
     from_disk: bool
     groups: list[Node] = field(default_factory=list)
     """The fusion groups that run it, in the order in which they asked for it."""
+    kernel: Any = None
+    """What the device made: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
 
     @property
     def source(self) -> SourceText:
         """The kernel's text."""
-        return self.device.source(self.spec)
+        own: SourceText | None = getattr(self.kernel, "source", None)
+        return self.device.source(self.spec) if own is None else own
+
+    @property
+    def ptx(self) -> str:
+        """The kernel for a virtual GPU; needs NVRTC and no GPU. Raises UnknownName for another device."""
+        if not hasattr(type(self.kernel), "ptx"):
+            raise UnknownName(
+                f"a kernel of the device {self.device.name!r} has no PTX", hint='compile with device="cuda"'
+            )
+        made: str = self.kernel.ptx
+        return made
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread on a GPU; None for another device, or where the compiler is missing."""
+        return getattr(self.kernel, "registers", None)
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """What a thread on a GPU stores for want of registers; None for another device."""
+        return getattr(self.kernel, "spill_bytes", None)
 
     def __repr__(self) -> str:
         origin = "from the disk cache" if self.from_disk else "compiled"
-        return f"<{self.name}: {origin} in {self.compile_seconds * 1e3:.1f} ms, runs {plural(len(self.groups), 'group')}>"
+        summary = getattr(self.kernel, "summary", "")
+        more = f"; {summary}" if summary else ""
+        took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms"
+        return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
 
 
 class Kernels:
@@ -90,6 +116,10 @@ class Kernels:
             except IrscopeError as error:
                 self._remark(group, error)
         distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
+        for device in {id(device): device for device, _ in plans.values()}.values():
+            together = getattr(device, "prepare_together", None)
+            if together is not None:  # several kernels to a module
+                together([plan for other, plan in distinct.values() if other is device])
         _side_by_side([partial(device.prepare, plan) for device, plan in distinct.values()])
         made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
         for group, (device, plan) in plans.items():
@@ -119,7 +149,8 @@ class Kernels:
         known = self._by_identity.get(id(kernel))
         if known is None:
             spec = kernel.spec
-            known = CompiledKernel(spec.name, spec, device, kernel.compile_seconds, kernel.from_disk)
+            name = getattr(kernel, "name", spec.name)
+            known = CompiledKernel(name, spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
             self._by_identity[id(kernel)] = known
             self.compiled.append(known)
         if group not in known.groups:

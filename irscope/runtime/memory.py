@@ -18,7 +18,7 @@ from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.buffers import BufferPool
 
-__all__ = ["Memory", "NumpyMemory", "TorchMemory"]
+__all__ = ["Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 
 Make = Callable[[], Any]
 """Gives a new tensor with undefined elements."""
@@ -105,7 +105,7 @@ class TorchMemory(Memory):
         types: list[Type] = []
         for operand in operands:
             if not isinstance(operand, self.tensor):
-                types.append(_number_type(operand))
+                types.append(number_type(operand))
                 continue
             elsewhere = operand.device.type != self.device or type(operand) not in self.plain
             if elsewhere or operand.layout != self.torch.strided or operand.is_neg() or operand.is_quantized:
@@ -116,7 +116,7 @@ class TorchMemory(Memory):
 
     def maker(self, type: TensorType) -> Make:
         assert type.dtype is not None
-        shape, dtype = _extents(type), self.dtypes[type.dtype]
+        shape, dtype = extents(type), self.dtypes[type.dtype]
         if self.pool is None or _bytes(type) < _POOLED:
             where = self.torch.device(self.device)
             pattern = self.torch.empty((), dtype=dtype, device=where).expand(shape)  # one element, whatever the shape
@@ -168,7 +168,7 @@ class NumpyMemory(Memory):
             if isinstance(operand, np.generic):
                 return None  # it has no address
             if not isinstance(operand, np.ndarray):
-                types.append(_number_type(operand))
+                types.append(number_type(operand))
                 continue
             item = operand.itemsize
             if not operand.dtype.isnative or any(step < 0 or step % item for step in operand.strides):
@@ -178,7 +178,7 @@ class NumpyMemory(Memory):
 
     def maker(self, type: TensorType) -> Make:
         assert type.dtype is not None
-        shape = _extents(type)
+        shape = extents(type)
         if _bytes(type) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):
             return partial(np.empty, shape, np.dtype(type.dtype))
         return partial(self.pool.empty, shape, type.dtype, type.strides)
@@ -202,11 +202,13 @@ def _address(array: Any) -> int:
         return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-def _number_type(value: Any) -> Type:
+def number_type(value: Any) -> Type:
+    """The type of a number among a group's operands."""
     return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
 
 
-def _extents(type: TensorType) -> tuple[int, ...]:
+def extents(type: TensorType) -> tuple[int, ...]:
+    """The sizes of a result, which a plan always knows."""
     assert type.shape is not None
     assert type.is_static, "the results of a plan have known sizes"
     return tuple(int(dim) for dim in type.shape if isinstance(dim, int))
@@ -214,7 +216,7 @@ def _extents(type: TensorType) -> tuple[int, ...]:
 
 def _bytes(type: TensorType) -> int:
     total = ITEM_SIZE[type.dtype or ""]
-    for size in _extents(type):
+    for size in extents(type):
         total *= size
     return total
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from irscope.ir.core import Graph, Node
 from irscope.runtime.buffers import BufferPool
+from irscope.runtime.cuda_compiler import imported_cupy
+from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu, giver_back
 from irscope.runtime.flat_code import FlatCode, Instruction, flatten
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import GroupKernels
@@ -40,6 +42,8 @@ class Program:
             own = pool if ops.isdisjoint(_RESIZING) else None
             negated = not ops.isdisjoint(_NEGATING)
             self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own)
+        elif self.move_to:
+            self.library, self.memory = library_for(()), CupyMemory(imported_cupy())
         else:
             self.library, self.memory = library_for(()), NumpyMemory(pool or BufferPool(limit_bytes=0))
         bound = {
@@ -71,7 +75,10 @@ class Program:
                 torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
-        return tuple([slots[slot] for slot in self.code.outputs])
+        results = tuple([slots[slot] for slot in self.code.outputs])
+        if isinstance(self.memory, CupyMemory):
+            return tuple(map(giver_back(args, self.memory.cupy), results))
+        return results
 
     def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
         def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
@@ -91,8 +98,12 @@ class Program:
             return tuple(self._moved(item) for item in value)
         if isinstance(value, dict):
             return {key: self._moved(item) for key, item in value.items()}
+        if isinstance(self.memory, CupyMemory):
+            return self.memory.adopted(value)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             value = as_torch(value)
+        elif self.move_to:
+            value = as_torch_on_gpu(value)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
             self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value

@@ -1,0 +1,361 @@
+"""Launching on a GPU, with a driver that writes down what it is asked and runs kernels in the emulator: streams, memory
+between launches, modules, the disk cache, graphs, other libraries' arrays, and what is said when something is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import ArgumentError, DeviceUnavailable, MissingExtra, RunError, UnknownName
+from irscope.ir.types import TENSOR, TensorType
+from irscope.ops.expression import input_element
+from irscope.runtime import executable, program
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda_compiler import Compiled, Resources
+from irscope.runtime.cuda_gpu import CupyGpu
+from irscope.runtime.executable import Executable, compile_graph
+from irscope.session import load
+from irscope.transforms.fusion import fuse
+from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
+from tests.codegen.groups import call, group
+from tests.codegen.kernels import plan_of
+from tests.runtime.fake_cupy import FakeArray, FakeCupy
+
+Array = np.ndarray[Any, Any]
+emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
+
+TEXT = """graph(%x : Tensor, %w : Tensor):
+  %last : int = prim::Constant[value=-1]()
+  %none : NoneType = prim::Constant()
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::add(%x, %w, %one)
+  %z : Tensor = aten::softmax(%y, %last, %none)
+  %r : Tensor = aten::tanh(%z)
+  return (%r)
+"""
+
+
+class CountingCompiler(EmulatedCompiler):
+    """Counts modules, and says what an assembler would."""
+
+    def __init__(self) -> None:
+        self.modules: list[int] = []
+
+    def compile(self, text: str, architecture: str) -> Compiled:
+        """Compile and count."""
+        made = super().compile(text, architecture)
+        names = re.findall(r"__launch_bounds__\(\d+(?:, 1)?\) (\w+)\(", text)
+        self.modules.append(len(names))
+        return Compiled(made.code, f"// PTX of {len(names)} entries", {name: Resources(40, 0, 0, 0) for name in names})
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
+    """A CuPy in CuPy's place."""
+    return installed(FakeCupy(), monkeypatch)
+
+
+def installed(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
+    """Make `import cupy` give this one."""
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    return fake
+
+
+def device_of(folder: Path, compiler: EmulatedCompiler | None = None) -> CudaDevice:
+    """A device with the real driver code over whatever CuPy there is."""
+    return CudaDevice(store=ObjectStore(folder / "cuda"), compiler=compiler or CountingCompiler())
+
+
+def plan_for(body: Any, *shapes: tuple[int, ...]) -> LaunchPlan:
+    """The plan of a group over row-major float32 inputs."""
+    types = [
+        TensorType("float32", shape, tuple(np.zeros(shape, "f4").strides[i] // 4 for i in range(len(shape))))
+        for shape in shapes
+    ]
+    return spec_of_group(group(body, [TENSOR] * len(shapes)), types)
+
+
+def total(b: Any, x: Any) -> Any:
+    """A sum of everything."""
+    return call(b, "sum", x, None)
+
+
+def run_on(plan: LaunchPlan, prepared: Any, *inputs: Array) -> list[Array]:
+    """Call a plan on arrays of the fake GPU."""
+    outputs = [FakeArray(type.shape, type.dtype) for type in plan.outputs]
+    prepared([array.data.ptr for array in outputs], [array.ctypes.data for array in inputs])
+    return [np.array(array) for array in outputs]
+
+
+def launches(cupy: FakeCupy) -> list[Any]:
+    """What was launched, in order."""
+    return [each for each in cupy.calls if each[0] == "launch"]
+
+
+# -- the driver -------------------------------------------------------------------------------------------------------
+
+
+@emulated
+def test_arguments_are_numpy_scalars_of_the_sizes_that_the_text_declares(cupy: FakeCupy, tmp_path: Path) -> None:
+    x = np.linspace(-1, 1, 60, dtype=np.float32).reshape(3, 20)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    np.testing.assert_array_equal(run_on(plan, device_of(tmp_path).prepare(plan), x)[0], x * 2)
+    (_, name, grid, block, args, stream) = launches(cupy)[0]
+    assert (grid, block, stream) == ((1, 1, 1), (256, 1, 1), 0)
+    assert name.endswith("_vector")
+    assert [type(arg) for arg in args] == [np.uint64, np.uint64, np.int64]
+
+
+@emulated
+def test_kernels_run_on_the_stream_that_the_caller_uses(
+    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    cuda = SimpleNamespace(is_initialized=lambda: True, current_stream=lambda: SimpleNamespace(cuda_stream=5))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    run_on(plan, prepared, x)
+    with cupy.cuda.ExternalStream(9):
+        run_on(plan, prepared, x)
+    assert [each[5] for each in launches(cupy)] == [5, 9], "CuPy's stream if one is in use, else torch's"
+
+
+@emulated
+def test_memory_between_launches_is_kept_for_each_stream(cupy: FakeCupy, tmp_path: Path) -> None:
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    assert [kernel.schedule.partial for kernel in prepared.kernels] == [True, False, False]
+    for _ in range(2):
+        assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64)
+    with cupy.cuda.ExternalStream(3):
+        run_on(plan, prepared, x)
+    allocated = [each for each in cupy.calls if each[0] == "alloc"]
+    assert [stream for _, _, stream in allocated] == [0, 3]
+    assert len(launches(cupy)) == 9
+
+
+@emulated
+def test_no_memory_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cupy = installed(FakeCupy(memory_limit=16), monkeypatch)
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    with pytest.raises(RunError, match=r"the GPU has no .* bytes left"):
+        run_on(plan, prepared, x)
+    assert not launches(cupy)
+    cupy.limit = 1 << 30
+    assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64), "the next call works"
+
+
+@emulated
+def test_addresses_that_no_kernel_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cupy = installed(FakeCupy(devices=2), monkeypatch)
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    with pytest.raises(ArgumentError, match=r"input 0 starts at .* not aligned to its elements of 4 bytes"):
+        prepared([4096], [x.ctypes.data + 2])
+    cupy.owners[x.ctypes.data] = 1
+    with pytest.raises(ArgumentError, match="input 0 lies in GPU 1, and the kernel runs on GPU 0"):
+        prepared([4096], [x.ctypes.data])
+    assert not launches(cupy)
+
+
+@emulated
+def test_a_driver_that_refuses(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+
+    def refuse(*given: Any) -> None:
+        raise ValueError("CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(CupyGpu, "launch", refuse)
+    with pytest.raises(RunError, match=r"the driver refuses to launch kernel_.*ILLEGAL_ADDRESS"):
+        run_on(plan, prepared, x)
+
+
+# -- modules and the cache --------------------------------------------------------------------------------------------
+
+
+def several() -> list[LaunchPlan]:
+    """Plans with kernels of their own."""
+    x = np.zeros((8, 40), np.float32)
+    kernels = [input_element(0, "float32") * float(i) for i in range(10)]
+    return [plan_of([kernel], [x], ["float32"], x.shape) for kernel in kernels]
+
+
+@emulated
+def test_kernels_that_are_prepared_together_share_modules(cupy: FakeCupy, tmp_path: Path) -> None:
+    compiler = CountingCompiler()
+    device = device_of(tmp_path, compiler)
+    plans = several()
+    device.prepare_together(plans)
+    assert compiler.modules == [16, 4], "eight kernels of two entries, then two"
+    x = np.ones((8, 40), np.float32)
+    for factor, plan in enumerate(plans):
+        np.testing.assert_array_equal(run_on(plan, device.prepare(plan), x)[0], x * factor)
+    assert len(compiler.modules) == 2
+    assert [each[0] for each in cupy.calls].count("load") == 2
+
+
+@emulated
+def test_a_later_process_compiles_nothing_and_damage_is_mended(cupy: FakeCupy, tmp_path: Path) -> None:
+    device_of(tmp_path).prepare_together(several())
+    compiler = CountingCompiler()
+    later = device_of(tmp_path, compiler)
+    kernels = [kernel for plan in several() for kernel in later.prepare(plan).kernels]
+    assert compiler.modules == []
+    assert all(kernel.from_disk and kernel.registers == 40 for kernel in kernels)
+    for path in (tmp_path / "cuda").iterdir():
+        path.write_bytes(path.read_bytes()[:-3])
+    mended = device_of(tmp_path, compiler)
+    x = np.ones((8, 40), np.float32)
+    np.testing.assert_array_equal(run_on(several()[3], mended.prepare(several()[3]), x)[0], x * 3)
+    assert compiler.modules == [2]
+
+
+# -- without a GPU ----------------------------------------------------------------------------------------------------
+
+
+def fused(*arguments: Any) -> Any:
+    """The program of these tests."""
+    return fuse(load(TEXT, *arguments))
+
+
+def test_without_cupy_a_program_shows_its_text_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    x, w = np.zeros((8, 64), np.float32), np.zeros(64, np.float32)
+    made = compile_graph(fused(x, w), "cuda")
+    assert "__global__" in made.source(0).text
+    assert made.kernels[0].registers is None
+    assert "without NVRTC" in repr(made.kernels[0])
+    with pytest.raises(MissingExtra, match="cupy"):
+        _ = made.kernels[0].ptx
+    with pytest.raises(DeviceUnavailable, match="CuPy is not installed") as error:
+        made(x, w)
+    assert "pip install" in error.value.hint
+    with pytest.raises(DeviceUnavailable, match="CuPy is not installed"):
+        made.captured(x, w)
+    with pytest.raises(DeviceUnavailable, match="no CUDA graph"):
+        compile_graph(fused(x, w), "cpu").captured(x, w)
+    with pytest.raises(UnknownName, match="has no PTX"):
+        _ = compile_graph(fused(x, w), "cpu").kernels[0].ptx
+
+
+@emulated
+def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed(FakeCupy(devices=0), monkeypatch)
+    plan = plan_for(total, (100_000,))
+    prepared = device_of(tmp_path).prepare(plan)
+    assert [kernel.architecture for kernel in prepared.kernels] == ["90"] * 3
+    assert prepared.kernels[0].registers == 40
+    assert prepared.kernels[0].spill_bytes == 0
+    assert "PTX" in prepared.kernels[0].ptx
+    assert "40 registers, no spills" in repr(prepared.kernels[0])
+    with pytest.raises(DeviceUnavailable, match="CuPy finds no GPU"):
+        prepared([4096], [4096])
+
+
+# -- whole programs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Executable:
+    """The program on the fake GPU."""
+    device = device_of(tmp_path)
+    monkeypatch.setattr(executable, "_device", lambda name, disk: device)
+    for module in (executable, program):
+        monkeypatch.setattr(module, "imported_cupy", lambda: cupy)
+    x, w = np.zeros((8, 64), np.float32), np.zeros(64, np.float32)
+    return compile_graph(fused(x, w), "cuda")
+
+
+def numbers() -> Sequence[Array]:
+    """Arguments."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((8, 64)).astype(np.float32), rng.standard_normal(64).astype(np.float32)
+
+
+def wanted(x: Array, w: Array) -> Array:
+    """What the program computes, in float64."""
+    y = np.exp(x.astype(np.float64) + w)
+    return np.tanh(y / y.sum(-1, keepdims=True))
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, array: Array) -> None:
+        self.array, self.dtype, self.shape = array, array.dtype, array.shape
+
+    def __dlpack__(self, **more: Any) -> Any:
+        return self.array.__dlpack__(**more)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+@emulated
+def test_arrays_of_numpy_cupy_and_others(cupy: FakeCupy, compiled: Executable) -> None:
+    x, w = numbers()
+    copied = compiled(x, w)
+    assert type(copied) is np.ndarray
+    np.testing.assert_allclose(copied, wanted(x, w), rtol=3e-6)
+    on_gpu = cupy.asarray(x), cupy.asarray(w)
+    kept = compiled(*on_gpu)
+    assert isinstance(kept, FakeArray), "arrays of the GPU stay there"
+    np.testing.assert_array_equal(np.array(kept), copied)
+    shared = compiled(Foreign(x), Foreign(w))
+    np.testing.assert_array_equal(shared, copied)
+    assert x.ctypes.data in [int(arg) for arg in launches(cupy)[-1][4]], "its memory is read where it lies"
+
+
+@emulated
+def test_a_graph_is_replayed_on_new_arguments(cupy: FakeCupy, compiled: Executable) -> None:
+    x, w = numbers()
+    graph = compiled.captured(cupy.asarray(x), cupy.asarray(w))
+    before = len(launches(cupy))
+    for scale in (1.0, 2.0, -1.0):
+        found = graph(cupy.asarray(x * np.float32(scale)), cupy.asarray(w))
+        np.testing.assert_allclose(np.array(found), wanted(x * np.float32(scale), w), rtol=3e-6)
+        assert found is graph.results
+    np.testing.assert_allclose(np.array(graph()), wanted(-x, w), rtol=3e-6)
+    assert len(launches(cupy)) == before, "a replay asks for no launch"
+    with pytest.raises(ArgumentError, match=r"argument 0 was .* and is"):
+        graph(cupy.asarray(x[:4]), cupy.asarray(w))
+    with pytest.raises(ArgumentError, match="2 arguments and got 1"):
+        graph(cupy.asarray(x))
+
+
+@emulated
+def test_memory_between_the_launches_of_a_graph_is_the_graphs_own(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device = device_of(tmp_path)
+    monkeypatch.setattr(executable, "_device", lambda name, disk: device)
+    for module in (executable, program):
+        monkeypatch.setattr(module, "imported_cupy", lambda: cupy)
+    x = (np.arange(50_000) % 7).astype(np.float32)
+    text = "graph(%x : Tensor):\n  %n : NoneType = prim::Constant()\n  %a : Tensor = aten::abs(%x)\n"
+    text += "  %s : Tensor = aten::sum(%a, %n)\n  return (%s)\n"
+    made = compile_graph(fuse(load(text, x)), "cuda")
+    graph = made.captured(cupy.asarray(x))
+    assert graph._kept, "the partial sums live as long as the graph"
+    assert np.array(graph(cupy.asarray(x * 2))) == 2 * np.sum(x, dtype=np.float64)
+    assert device.held.leases is None

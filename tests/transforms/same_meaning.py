@@ -26,7 +26,7 @@ def as_torch(thing: Any) -> Any:
 def observed(graph: Graph, arguments: Any) -> list[Any]:
     """Run in torch, op by op; then look at everything that the caller can reach, memories numbered as they are met.
 
-    The stride of a dimension of one element means nothing, and is left out.
+    Strides are told of dimensions of one element too: torch orders the dimensions of results by all of them.
     """
     arguments = [as_torch(argument) for argument in arguments]
     reached = parts([*run(graph, arguments).results, *arguments])[1:]
@@ -36,7 +36,7 @@ def observed(graph: Graph, arguments: Any) -> list[Any]:
         memory = memory_of(thing)
         number = None if memory is None else numbers.setdefault(memory, len(numbers))
         if isinstance(thing, torch.Tensor):
-            lies = (thing.storage_offset(), [s for s, n in zip(thing.stride(), thing.shape, strict=True) if n != 1])
+            lies = (thing.storage_offset(), thing.stride())
             seen.append((number, str(thing.dtype), tuple(thing.shape), lies, thing.detach().numpy().tobytes()))
         else:
             seen.append((number, None if memory is not None or isinstance(thing, tuple) else thing))

@@ -44,13 +44,14 @@ def pure(text: str, *arguments: Any) -> PassRecord:
     return record
 
 
-UNLIKELY = (20456,)
-"""A part that was written, then read after an if through whose result the whole was written."""
+UNLIKELY = {20456: 40, 40763: 45, 40417: 45, 100124: 60}
+"""Seeds and sizes. A part that was written, then read after an if through whose result the whole was written. A result that
+lay otherwise because of the stride of a dimension of one element. Writes that only a second run found."""
 
 
 @pytest.mark.parametrize("seed", [*range(80), *UNLIKELY])
 def test_nobody_can_tell(seed: int) -> None:
-    check_pass(functionalize, seed, size=40 if seed in UNLIKELY else 25)
+    check_pass(functionalize, seed, size=UNLIKELY.get(seed, 25))
 
 
 @pytest.mark.parametrize("seed", range(80, 110))
@@ -277,13 +278,13 @@ def test_results_of_ifs(name: str, flag: bool) -> None:
 
 def calls_of(schema: Any, target: Any) -> Any:
     """Arguments for an overload, by the types of its arguments; None where there is one that we do not know to make."""
-    rows = (torch.arange(6.0).reshape(3, 2) + 1) / 8
+    rows = (torch.arange(float(target.numel())).reshape(target.shape) + 1) / 8
     known = {
         "Tensor": rows, "Optional[Tensor]": rows, "number": 0.5, "float": 0.5, "Optional[number]": 0.5, "bool": False,
         "Optional[float]": 0.5, "int": 1, "Optional[int]": None, "Optional[str]": None, "NoneType": None, "str": "none",
         "Optional[Generator]": None,
     }  # fmt: skip
-    given = {"mask": rows > 0.3, "index": torch.zeros(3, 2, dtype=torch.int64), "dim": 0, "diagonal": 0}
+    given = {"mask": rows > 0.3, "index": torch.zeros(target.shape, dtype=torch.int64), "dim": 0, "diagonal": 0}
     arguments = [target]
     for argument in schema.arguments[1:]:
         if argument.name not in given and str(argument.type) not in known:
@@ -292,45 +293,99 @@ def calls_of(schema: Any, target: Any) -> Any:
     return arguments
 
 
-def test_twins_lie_in_memory_as_what_is_written() -> None:
-    """Of every in-place op of torch for which we claim that the pure result lies as its first operand, and gives its
-    elements."""
-    from irscope.ir.core import make_node, make_value, new_id
-    from irscope.ir.payload import argument_type
-    from irscope.ir.types import TENSOR
-    from irscope.ops.registry import known_names, lookup, overloads, schema_of
-    from irscope.transforms.functionalize.pure_twin import Twin, Twins
+TARGETS = {
+    "rows": lambda: torch.arange(6.0).reshape(3, 2),
+    "columns": lambda: torch.arange(6.0).reshape(2, 3).t(),
+    "one row": lambda: torch.arange(3.0).reshape(1, 3),
+    "one column": lambda: torch.arange(3.0).reshape(1, 3).t(),
+    "gaps and an extent of one": lambda: torch.arange(12.0).reshape(2, 3, 2)[:, :, :1].transpose(1, 2),
+    "odd stride of one": lambda: torch.arange(6.0).as_strided((2, 1, 3), (1, 77, 2)),
+    "a number": lambda: torch.tensor(2.0),
+    "nothing": lambda: torch.zeros(0, 3).t(),
+}
 
-    twins, tried = Twins(irs.parse("graph(%x : Tensor):\n  return (%x)")), 0
-    for name in known_names():
-        if not name.endswith("_") or lookup(name) is None:
-            continue
-        for schema in overloads(name):
-            target = ((torch.arange(6.0).reshape(2, 3) + 1) / 8).t()
-            arguments = calls_of(schema, target)
-            if arguments is None or not isinstance(schema.arguments[0].type, TensorType):
-                continue
-            types = [
-                TENSOR if isinstance(a, torch.Tensor) else s.type
-                for a, s in zip(arguments, schema.arguments, strict=True)
-            ]
-            node = make_node(
-                new_id(), name, tuple(make_value(new_id(), type, "v") for type in types), (), {}, (), None, ""
-            )
-            twin = twins.of(node, schema) if schema_of(node) is schema else None
-            if not isinstance(twin, Twin):
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_twins_lie_in_memory_as_what_is_written(name: str) -> None:
+    """Of every in-place op of torch for which we claim that the pure result lies as its first operand, to the last
+    stride, and has its element type."""
+    from irscope.ir.payload import argument_type
+    from irscope.ops.strides import is_dense
+
+    target = (TARGETS[name]() + 1) / 8
+    told = argument_type(target)
+    without_strides = told.with_(strides=None)
+    tried = claimed = 0
+    for schema, arguments in in_place_calls(target):
+        for type in (told, without_strides, TensorType()):
+            twin = twin_of(schema, arguments, type)
+            if twin is None or not (twin.keeps_strides or twin.keeps_dense_strides or twin.keeps_dtype):
                 continue
             try:
-                written = target.clone()
-                call(name, schema, [written, *arguments[1:]])
+                written = torch.ops.aten.copy(target, target)  # of the same strides, whatever they are
+                call(schema.name, schema, [written, *arguments[1:]])
                 pure_one = call(twin.op, schema, arguments)
             except (RuntimeError, IndexError, AttributeError, TypeError):
                 continue
             tried += 1
-            assert str(argument_type(pure_one)) == str(argument_type(written)) or twin.needs_cast, schema.full_name
-            assert pure_one.stride() == written.stride(), schema.full_name
+            assert pure_one.dtype == written.dtype or not twin.keeps_dtype, schema.full_name
+            if twin.keeps_strides or (twin.keeps_dense_strides and is_dense(target.shape, target.stride())):
+                claimed += 1
+                assert (pure_one.shape, pure_one.stride()) == (target.shape, target.stride()), schema.full_name
             torch.testing.assert_close(pure_one.to(written.dtype), written, equal_nan=True)
     assert tried > 60
+    assert claimed > 2  # there are copies
+
+
+def test_results_of_pointwise_ops_lie_without_gaps() -> None:
+    """Whatever the operands' strides are: `families` calls a result of such an op dense."""
+    from irscope.ops.registry import known_names, lookup, overloads
+    from irscope.ops.strides import is_dense
+
+    tried = 0
+    for name in known_names():
+        op = lookup(name)
+        if op is None or op.category != "pointwise" or name.endswith("_") or name == "aten::copy":
+            continue
+        for schema, make in ((schema, make) for schema in overloads(name) for make in TARGETS.values()):
+            arguments = calls_of(schema, (make() + 1) / 8)
+            if arguments is None or not schema.arguments or not isinstance(schema.arguments[0].type, TensorType):
+                continue
+            try:
+                result = call(name, schema, arguments)
+            except (RuntimeError, IndexError, AttributeError, TypeError):
+                continue
+            if isinstance(result, torch.Tensor):
+                tried += 1
+                assert is_dense(result.shape, result.stride()), (schema.full_name, result.stride())
+    assert tried > 300
+
+
+def in_place_calls(target: Any) -> list[tuple[Any, Any]]:
+    """Every in-place overload whose arguments we know to make, with arguments."""
+    from irscope.ops.registry import known_names, lookup, overloads
+
+    names = [name for name in known_names() if name.endswith("_") and lookup(name) is not None]
+    schemas = [schema for name in names for schema in overloads(name)]
+    found = [(s, calls_of(s, target)) for s in schemas if isinstance(s.arguments[0].type, TensorType)]
+    return [(schema, arguments) for schema, arguments in found if arguments is not None]
+
+
+def twin_of(schema: Any, arguments: Any, type: TensorType) -> Any:
+    """The twin that we claim for an overload whose first operand has a type; the others have the types they have."""
+    from irscope.ir.core import make_node, make_value, new_id
+    from irscope.ir.payload import argument_type
+    from irscope.ops.registry import schema_of
+    from irscope.transforms.functionalize.pure_twin import Twin, Twins
+
+    types = [type]
+    for argument, operand in zip(schema.arguments[1:], arguments[1:], strict=True):
+        types.append(argument_type(operand) if isinstance(operand, torch.Tensor) else argument.type)
+    values = tuple(make_value(new_id(), each, "v") for each in types)
+    node = make_node(new_id(), schema.name, values, (), {}, (), None, "")
+    graph = irs.parse("graph(%x : Tensor):\n  return (%x)")
+    twin = Twins(graph, infer(graph)).of(node, schema) if schema_of(node) is schema else None
+    return twin if isinstance(twin, Twin) else None
 
 
 def call(name: str, schema: Any, arguments: list[Any]) -> Any:

@@ -107,7 +107,7 @@ def test_work_grows_with_the_program(name: str) -> None:
 def test_deep_nesting_needs_no_deep_stack() -> None:
     depth = 3_000
     text = (
-        "graph(%x : Tensor, %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
+        "graph(%x : Float(2, 3, strides=[3, 1]), %c : bool):\n  %y : Tensor = aten::neg(%x)\n"
         + "prim::If(%c)\nblock0():\n" * depth
         + "%z : Tensor = aten::relu_(%y)\n"
         + "-> ()\nblock1():\n-> ()\n" * depth

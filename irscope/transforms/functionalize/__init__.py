@@ -9,13 +9,14 @@ makes one and hands on nothing else of it (`families`). Until the first
 whoever writes it writes through a member, at a place of the program that we see. Let every read look the member up as it
 is at that place (`renaming`): the elements are those that the memory would have. By induction over the run:
 
-1. A write that becomes its twin computes, from the elements before, the elements after (`pure_twin` argues for type,
-   shape and strides). They are the next version of the base, directly, or put into a copy of the whole where the member
-   is a part. Views are taken again of the new version, at the same strides, and so have the elements they would have.
+1. A write that becomes its twin computes, from the elements before, the elements after, at the strides before
+   (`pure_twin`). They are the next version of the base, directly, or put into a copy of the whole where the member is
+   a part. Views are taken again of the new version, at the same strides, and so have the elements they would have.
 2. An op that stays in place writes the memory of the version of its moment, through a name that shares this memory; the
-   version stays, so all later reads see it. What a twin gave for a part is read in the place of the part only until then.
-3. A capture hands out the memory of the version of its moment. No write that becomes a twin can run later, in the text
-   or in another round of a loop around both, or else the family is frozen before: the version, and with it the memory,
+   version stays, so all later reads see it. What a twin gave for a part is read in the place of the part only until then, and
+   only by ops whose result then lies as it did.
+3. A capture hands out the memory of the version of its moment. No write that becomes a twin can run later, on any path
+   from there, in the text or in another round of a loop around both (`families`): the version, and with it the memory,
    is the one that all later names mean. So what unseen names write is seen, and what is written is seen by them.
 4. Ifs and loops with writes pass the version on as a result of their own. It is of the memory that the version of
    either branch, or of the last round, is.
@@ -23,10 +24,14 @@ is at that place (`renaming`): the elements are those that the memory would have
 Inputs, constants, parameters of blocks and results of unknown origin have no family, so what is written there stays: the
 caller finds its arguments written as before. Two names that were one memory are one memory afterwards.
 
-**Given up.** Errors: `x.add_(y)` refuses a `y` that broadcasts to more than `x`, and its twin does not. Tensors that loops
-carry (captures); writes through `expand` and its like; memory: what was written in place
-needs a new tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part is most
-of it: `scatter=False` leaves those in place.
+**Given up.** An error: torch refuses `x.add_(y)` where the sum is of a higher kind than `x` (a float into whole numbers);
+where the types do not tell, the twin converts. Tensors that loops carry (captures); writes through
+`expand` and its like, and through `detach`, which no gradient may see; memory: what was written in place needs a new
+tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part is most of it:
+`scatter=False` leaves those in place.
+
+**Where the layout is not known** (types without strides), `aten::copy(x, f(x))` stands for `f_(x)`. In a fusion group that
+copy costs nothing, and `canonicalize` takes it away when the types are known.
 
 Source of the idea: PyTorch's functionalization (2021), which traces; here it is decided on the program.
 """
@@ -37,22 +42,27 @@ from time import perf_counter
 
 from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node, Value
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.functionalize.families import Capture, Families, Family, Refusal, Write
+from irscope.transforms.functionalize.families import Families
+from irscope.transforms.functionalize.members import Capture, Family, Write
+from irscope.transforms.functionalize.refusals import Refusal
 from irscope.transforms.functionalize.renaming import Plan, renamed
 
 __all__ = ["functionalize"]
 
 
-def functionalize(graph: Graph, db: AliasDb | None = None, *, scatter: bool = True) -> PassRecord:
+def functionalize(
+    graph: Graph, db: AliasDb | None = None, *, scatter: bool = True, shapes: Shapes | None = None
+) -> PassRecord:
     """Replace in-place ops by pure ones where nothing but the names of values changes; linear.
 
     Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
     a write through `select` or `slice` becomes a copy of the whole with the part replaced. `db`, if it is at hand,
-    answers which lists of extents are never written.
+    answers which lists of extents are never written; `shapes`, what the types of this graph's values are.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -72,47 +82,11 @@ def functionalize(graph: Graph, db: AliasDb | None = None, *, scatter: bool = Tr
         raise ArgumentError(f"functionalize works on a Graph, not on {type(graph).__name__}")
     if not any(effect_of(node) == "in-place" for node in graph.nodes()):
         return PassRecord("functionalize", graph, graph, (), (), perf_counter() - started)
-    families = Families(graph, scatter=scatter, db=db)
-    kept, obstacles = _kept_writes(families)
-    plan = _plan(families, kept)
-    after, edits = renamed(graph, plan) if kept else (graph, [])
-    remarks = (*map(_passed, kept), *_missed(families, obstacles))
+    families = Families(graph, scatter=scatter, db=db, shapes=shapes or infer(graph))
+    kept = sorted((write for family in families.all for write in family.writes), key=lambda write: write.time)
+    after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
+    remarks = (*map(_passed, kept), *_missed(families))
     return PassRecord("functionalize", graph, after, tuple(edits), remarks, perf_counter() - started)
-
-
-def _kept_writes(families: Families) -> tuple[list[Write], list[tuple[Capture, list[Write]]]]:
-    """The writes that become twins, in textual order, and for each frozen family what froze it and what it keeps."""
-    kept: list[Write] = []
-    obstacles = []
-    for family in families.all:
-        capture = _first_harmful(families, family)
-        if capture is None:
-            kept.extend(family.writes)
-            continue
-        frozen_at = _place(families, family, capture)
-        late = [write for write in family.writes if _place(families, family, write) >= frozen_at]
-        kept.extend(write for write in family.writes if _place(families, family, write) < frozen_at)
-        obstacles.append((capture, late))
-    return sorted(kept, key=lambda write: write.time), obstacles
-
-
-def _first_harmful(families: Families, family: Family) -> Capture | None:
-    """The earliest capture after which a write can run."""
-    if not family.writes:
-        return None
-    last = max(write.time for write in family.writes)
-    loops = families.loops_with_writes.get(family, frozenset())
-    for capture in family.captures:
-        if capture.time < last or not loops.isdisjoint(families.loops_around(family, capture.block)):
-            return capture
-    return None
-
-
-def _place(families: Families, family: Family, event: Write | Capture) -> float:
-    """Where an event is among the nodes of the base's block: the place of the node that holds it."""
-    around = families.owners(family, event.block)
-    node = around[-1][1] if around else event.node
-    return float("inf") if node is None else families.graph.position[node]
 
 
 def _plan(families: Families, kept: list[Write]) -> Plan:
@@ -125,6 +99,7 @@ def _plan(families: Families, kept: list[Write]) -> Plan:
         {write.node: write for write in kept},
         {value: member for value, member in families.member_of.items() if member.family in chosen},
         {owner: tuple(found) for owner, found in carried.items()},
+        families.twins,
     )
 
 
@@ -133,7 +108,7 @@ def _passed(write: Write) -> Remark:
     return Remark("passed", "pure-twin", subject, f"{write.twin.op} computes what {write.node.op} wrote", (write.node,))
 
 
-def _missed(families: Families, obstacles: list[tuple[Capture, list[Write]]]) -> list[Remark]:
+def _missed(families: Families) -> list[Remark]:
     """One remark for each obstacle, at the first write that it keeps in place."""
     grouped: dict[tuple[object, ...], list[Refusal]] = {}
     for refusal in families.refusals:
@@ -143,10 +118,14 @@ def _missed(families: Families, obstacles: list[tuple[Capture, list[Write]]]) ->
     for refusals in grouped.values():
         first = refusals[0]
         found.append((first.node, first.rule, first.because, first.evidence, len(refusals)))
-    for capture, late in obstacles:
-        if late:
-            because, evidence = _captured(families.graph, capture)
-            found.append((late[0].node, "captured", because, evidence, len(late)))
+    late: dict[Capture, list[Write]] = {}
+    for capture, write in sorted(
+        (pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time
+    ):
+        late.setdefault(capture, []).append(write)
+    for capture, writes in late.items():
+        because, evidence = _captured(families.graph, capture)
+        found.append((writes[0].node, "captured", because, evidence, len(writes)))
     found.sort(key=lambda item: families.graph.position[item[0]])
     return [_remark(*item) for item in found]
 

@@ -5,19 +5,17 @@ again of another tensor of the same layout, and the results of in-place ops, whi
 
 A use of a member is a *read* if the op's schema says that it gives nothing of the operand back and writes none of it. A
 use that is neither a read, a write in place, nor a view that is a member is a *capture*: from then on there may be
-names that we do not know (an element of a list, a result of an if, memory of unseen code). A capture is harmless if no
-write that would be carried out elsewhere can run after it. Otherwise the family is *frozen* from the node of the base's
-own block that holds the capture: what comes later stays as it is.
+names that we do not know (an element of a list, a result of an if, memory of unseen code). The family is *frozen* on
+every path from there: writes that can run later stay as they are. A capture in one branch of an if is not before what
+stands in the other; a capture in loops inside the base's block is before all that these loops hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
 from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.shapes import Shapes
 from irscope.analysis.tensor_objects import reshaped_objects
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import constant_of
@@ -25,105 +23,58 @@ from irscope.ir.schema import OpSchema
 from irscope.ir.traversal import Step, steps
 from irscope.ir.types import ListType, OptionalType, TensorType
 from irscope.ops.effects import statistics_flag
-from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.strides import is_contiguous
 from irscope.ops.type_rules import static_shape
+from irscope.transforms.functionalize.members import Capture, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operands import kept_operands, leaves_alone, writes_first_only, written_operands
 from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_apart
 from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
+from irscope.transforms.functionalize.refusals import Refusal, why_no_member
 
-__all__ = ["Capture", "Families", "Family", "Member", "Refusal", "Write"]
+__all__ = ["Families"]
 
 _MOST_VIEWS: Final = 16
 """The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
 
-_NOT_DENSE: Final = ("aten::empty_strided", "aten::new_empty_strided", "aten::as_strided")
-"""Ops whose results may lie with gaps or overlaps."""
+_OVERLAPPING: Final = ("aten::empty_strided", "aten::new_empty_strided", "aten::as_strided")
+"""Ops whose results may overlap themselves."""
 
-
-@dataclass(eq=False, slots=True)
-class Member:
-    """One name of the memory, or several that are the same tensor."""
-
-    family: Family
-    value: Value
-    parent: Member | None = None
-    view: Node | None = None
-    """The op that makes it of the parent."""
-    depth: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Write:
-    """An in-place op on a member that has a pure twin."""
-
-    node: Node
-    member: Member
-    twin: Twin
-    block: Block
-    time: int
-
-
-@dataclass(eq=False, slots=True)
-class Capture:
-    """A use after which there may be names that are not known."""
-
-    member: Member
-    node: Node | None
-    """Who takes it; None for the result of a block."""
-    block: Block
-    time: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a write stays in place."""
-
-    node: Node
-    target: Value
-    rule: str
-    because: str
-    evidence: tuple[Value | Node, ...] = ()
-
-
-@dataclass(eq=False, slots=True)
-class Family:
-    """A fresh tensor and what happens to it."""
-
-    base: Value
-    block: Block
-    writes: list[Write] = field(default_factory=list)
-    captures: list[Capture] = field(default_factory=list)
+_DENSE: Final = frozenset(f"aten::{name}" for name in "clone empty_like full_like ones_like zeros_like".split())
+"""Ops that are not pointwise, and whose results lie without gaps all the same."""
 
 
 class Families:
     """Walks a graph once, in textual order, and finds its families."""
 
-    def __init__(self, graph: Graph, *, scatter: bool, db: AliasDb | None) -> None:
+    def __init__(self, graph: Graph, *, scatter: bool, db: AliasDb | None, shapes: Shapes) -> None:
         self.graph = graph
+        self.all: list[Family] = []
+        """In order of their bases."""
         self.member_of: dict[Value, Member] = {}
         self.refusals: list[Refusal] = []
         self._scatter = scatter
         self._db = db
-        self._twins = Twins(graph)
+        self.twins = Twins(graph, shapes)
         self._reshaped = reshaped_objects(graph)
         self._foreign: set[Block] = set()
+        self._loop_starts: dict[Block, int] = {}
+        self._frozen_in: dict[Block, dict[Family, Capture]] = {}
+        """The families that were frozen in each block that is open, or in a branch of an if whose other branch is."""
         self._roots: dict[Value, Value] = {}
         """Of values that are no members, those that they are views of, or the same tensors as."""
         for time, step in enumerate(steps(graph)):
             self._visit(step, time)
 
-    @property
-    def all(self) -> tuple[Family, ...]:
-        """The families, in order of their bases."""
-        return tuple(dict.fromkeys(member.family for member in self.member_of.values()))
-
     def _visit(self, step: Step, time: int) -> None:
         if step.kind == "enter" and step.node is not None:
             if step.node.op not in ("prim::If", "prim::Loop") or self.graph.block_of[step.node] in self._foreign:
                 self._foreign.add(step.block)
+            if step.node.op == "prim::Loop":
+                self._loop_starts[step.block] = time
         elif step.kind == "leave":
             self._capture(step.block.returns, None, step.block, time)
+            self._leave(step.node, step.block)
         elif step.kind == "done" and step.node is not None and step.node.op == "prim::If":
             self._hand_on(step.node, step.block)
         elif step.kind == "node" and step.node is not None:
@@ -133,7 +84,37 @@ class Families:
         for value in values:
             member = self.member_of.get(value)
             if member is not None:
-                member.family.captures.append(Capture(member, node, block, time))
+                capture = Capture(member, node, block, time)
+                member.family.captures.append(capture)
+                if member.family.frozen_by is None:
+                    self._freeze(member.family, capture)
+
+    def _freeze(self, family: Family, capture: Capture) -> None:
+        """From now on what is written stays, and what was written in the loops around, too."""
+        family.frozen_by, block = capture, capture.block
+        loops = [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]
+        if loops:
+            start, block = self._loop_starts[loops[-1]], self.graph.block_of[self.graph.owner[loops[-1]]]
+            while family.writes and family.writes[-1].time >= start:
+                family.late.append((capture, family.writes.pop()))
+        if block is not family.block:
+            self._frozen_in.setdefault(block, {})[family] = capture
+
+    def _leave(self, owner: Node | None, block: Block) -> None:
+        """What was frozen in the first branch of an if is not in the second, and is again after both."""
+        frozen = self._frozen_in.get(block, {})
+        if owner is None or not (frozen or owner.op == "prim::If"):
+            return
+        if owner.op == "prim::If" and block is owner.blocks[0]:
+            for family in frozen:
+                family.frozen_by = None
+            return
+        around = self.graph.block_of[owner]
+        for inner in owner.blocks:
+            for family, capture in self._frozen_in.pop(inner, {}).items():
+                family.frozen_by = capture
+                if family.block is not around:
+                    self._frozen_in.setdefault(around, {})[family] = capture
 
     def _node(self, node: Node, block: Block, time: int) -> None:
         effect = "opaque" if node.blocks else effect_of(node)
@@ -146,8 +127,7 @@ class Families:
         elif is_copy:
             return
         elif effect == "view" and block not in self._foreign and self._is_member_view(node):
-            parent = self.member_of[node.inputs[0]]
-            self.member_of[node.output] = Member(parent.family, node.output, parent, node, parent.depth + 1)
+            self.member_of[node.output] = viewed(self.member_of[node.inputs[0]], node)
         elif effect == "view" and self._is_same_tensor(node):
             self.member_of[node.output] = self.member_of[node.inputs[0]]
         else:
@@ -158,11 +138,16 @@ class Families:
 
     def _start(self, node: Node, block: Block) -> None:
         """The results of an op that gives new tensors are the bases of families."""
-        if block in self._foreign or node.op.startswith(_NOT_DENSE):
+        if block in self._foreign or node.op.startswith(_OVERLAPPING):
             return
         for value in node.outputs:
             if isinstance(value.type, TensorType) and value not in self._reshaped:
-                self.member_of[value] = Member(Family(value, block), value)
+                is_dense = node.op in _DENSE or (category_of(node) == "pointwise" and node.op != "aten::copy")
+                self._add(Family(value, block), is_dense=is_dense)
+
+    def _add(self, family: Family, *, is_dense: bool) -> None:
+        self.all.append(family)
+        self.member_of[family.base] = Member(family, family.base, is_dense=is_dense)
 
     def _hand_on(self, node: Node, block: Block) -> None:
         """A result of an if is the base of a family if each branch makes a fresh tensor for it and for nothing else."""
@@ -172,7 +157,7 @@ class Families:
             if not isinstance(value.type, TensorType) or value in self._reshaped:
                 continue
             if all(self._is_handed_on(branch.returns[index], branch) for branch in node.blocks):
-                self.member_of[value] = Member(Family(value, block), value)
+                self._add(Family(value, block), is_dense=False)
 
     def _is_handed_on(self, value: Value, branch: Block) -> bool:
         member = self.member_of.get(value)
@@ -217,11 +202,9 @@ class Families:
         if not isinstance(type, ListType):
             return True
         maker = self.graph.producer.get(value)
-        if maker is not None and maker.op == "prim::Constant":
-            return True
-        if maker is not None and maker.op == "prim::ListConstruct":
+        if maker is not None and maker.op in ("prim::Constant", "prim::ListConstruct"):
             users = (use.user for use in self.graph.users.get(value, ()))
-            if all(isinstance(user, Node) and leaves_alone(user) for user in users):
+            if all(isinstance(user, Node) and leaves_alone(user, value) for user in users):
                 return True
         return self._db is not None and not self._db.is_written(value)
 
@@ -242,7 +225,11 @@ class Families:
         if isinstance(refusal, Refusal):
             self.refusals.append(refusal)
         elif member is not None:
-            member.family.writes.append(Write(node, member, refusal, block, time))
+            write, frozen_by = Write(node, member, refusal, block, time), member.family.frozen_by
+            if frozen_by is None:
+                member.family.writes.append(write)
+            else:
+                member.family.late.append((frozen_by, write))
         if len(node.outputs) == 1 and member is not None:
             self.member_of[node.output] = member
         elif len(node.outputs) == 1:
@@ -256,14 +243,14 @@ class Families:
     def _refusal(
         self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block
     ) -> Refusal | Twin:
-        twin = self._twins.of(node, schema)
+        twin = self.twins.of(node, schema)
         if isinstance(twin, NoTwin):
             return Refusal(node, target, twin.rule, twin.because)
         if member is None:
-            return Refusal(node, target, *self._why_no_member(self._roots.get(target, target)))
+            root = self._roots.get(target, target)
+            return Refusal(node, target, *why_no_member(self.graph, root, is_reshaped=root in self._reshaped))
         if block in self._foreign:
             return Refusal(node, target, "inside-a-group", "it is part of a block that is neither if nor loop")
-        name = f"%{self.graph.names[target]}"
         for value in node.inputs[1:]:
             other = self.member_of.get(value)
             if other is None or other.family is not member.family or (other is member and twin.is_pointwise):
@@ -271,58 +258,28 @@ class Families:
             if not self._are_apart(member, other):
                 told = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
                 return Refusal(node, target, "reads-what-it-writes", told, (value,))
-        return self._why_no_way_up(node, member, name) or twin
+        return self._why_no_way_up(node, member) or twin
 
     def _are_apart(self, a: Member, b: Member) -> bool:
         """Whether two members certainly share no element: they are apart in what both are views of."""
         same_parent = a.parent is not None and a.parent is b.parent
         return same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view)
 
-    def _why_no_way_up(self, node: Node, member: Member, name: str) -> Refusal | None:
+    def _why_no_way_up(self, node: Node, member: Member) -> Refusal | None:
         """Why a write through a view cannot be told to what it is a view of."""
+        name = f"%{self.graph.names[node.inputs[0]]}"
         while member.parent is not None and member.view is not None:
             op = member.view.op
             whole = f"%{self.graph.names[member.parent.value]}"
             if op not in INVERSES and op not in SCATTERS:
-                told = f"{name} is {op} of {whole}, and no op puts such a part back"
+                reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
+                told = f"{name} is {op} of {whole}, and {reason}"
                 return Refusal(node, member.value, "no-scatter", told, (member.view,))
             if op in SCATTERS and not self._scatter:
                 told = f"{name} is a part of {whole}, all of which a pure op would copy"
                 return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
             member = member.parent
         return None
-
-    def _why_no_member(self, target: Value) -> tuple[str, str, tuple[Value | Node, ...]]:
-        """Why the memory of a value is not known by all of its names."""
-        name, maker = f"%{self.graph.names[target]}", self.graph.producer.get(target)
-        if target in self._reshaped:
-            return "changes-shape", f"some op changes the shape of the tensor that {name} is", ()
-        if maker is None:
-            if target in self.graph.inputs:
-                return "input", f"{name} is an input, and the caller sees what is written there", (target,)
-            return "block-parameter", f"{name} is a parameter of a block, and may be a tensor of other names", (target,)
-        if maker.op == "prim::Constant":
-            return "constant", f"{name} is a constant tensor, which the next run finds as this one leaves it", (maker,)
-        if maker.blocks:
-            return (
-                "result-of-a-block",
-                f"{name} is a result of {maker.op}, and may be a tensor of other names",
-                (maker,),
-            )
-        return "other-names", f"{name} may be memory that others know: {maker.op} gives it", (maker,)
-
-    @cached_property
-    def loops_with_writes(self) -> Mapping[Family, frozenset[Block]]:
-        """The bodies of loops, inside the base's block, in which each family is written."""
-        found: dict[Family, set[Block]] = {}
-        for family in self.all:
-            for write in family.writes:
-                found.setdefault(family, set()).update(self.loops_around(family, write.block))
-        return {family: frozenset(blocks) for family, blocks in found.items()}
-
-    def loops_around(self, family: Family, block: Block) -> list[Block]:
-        """The bodies of loops that hold a place of a family, up to the base's block; as long as the nesting is deep."""
-        return [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]
 
     def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
         """The nodes around a place, from the inside out, up to the base's block, each with its block there."""

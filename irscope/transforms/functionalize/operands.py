@@ -46,6 +46,12 @@ def _is_tensor(type: Type) -> bool:
     return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
 
 
-def leaves_alone(node: Node) -> bool:
-    """Whether a node reads its lists of numbers and neither keeps nor writes them."""
-    return not node.blocks and node.op.startswith("aten::") and effect_of(node) in ("pure", "view")
+def leaves_alone(node: Node, value: Value) -> bool:
+    """Whether a node only reads a list of numbers: it neither writes nor keeps it, nor gives it back."""
+    if node.blocks or not node.op.startswith("aten::") or effect_of(node) not in ("pure", "view"):
+        return False
+    schema = schema_of(node)
+    if schema is None or schema.is_vararg:
+        return False
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return not any(argument.alias for argument, operand in pairs if operand is value)

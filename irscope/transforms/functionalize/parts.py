@@ -9,12 +9,13 @@ from typing import Final
 from irscope.ir.core import Graph, Node
 from irscope.ir.payload import constant_of
 from irscope.ir.types import TensorType
+from irscope.ops.strides import view_strides
+from irscope.ops.type_rules import static_shape
 
-__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_apart"]
+__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_apart", "restores"]
 
 INVERSES: Final[Mapping[str, str]] = {
     "aten::alias": "aten::alias",
-    "aten::detach": "aten::detach",
     "aten::swapaxes": "aten::swapaxes",
     "aten::swapdims": "aten::swapdims",
     "aten::t": "aten::t",
@@ -27,8 +28,25 @@ INVERSES: Final[Mapping[str, str]] = {
 SCATTERS: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
 """Views of a part, and the op that puts a part into a copy of the whole."""
 
-READ_ONLY: Final = frozenset(f"aten::{name}" for name in "diagonal expand narrow permute squeeze unfold".split())
-"""Further views that can be taken again; what is written through them stays as it is."""
+READ_ONLY: Final = frozenset(f"aten::{name}" for name in "detach diagonal expand narrow permute squeeze unfold".split())
+"""Further views that can be taken again; what is written through them stays as it is. What is written through `detach`
+is hidden from the gradient, and what is put back would cut it."""
+
+
+def restores(whole: TensorType, seen: TensorType) -> bool:
+    """Whether a tensor that was seen by `view` with other extents has all its strides back when it is seen as before.
+
+    >>> whole, seen = TensorType("float32", (3, 1), (1, 3)), TensorType("float32", (3,), (1,))
+    >>> restores(whole, seen), restores(whole.with_(strides=(1, 1)), seen), restores(whole.with_(shape=(3, 2)), seen)
+    (False, True, True)
+    """
+    shape, viewed = static_shape(whole), static_shape(seen)
+    if shape is None or viewed is None:
+        return False
+    if not shape or min(shape) > 1:
+        return True  # then an element's place tells every stride
+    known = whole.strides is not None and seen.strides is not None
+    return known and view_strides(viewed, seen.strides or (), shape) == whole.strides
 
 
 def are_apart(graph: Graph, a: Node, b: Node) -> bool:

@@ -1,34 +1,37 @@
-"""The pure op that computes what an in-place op writes, and whether its result is the same tensor in all that can be told.
+"""The pure op that computes what an in-place op writes, and what of the tensor that was written it gives by itself.
 
 By torch's rules `aten::f_(self, ...)` is `self.copy_(aten::f(self, ...))`. So the twin of `f_` is the pure overload of
-`f` with the same arguments, and three things may still differ:
+`f` with the same arguments, and `aten::copy(self, f(self, ...))` has the elements, the element type, the shape and the
+strides that `self` has afterwards, whatever they are: that is what `copy` is for. Where the twin by itself has them, no
+copy is needed. Three things may differ:
 
-* *Element type.* `f_` keeps that of `self`; `f` promotes. Where the type rule does not prove them equal, the result is
-  converted by `type_as`. With numbers as the only other operands they are equal: torch refuses an in-place op whose
-  result would be of a higher kind than `self`, and a number of a lower kind or the same does not promote.
-* *Shape.* `f_` refuses operands that broadcast to more than `self`, so in every run that ends `f` has `self`'s shape.
-* *Strides.* `self` keeps its own. A fresh result has strides of the op's choice, and `view`, later, depends on them. So
-  the type rule must give `self`'s strides: asked with the types at hand, or, when those do not say, asked for a
-  transposed `self` beside operands that lie row by row. Bases are dense (`families` sees to that). A part of one is
-  not; its twin is a dense copy in the same order of dimensions, from which ops compute results that lie alike, and
-  which only gives its elements to the whole.
+* *Element type.* `f_` keeps that of `self`; `f` promotes. Both are known, or a copy converts. Where the twin's is of a
+  higher kind torch refuses to write it, and so the write stays.
+* *Shape.* `f_` refuses operands that broadcast to more than `self`, and so does `copy`.
+* *Strides.* `self` keeps its own. A fresh result has strides of the op's choice, and what is computed of it later lies
+  accordingly, to where `view` works or does not. Even the stride of a dimension of one element counts: torch orders the
+  dimensions of a result by all strides of the operands. So all strides are known and equal, or one of two proofs holds
+  for a `self` without gaps: `fill` and `zero` give what `empty_like` gives; and a pointwise op whose first operand is
+  `self` goes by its strides, which are all different if no dimension has fewer than two elements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.analysis.known_ops import SHAPE_WRITERS
+from irscope.analysis.shapes import Form, Shapes
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node, Value, make_node
 from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import OptionalType, TensorType
 from irscope.ops.op import Op
+from irscope.ops.promotion import kind_of
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.strides import like_strides
 from irscope.ops.type_rules import Unknown, static_shape
 
 __all__ = ["NoTwin", "Twin", "Twins"]
@@ -38,14 +41,24 @@ _ROWS: Final = TensorType("float64", (3, 2), (2, 1), "cpu")
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
 """What a type rule raises when it is given less than it can handle."""
 
+_COPY: Final = "aten::copy"
+_LIKE_FIRST: Final = ("aten::fill", "aten::zero")
+"""Ops whose result lies as their first operand does, if that has no gaps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Twin:
     """The pure op for an in-place one."""
 
     op: str
-    needs_cast: bool
-    """Whether the result must be converted to the element type of what was written."""
+    keeps_dtype: bool
+    """Whether its result certainly has the element type of what is written."""
+    keeps_strides: bool
+    """Whether its result certainly has the shape and all the strides of what is written."""
+    keeps_dense_strides: bool
+    """Whether it has them if what is written has no gaps."""
+    dtype: str | None
+    """The element type of its result."""
     is_pointwise: bool
 
 
@@ -57,63 +70,75 @@ class NoTwin:
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Habit:
-    """What an overload does with the type of `self`, whatever that is."""
-
-    keeps_strides: bool
-    keeps_dtype: bool
-
-
 class Twins:
-    """The twins of the in-place nodes of one graph."""
+    """The twins of the in-place nodes of one graph, each kind of node asked for once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes) -> None:
+        self.shapes = shapes
         self._graph = graph
-        self._habits: dict[str, _Habit] = {}
+        self._goes_by_first: dict[str, bool] = {}
+        self._found: dict[Form, Twin | NoTwin] = {}
 
     def of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
         """The twin of a node that writes its first operand and nothing else."""
-        name = node.op[:-1]
-        pure = make_node(node.id, name, node.inputs, node.outputs, node.attrs, (), None, "")
+        form = self.shapes.form(node)
+        if form is None:
+            return self._of(node, schema)
+        found = self._found.get(form)
+        if found is None:
+            found = self._found[form] = self._of(node, schema)
+        return found
+
+    def _of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
         if node.op in SHAPE_WRITERS:
             return NoTwin("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
         if draws_random_numbers(node.op):
             return NoTwin("random", f"{node.op} draws random numbers")
+        pure = make_node(node.id, node.op[:-1], node.inputs, node.outputs, node.attrs, (), None, "")
         declared, op = schema_of(pure), op_of(pure)
         if not node.op.endswith("_") or declared is None or op is None or not _is_twin(schema, declared, pure):
             return NoTwin("no-twin", f"no pure op is known that computes what {node.op} writes")
         return self._compared(pure, op, declared)
 
     def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | NoTwin:
-        target = node.inputs[0].type
+        target = self.shapes.type(node.inputs[0])
         assert isinstance(target, TensorType)
-        result = self._result(node, op, schema)
-        habit = self._habits.get(schema.full_name)
-        if habit is None:
-            habit = self._habits[schema.full_name] = _habit(op, schema)
-        told = target.strides is not None and result.strides is not None
-        same = _lies_alike(target, result) if told else habit.keeps_strides
-        if not same:
-            return NoTwin("layout", f"the result of {node.op} may lie in memory otherwise than what {node.op}_ writes")
-        if target.dtype is not None and result.dtype is not None:
-            needs_cast = target.dtype != result.dtype
-        else:
-            needs_cast = not habit.keeps_dtype
-        return Twin(node.op, needs_cast, op.category == "pointwise")
+        result = self.type_of_result(node)
+        if None not in (target.dtype, result.dtype) and kind_of(str(result.dtype)) > kind_of(str(target.dtype)):
+            return NoTwin("refused", f"torch does not write {result.dtype} into a tensor of {target.dtype}")
+        if node.op == _COPY:
+            return Twin(_COPY, True, True, True, target.dtype, True)
+        shape = static_shape(target)
+        alike = shape is not None and shape == static_shape(result)
+        exact = alike and (shape == () or (target.strides is not None and target.strides == result.strides))
+        dense = exact or node.op in _LIKE_FIRST
+        if not dense and alike and shape is not None and min(shape) > 1:
+            dense = op.category == "pointwise" and self._is_laid_out_like_first(op, schema)
+        keeps_dtype = target.dtype is not None and target.dtype == result.dtype
+        return Twin(node.op, keeps_dtype, exact, dense, result.dtype, op.category == "pointwise")
 
-    def _result(self, node: Node, op: Op, schema: OpSchema) -> TensorType:
-        """What the type rule says of the twin's result."""
-        given = {name: self._abstract(argument) for name, argument in bind(node, schema).items()}
+    def type_of_result(self, node: Node, types: Mapping[Value, TensorType] | None = None) -> TensorType:
+        """What the type rule says of a node's one result; `types` say more of some operands, or of new ones."""
+        schema, op = schema_of(node), op_of(node)
+        if schema is None or op is None:
+            return TensorType()
+        given = {name: self._abstract(argument, types or {}) for name, argument in bind(node, schema).items()}
         return _asked(op, given)
 
-    def _abstract(self, argument: Any) -> Any:
+    def _abstract(self, argument: Any, types: Mapping[Value, TensorType]) -> Any:
         if not isinstance(argument, Value):
             return argument
         if isinstance(argument.type, TensorType):
-            return argument.type
+            return types.get(argument) or self.shapes.type(argument)
         payload = constant_of(self._graph, argument)
         return Unknown(argument.type) if payload is NOT_CONSTANT else payload
+
+    def _is_laid_out_like_first(self, op: Op, schema: OpSchema) -> bool:
+        """Whether a result goes by the strides of the first operand before those of the others."""
+        known = self._goes_by_first.get(schema.full_name)
+        if known is None:
+            known = self._goes_by_first[schema.full_name] = _goes_by_first(op, schema)
+        return known
 
 
 def _is_twin(in_place: OpSchema, pure: OpSchema, node: Node) -> bool:
@@ -123,8 +148,8 @@ def _is_twin(in_place: OpSchema, pure: OpSchema, node: Node) -> bool:
     return names and fresh and effect_of(node) == "pure"
 
 
-def _habit(op: Op, schema: OpSchema) -> _Habit:
-    """What the type rule gives for a transposed float32 `self` beside float64 operands that lie row by row."""
+def _goes_by_first(op: Op, schema: OpSchema) -> bool:
+    """What the type rule gives for a transposed first operand beside others that lie row by row."""
     first, given = schema.arguments[0].name, dict[str, Any]()
     for argument in schema.arguments:
         type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
@@ -132,8 +157,7 @@ def _habit(op: Op, schema: OpSchema) -> _Habit:
             given[argument.name] = _TRANSPOSED if argument.name == first else _ROWS
         else:
             given[argument.name] = Unknown(argument.type) if argument.default is REQUIRED else argument.default
-    result = _asked(op, given)
-    return _Habit(result.strides == _TRANSPOSED.strides, result.dtype == _TRANSPOSED.dtype)
+    return _asked(op, given).strides == _TRANSPOSED.strides
 
 
 def _asked(op: Op, given: dict[str, Any]) -> TensorType:
@@ -145,15 +169,3 @@ def _asked(op: Op, given: dict[str, Any]) -> TensorType:
     except (*_SLIPS, ArgumentError):
         return TensorType()
     return result if isinstance(result, TensorType) else TensorType()
-
-
-def _lies_alike(written: TensorType, result: TensorType) -> bool:
-    """Whether the result lies as a copy of what is written does; the stride of a dimension of one element means
-    nothing."""
-    shape = static_shape(written)
-    if shape is None or written.strides is None or result.strides is None or written.shape != result.shape:
-        return False
-    return all(
-        extent == 1 or wanted == given
-        for extent, wanted, given in zip(shape, like_strides(shape, written.strides), result.strides, strict=True)
-    )

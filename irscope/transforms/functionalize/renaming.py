@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from irscope._base.frozen import FrozenDict
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.rewriter import Created, Edit, Erased
 from irscope.ir.traversal import steps
-from irscope.ir.types import TensorType
+from irscope.ir.types import BOOL, TensorType
 from irscope.ops.registry import effect_of
-from irscope.ops.strides import like_strides
-from irscope.ops.type_rules import static_shape
-from irscope.transforms.functionalize.families import Family, Member, Write
+from irscope.transforms.functionalize.members import Family, Member, Write
 from irscope.transforms.functionalize.operands import kept_operands
-from irscope.transforms.functionalize.parts import INVERSES, SCATTERS
+from irscope.transforms.functionalize.parts import INVERSES, SCATTERS, restores
+from irscope.transforms.functionalize.pure_twin import Twins
 
 __all__ = ["Plan", "renamed"]
 
@@ -35,6 +35,7 @@ class Plan:
     """The names of the families that have such writes."""
     carried: Mapping[Node, tuple[Family, ...]]
     """The families that are written inside each if or loop."""
+    twins: Twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,13 @@ def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
             walk.close()
         elif step.node is not None:
             walk.node(step.node)
-    assert walk.body is not None
-    return (graph if walk.body is graph.body else replace(graph, body=walk.body)), walk.edits
+    body = walk.body
+    assert body is not None
+    if walk.false is not None:
+        constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
+        walk.edits.append(Created(constant, "the copies do not run beside the program"))
+        body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
+    return (graph if body is graph.body else replace(graph, body=body)), walk.edits
 
 
 class _Walk:
@@ -99,6 +105,10 @@ class _Walk:
         self._names: dict[Member, _Name] = {}
         self._rounds = 0
         """How many bodies of loops were entered: what comes later in one may have run in the round before."""
+        self._known: dict[Value, TensorType] = {}
+        """Of new values, what is known beyond their declared types."""
+        self.false: Value | None = None
+        """The constant that `copy` wants, if it is wanted."""
         self._touched: Counter[Family] = Counter()
         """How often each family's memory was handed out, or written in place."""
 
@@ -110,7 +120,7 @@ class _Walk:
         if owner is not None and owner.op == "prim::Loop":
             self._rounds += 1
             for family in self.plan.carried.get(owner, ()):
-                param = _like(family.base)
+                param = self._like(family.base)
                 frame.params += (param,)
                 self._set_version(family, param)
 
@@ -136,7 +146,7 @@ class _Walk:
         """All blocks of a node are done."""
         made = self._open.pop()
         families = self.plan.carried.get(made.node, ())
-        results = tuple(_like(family.base) for family in families)
+        results = tuple(self._like(family.base) for family in families)
         outputs = made.node.outputs + results
         self._emit(_with(made.node, made.inputs, outputs, tuple(made.blocks)), made.node, bool(families))
         for family, result in zip(families, results, strict=True):
@@ -158,7 +168,7 @@ class _Walk:
             return
         if any(value in self.plan.members for value in node.inputs):
             kept = set(node.inputs if effect_of(node) != "pure" else kept_operands(node))
-            inputs = tuple(self._view_name(v) if v in kept else self._element_name(v) for v in node.inputs)
+            inputs = self._read(node, kept)
             self._emit(node if inputs == node.inputs else _with(node, inputs, node.outputs, node.blocks), node)
             if not self._is_member_view(node):
                 self._touch(kept)
@@ -193,36 +203,114 @@ class _Walk:
     def _write(self, write: Write) -> None:
         """The twin in the place of an in-place op, and the whole of which it wrote a part."""
         node, member, twin = write.node, write.member, write.twin
-        inputs = tuple(map(self._element_name, node.inputs))
         self.edits.append(Erased(node, "what it writes is known by name, and a pure op computes it"))
-        result = node.outputs[0] if node.outputs else _copy_of(member.value)
-        result = result if _is_dense(result) else _copy_of(result)
-        if twin.needs_cast:
-            raw = make_value(new_id(), _raw_type(result), result.name)
-            self._add(twin.op, inputs, raw, node, f"computes what {node.op} wrote")
-            self._add("aten::type_as", (raw, inputs[0]), result, node, f"{node.op} kept the element type")
+        inputs = tuple(map(self._elements if member.is_part else self._view_name, node.inputs))
+        result = node.outputs[0] if node.outputs else self._like(member.value)
+        told = f"computes what {node.op} wrote"
+        if member.is_part:
+            result = self._part(write, inputs, result, told)
+        elif write.is_exact and twin.keeps_dtype:
+            self._add(twin.op, inputs, result, node, told)
         else:
-            self._add(twin.op, inputs, result, node, f"computes what {node.op} wrote")
+            raw = self._add(
+                twin.op, inputs, make_value(new_id(), _raw_type(result, twin.dtype), result.name), node, told
+            )
+            if write.is_exact and twin.dtype is not None and self._fact(inputs[0]).dtype is not None:
+                self._add("aten::type_as", (raw, inputs[0]), result, node, f"{node.op} kept the element type")
+            else:
+                self._store(inputs[0], raw, result, node, f"{node.op} kept element type and layout")
         self._put_back(member, result, node)
+
+    def _part(self, write: Write, inputs: tuple[Value, ...], result: Value, told: str) -> Value:
+        """The new elements of a part, and their type; how they lie does not matter, for they go into the whole."""
+        node, twin = write.node, write.twin
+        type = self._type_of(node, twin.op, inputs)
+        raw = make_value(new_id(), _raw_type(result, twin.dtype), result.name)
+        if twin.keeps_dtype:
+            made = self._elements_of(result, type, is_new=True)
+            return self._add(twin.op, inputs, made, node, told)
+        self._add(twin.op, inputs, raw, node, told)
+        self._known[raw] = type
+        made = self._elements_of(result, type.with_(dtype=self._fact(inputs[0]).dtype), is_new=True)
+        return self._add("aten::type_as", (raw, inputs[0]), made, node, f"{node.op} kept the element type")
 
     def _put_back(self, member: Member, value: Value, node: Node) -> None:
         """Make the version of the base that has `value` where the member lies, and call the members on the way so."""
         found = [(member, value)]
-        scattered_at = 0
+        apart = 0
+        reason = f"puts back what {node.op} wrote through a view"
         while member.parent is not None and member.view is not None:
             parent, view = member.parent, member.view
-            whole, rest = self._element_name(parent.value), view.inputs[1:]
             if view.op in SCATTERS:
-                op, inputs, scattered_at = SCATTERS[view.op], (whole, value, *rest), len(found)
+                inputs, apart = (self._elements(parent.value), value, *view.inputs[1:]), len(found)
+                made = (
+                    self._elements_of(parent.value, self._type_of(view, SCATTERS[view.op], inputs))
+                    if parent.is_part
+                    else None
+                )
+                value = self._add(SCATTERS[view.op], inputs, made or self._like(parent.value), view, reason)
+            elif parent.is_part:
+                value = self._undone(view, value, parent, reason)
+            elif view.op != "aten::view":
+                value = self._add(INVERSES[view.op], (value, *view.inputs[1:]), self._like(parent.value), view, reason)
             else:
-                op, inputs = INVERSES[view.op], (value, whole) if view.op == "aten::view" else (value, *rest)
-            reason = f"puts back what {node.op} wrote through a view"
-            value = self._add(op, inputs, _copy_of(parent.value), view, reason)
+                value, is_exact = self._viewed_back(view, value, parent, reason)
+                apart = apart if is_exact else len(found)
             member = parent
             found.append((member, value))
         self._set_version(member.family, value)
         for index, (name, named) in enumerate(found[:-1]):
-            self._set_name(name, named, is_view=index >= scattered_at)
+            self._set_name(name, named, is_view=index >= apart)
+
+    def _undone(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
+        """The elements of a part, from those of a view of all of it."""
+        op, inputs = INVERSES[view.op], (value, *view.inputs[1:])
+        if view.op == "aten::view":
+            op, inputs = "aten::reshape_as", (value, self._elements(parent.value))
+        return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
+
+    def _viewed_back(self, view: Node, value: Value, parent: Member, reason: str) -> tuple[Value, bool]:
+        """A tensor that lies as the whole did, from a `view` of all of it, and whether it shares memory with that."""
+        whole, result = self._view_name(parent.value), self._like(parent.value)
+        if restores(self._fact(parent.value), self._fact(view.output)):
+            return self._add("aten::view_as", (value, whole), result, view, reason), True
+        raw = self._add("aten::view_as", (value, whole), _without_strides(self._like(parent.value)), view, reason)
+        return self._store(whole, raw, result, view, "the strides are those of the whole"), False
+
+    def _store(self, target: Value, source: Value, result: Value, like: Node, reason: str) -> Value:
+        """A tensor that lies as the target does, with the elements of the source."""
+        if self.false is None:
+            self.false = make_value(new_id(), BOOL, "false")
+        return self._add("aten::copy", (target, source, self.false), result, like, reason)
+
+    # Types
+
+    def _like(self, value: Value) -> Value:
+        """A new value for a tensor of which all is known that is known of another."""
+        made = make_value(new_id(), value.type, value.name)
+        fact = self._fact(value)
+        if fact != value.type:
+            self._known[made] = fact
+        return made
+
+    def _elements_of(self, value: Value, type: TensorType, *, is_new: bool = False) -> Value:
+        """A value for the elements of another, which lie as `type` says; the other itself if it is new and lies so."""
+        told = value.type
+        assert isinstance(told, TensorType)
+        told = told if told.strides in (None, type.strides) else told.with_(strides=None)
+        made = value if is_new and told is value.type else make_value(new_id(), told, value.name)
+        self._known[made] = type if type.shape is not None else told.with_(strides=None)
+        return made
+
+    def _fact(self, value: Value) -> TensorType:
+        known = self._known.get(value) or self.plan.twins.shapes.type(value)
+        assert isinstance(known, TensorType)
+        return known
+
+    def _type_of(self, node: Node, op: str, inputs: tuple[Value, ...]) -> TensorType:
+        """What is known of the result of an op."""
+        asked = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
+        return self.plan.twins.type_of_result(asked, self._known)
 
     # Names
 
@@ -255,17 +343,33 @@ class _Walk:
         self._frames[-1].names.append((member, self._names.get(member)))
         self._names[member] = _Name(self._version[member.family], value, is_view, self._epoch(member.family))
 
-    def _element_name(self, value: Value) -> Value:
-        """A value with the elements that the old value would have here."""
+    def _read(self, node: Node, kept: set[Value]) -> tuple[Value, ...]:
+        """The operands of a node by their names here; by those of equal elements, if its result then lies as it did."""
+        found = {value: self._apart(value) for value in node.inputs if value not in kept}
+        if any(found.values()):
+            inputs = tuple(found.get(value) or self._view_name(value) for value in node.inputs)
+            if self._gives_the_same(node, inputs):
+                return inputs
+        return tuple(map(self._view_name, node.inputs))
+
+    def _gives_the_same(self, node: Node, inputs: tuple[Value, ...]) -> bool:
+        if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType):
+            return node.op == "prim::Print"
+        wanted, found = self._fact(node.outputs[0]), self._type_of(node, node.op, inputs)
+        known = wanted.is_static and wanted.strides is not None
+        return known and (wanted.dtype, wanted.shape, wanted.strides) == (found.dtype, found.shape, found.strides)
+
+    def _apart(self, value: Value) -> Value | None:
+        """A tensor that has the elements of a part, and has memory of its own."""
         member = self.plan.members.get(value)
-        if member is None:
-            return value
-        if member.parent is not None:
-            known = self._names.get(member)
-            here = known is not None and known.version is self._version[member.family]
-            if known is not None and here and (known.is_view or known.epoch == self._epoch(member.family)):
-                return known.value
-        return self._view_name(value)
+        known = self._names.get(member) if member is not None else None
+        if member is None or known is None or known.is_view or known.version is not self._version[member.family]:
+            return None
+        return known.value if known.epoch == self._epoch(member.family) else None
+
+    def _elements(self, value: Value) -> Value:
+        """A value with the elements that the old value would have here."""
+        return self._apart(value) or self._view_name(value)
 
     def _view_name(self, value: Value) -> Value:
         """A value that is, here, the memory that the old value would be; views are taken again where they are stale."""
@@ -282,36 +386,20 @@ class _Walk:
             member = member.parent
         here = self._names[member].value if member.parent is not None else version
         for member, view in reversed(stale):
-            here = self._add(view.op, (here, *view.inputs[1:]), _like(member.value), view, "the view, taken again")
+            here = self._add(view.op, (here, *view.inputs[1:]), self._like(member.value), view, "the view, taken again")
             self._set_name(member, here, is_view=True)
         return here
 
 
-def _like(value: Value) -> Value:
-    return make_value(new_id(), value.type, value.name)
-
-
-def _is_dense(value: Value) -> bool:
-    """Whether a value's type is also that of a copy: it does not tell strides, or those of a tensor without gaps."""
-    type = value.type
-    shape = static_shape(type) if isinstance(type, TensorType) else None
-    if shape is None or not isinstance(type, TensorType) or type.strides is None:
-        return True
-    return type.strides == like_strides(shape, type.strides)
-
-
-def _copy_of(value: Value) -> Value:
-    """A new value for a copy of what a value was, which may lie elsewhere."""
-    if _is_dense(value):
-        return _like(value)
+def _without_strides(value: Value) -> Value:
     assert isinstance(value.type, TensorType)
-    return make_value(new_id(), value.type.with_(strides=None), value.name)
+    return value if value.type.strides is None else make_value(value.id, value.type.with_(strides=None), value.name)
 
 
-def _raw_type(value: Value) -> TensorType:
-    """The type of a result before it is converted: of the same shape, of an element type that is not told."""
+def _raw_type(value: Value, dtype: str | None) -> TensorType:
+    """The type of a result before it is converted: of the same shape, and it may lie otherwise."""
     assert isinstance(value.type, TensorType)
-    return TensorType(None, value.type.shape, None, value.type.device)
+    return TensorType(dtype, value.type.shape, None, value.type.device)
 
 
 def _with(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: tuple[Block, ...]) -> Node:

@@ -5,6 +5,8 @@ inputs together with its index (`index_map`), because the same value can be read
 last axis by an addition, along axis 1 by a batch norm, in part through a view. Values that are broadcast inside the
 group are computed at every point where they are read, or outside the loops along which they do not change.
 
+Joined tensors are written each in its place, and an output of which ranges were replaced in parts, each in one range.
+
 An output that no reduction leads to has its own shape for an iteration space. For any other, the axes along which it
 walks a reduction's results are kept; those along which it walks past them (each row of a softmax has one sum) must be
 as long as what the reduction gathers, and are the reduced axes. Where there are none, the output is as small as the
@@ -17,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
+from typing import Final
 
 from irscope.codegen.group_steps import Joined
 from irscope.codegen.group_values import GroupValues
 from irscope.codegen.group_walk import REDUCED, Axes, Forms, Walk, lowered
-from irscope.codegen.index_map import ZERO, Form, Space, combined, digits
+from irscope.codegen.index_map import ZERO, Form, OutputMustPart, Space, combined, digits, shifted
 from irscope.codegen.kernel_spec import (
     KernelSpec,
     Launch,
@@ -39,6 +42,9 @@ from irscope.ops.strides import contiguous_strides
 
 __all__ = ["spec_of_group"]
 
+_MOST_PARTS: Final = 64
+"""Into how many parts an output is cut at most; a kernel has a result for each."""
+
 
 def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
     """The kernels of a group for inputs of these types, and the types of its outputs.
@@ -50,7 +56,7 @@ def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
     values = GroupValues(block, types)
     outputs = tuple(values.tensor_type(value) for value in block.returns)
     targets = [target for position in range(len(outputs)) for target in _targets(values, position)]
-    placed = [(target, *_domain(values, target)) for target in targets]
+    placed = [each for target in targets for each in _placed(values, target)]
     launches: dict[_Domain, list[tuple[_Target, Axes]]] = {}
     for target, domain, axes in placed:
         if not domain.gathers:
@@ -73,6 +79,16 @@ class _Target:
     strides: tuple[int, ...]
     offset: int
     dtype: str
+    start: tuple[int, ...]
+    """Where in the value it begins, along each dimension."""
+
+    def parted(self, dim: int, at: int) -> tuple[_Target, _Target]:
+        """What is before `at` along a dimension, and the rest."""
+        before, after = list(self.shape), list(self.shape)
+        before[dim], after[dim] = at, self.shape[dim] - at
+        start = (*self.start[:dim], self.start[dim] + at, *self.start[dim + 1 :])
+        first = replace(self, shape=tuple(before))
+        return first, replace(self, shape=tuple(after), offset=self.offset + at * self.strides[dim], start=start)
 
 
 def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
@@ -81,7 +97,7 @@ def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
     shape, strides = values.layout(value)
     step = values.steps.get(value)
     if not isinstance(step, Joined):
-        yield _Target(position, value, shape, strides, 0, values.dtype(value))
+        yield _Target(position, value, shape, strides, 0, values.dtype(value), (0,) * len(shape))
         return
     start = 0
     for part in step.parts:
@@ -89,7 +105,8 @@ def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
         inner = strides
         if step.new_axis:
             inner = (*strides[: step.axis], *strides[step.axis + 1 :])
-        yield _Target(position, part, own, inner, start * strides[step.axis], values.dtype(value))
+        at = start * strides[step.axis]
+        yield _Target(position, part, own, inner, at, values.dtype(value), (0,) * len(own))
         start += 1 if step.new_axis else own[step.axis]
 
 
@@ -107,10 +124,25 @@ class _Domain:
     """Of a space with reductions: the shape and the axes of a tensor that fills it."""
 
 
+def _placed(values: GroupValues, target: _Target) -> list[tuple[_Target, _Domain, Axes]]:
+    """A target, or its parts where different things are to be computed, each with its domain and axes."""
+    found: list[tuple[_Target, _Domain, Axes]] = []
+    waiting = [target]
+    while waiting:
+        target = waiting.pop()
+        try:
+            found.append((target, *_domain(values, target)))
+        except OutputMustPart as cut:
+            waiting += reversed(target.parted(cut.dim, cut.at))
+            if len(found) + len(waiting) > _MOST_PARTS:
+                raise
+    return found
+
+
 def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
     """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
     space = Space(list(target.shape), [])
-    walk = lowered(values, space, lambda: [(target.value, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
+    walk = lowered(values, space, lambda: [_root(target, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
     if walk.gathered is None:
         pieces = [[(size, True)] if size != 1 else [] for size in target.shape]
     else:
@@ -130,6 +162,11 @@ def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
             rule="codegen-reduction",
         )
     return _Domain(kept, reduced, True, (target.shape, axes)), axes
+
+
+def _root(target: _Target, place: Forms) -> tuple[Value, Forms]:
+    """The value of which a target is, and the index in it of an element of the target."""
+    return target.value, tuple(map(shifted, place, target.start))
 
 
 def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, bool]]:
@@ -165,7 +202,7 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
         return [_place(space, axes) for _, axes in targets]
 
     walk, found = lowered(
-        values, space, lambda: [(target.value, place) for (target, _), place in zip(targets, places(), strict=True)]
+        values, space, lambda: [_root(target, place) for (target, _), place in zip(targets, places(), strict=True)]
     )
     results = [
         walk.code.cast(

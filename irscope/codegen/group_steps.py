@@ -1,7 +1,7 @@
-"""How an element of a value in a group follows from others: three kinds of steps.
+"""How an element of a value in a group follows from others: four kinds of steps.
 
-A node is understood as an expression of elements (`Compute`), other places of the same elements (`Seen`), or several
-tensors one behind the other (`Joined`).
+A node is understood as an expression of elements (`Compute`), other places of the same elements (`Seen`), several
+tensors one behind the other (`Joined`), or a tensor with a range of it taken from another (`Patched`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 from irscope.ir.core import Value
 from irscope.ops.expression import REDUCTIONS, Expr
 
-__all__ = ["Compute", "Joined", "Seen", "Step", "leaves_of", "reductions_of"]
+__all__ = ["Compute", "Joined", "Patched", "Seen", "Step", "leaves_of", "reductions_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,21 @@ class Joined:
     new_axis: bool
 
 
-Step = Compute | Seen | Joined
+@dataclass(frozen=True, eq=False)
+class Patched:
+    """A tensor of which the elements from `start` to before `stop` along an axis are another's."""
+
+    position: int
+    whole: Value
+    part: Value
+    axis: int
+    start: int
+    stop: int
+    without_axis: bool
+    """Whether the part lacks the axis: that of `select_scatter`, one element along it."""
+
+
+Step = Compute | Seen | Joined | Patched
 
 
 def _parts_of(expr: Expr) -> list[Expr]:

@@ -10,9 +10,9 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from irscope.codegen.group_steps import Compute, Joined, Seen, Step, leaves_of, reductions_of
+from irscope.codegen.group_places import no_kernel, placed
+from irscope.codegen.group_steps import Compute, Seen, Step, leaves_of, reductions_of
 from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.errors import CodegenError, IrscopeError
 from irscope.ir.core import Block, Node, Value, make_value, new_id
@@ -37,15 +37,12 @@ from irscope.ops.strides import (
     contiguous_strides,
     is_channels_last,
     iterator_strides,
-    like_strides,
 )
-from irscope.ops.type_rules import Unknown, wrap_dim
+from irscope.ops.type_rules import Unknown
 
 __all__ = ["GroupValues"]
 
 _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
-_SAME_PLACE: Final = frozenset({"aten::contiguous", "aten::detach", "aten::alias"})
-_NOT_LOGICAL: Final = frozenset({"aten::as_strided", "aten::detach_", "aten::view_as_real", "aten::view_as_complex"})
 
 
 class GroupValues:
@@ -59,7 +56,7 @@ class GroupValues:
         self.types: dict[Value, Any] = dict(zip(block.params, map(_concrete, types), strict=True))
         self.known: dict[Value, Any] = {}
         self.steps: dict[Value, Step] = {}
-        self._lists: dict[Value, list[Any]] = {}
+        self.lists: dict[Value, list[Any]] = {}
         """Lists of tensors: values, or (step, type) of views that no value is."""
         for position, node in enumerate(block.nodes):
             self._node(position, node)
@@ -101,32 +98,36 @@ class GroupValues:
         if node.op in ("prim::ListConstruct", "prim::TupleConstruct"):
             self._list(node)
             return
-        if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self._lists:
-            for output, element in zip(node.outputs, self._lists[node.inputs[0]], strict=True):
+        if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self.lists:
+            for output, element in zip(node.outputs, self.lists[node.inputs[0]], strict=True):
                 self._element(position, output, element)
             return
         op, schema = op_of(node), schema_of(node)
         if op is None or schema is None:
-            raise _no_kernel(node)
+            raise no_kernel(node)
         arguments = bind(node, schema)
-        if node.op == "aten::__getitem__" and node.inputs[0] in self._lists and node.inputs[1] in self.known:
-            self._element(position, node.output, self._lists[node.inputs[0]][self.known[node.inputs[1]]])
+        if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
+            self._element(position, node.output, self.lists[node.inputs[0]][self.known[node.inputs[1]]])
         elif node.op == "aten::group_norm":
             self._group_norm(position, node, op, arguments)
         elif op.expression is not None:
             self._compute(position, node, op, arguments)
-        elif node.op in ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack"):
-            self._join(position, node, op, arguments)
-        elif op.category == "view" and op.type_rule is not None and node.op not in _NOT_LOGICAL:
-            self._view(position, node, op, arguments)
         else:
-            raise _no_kernel(node)
+            self._place(position, node, op, arguments)
+
+    def _place(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        """A node that computes nothing: its results are elements of its operands."""
+        results = placed(self, position, node, op, arguments)
+        if not isinstance(node.outputs[0].type, TensorType):
+            self.lists[node.output] = results
+            return
+        ((self.steps[node.output], self.types[node.output]),) = results
 
     def _list(self, node: Node) -> None:
         if all(value in self.known for value in node.inputs):
             self.known[node.output] = [self.known[value] for value in node.inputs]
         else:
-            self._lists[node.output] = list(node.inputs)
+            self.lists[node.output] = list(node.inputs)
 
     def _element(self, position: int, output: Value, element: Any) -> None:
         """One tensor of a list."""
@@ -169,7 +170,7 @@ class GroupValues:
         operand, groups, eps = arguments["input"], given["num_groups"], given["eps"]
         shape, dtype = self.shape(operand), self.dtype(operand)
         if len(shape) < 2 or not isinstance(groups, int) or groups < 1 or shape[1] % groups or 0 in shape:
-            raise _no_kernel(node)
+            raise no_kernel(node)
         compute = opmath(dtype)
         rows = (shape[0], groups, prod(shape[1:]) // groups)
         wide = self._made(node, compute, shape)
@@ -217,7 +218,7 @@ class GroupValues:
         """The types of a node's results: by the op's rule; by that of elementwise ops where it does not tell all."""
         if not any(isinstance(self.types.get(v), TensorType) for v in arguments.values() if isinstance(v, Value)):
             return [{"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype] for expr in exprs]
-        ruled = self._ruled(op, node, arguments)
+        ruled = self.ruled(op, node, arguments)
         found: list[Type] = []
         for index, expr in enumerate(exprs):
             type = ruled[index] if len(ruled) == len(exprs) else None
@@ -230,7 +231,8 @@ class GroupValues:
                 found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
         return found
 
-    def _ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
+    def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
+        """The types of a node's results by the op's rule; empty without one."""
         if op.type_rule is None:
             return []
         try:
@@ -262,78 +264,13 @@ class GroupValues:
         if argument in self.known:
             payload = self.known[argument]
             return TensorType(payload.dtype, (), ()) if isinstance(payload, Expr) else payload
-        if argument in self._lists:
-            return [self._abstract(value) for value in self._lists[argument]]
+        if argument in self.lists:
+            return [self._abstract(value) for value in self.lists[argument]]
         type = self.types[argument]
         return type if isinstance(type, TensorType) else Unknown(type)
 
-    # -- views and joins ----------------------------------------------------------------------------------------------
-
-    def _view(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        operand = node.inputs[0]
-        if operand in self.known or not isinstance(self.types.get(operand), TensorType):
-            raise _no_kernel(node)
-        types = self._ruled(op, node, arguments)
-        if not all(isinstance(type, TensorType) and type.is_static for type in types):
-            raise CodegenError(f"the shape of {node.op} is not known", where=repr(node), rule="codegen-view")
-        seen = self._seen(node, op, arguments)
-        made = []
-        for (offset, strides), type in zip(seen, types, strict=True):
-            shape = tuple(int(size) for size in type.shape)
-            laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
-            made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
-        if isinstance(node.output.type, TensorType):
-            self.steps[node.output], self.types[node.output] = made[0]
-        else:
-            self._lists[node.output] = list(made)
-
-    def _seen(self, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
-        """Offset and strides of each result, were the operand laid out row by row: the op's reference on an array that
-        has shape and strides, and one byte of memory."""
-        shape = self.shape(node.inputs[0])
-        if node.op in _SAME_PLACE:
-            return [(0, contiguous_strides(shape))]
-        probe = as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
-        given = {name: self._probe_argument(node, argument, probe) for name, argument in arguments.items()}
-        assert op.reference is not None
-        found = op.reference(**given)
-        start = probe.__array_interface__["data"][0]
-        views = found if isinstance(found, list | tuple) else [found]
-        return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
-
-    def _probe_argument(self, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
-        if not isinstance(argument, Value):
-            return argument
-        if argument in self.known:
-            return self.known[argument]
-        if argument is node.inputs[0]:
-            return probe
-        if isinstance(self.types.get(argument), TensorType):
-            shape = self.shape(argument)
-            return as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
-        raise CodegenError(
-            f"{argument!r}, which {node.op} looks at, is not known", where=repr(node), rule="codegen-view"
-        )
-
-    def _join(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        parts, dim = self._lists.get(node.inputs[0]), arguments["dim"]
-        dim = self.known.get(dim) if isinstance(dim, Value) else dim
-        if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
-            raise CodegenError(f"what {node.op} joins, or along what, is not known", where=repr(node))
-        (type,) = self._ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
-        if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
-            raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
-        new_axis = node.op == "aten::stack"
-        kept = tuple(part for part in parts if new_axis or len(self.shape(part)) == len(type.shape))
-        self.types[node.output] = type
-        self.steps[node.output] = Joined(position, kept, wrap_dim(dim, len(type.shape), op=node.op), new_axis)
-
 
 _PEAKS: Final = frozenset({"reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin"})
-
-
-def _no_kernel(node: Node) -> CodegenError:
-    return CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
 
 
 def _concrete(type: Type) -> Type:

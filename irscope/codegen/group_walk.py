@@ -13,9 +13,9 @@ from math import prod
 from typing import Final
 
 from irscope.codegen.flatten import InstructionList
-from irscope.codegen.group_steps import Compute, Joined, Seen
+from irscope.codegen.group_steps import Compute, Joined, Patched, Seen
 from irscope.codegen.group_values import GroupValues
-from irscope.codegen.index_map import ZERO, AxisMustSplit, Form, Space, combined, digits
+from irscope.codegen.index_map import ZERO, AxisMustSplit, Form, Space, combined, digits, lies_within, shifted
 from irscope.errors import CodegenError
 from irscope.ir.core import Value
 from irscope.ir.types import TensorType
@@ -93,6 +93,8 @@ class Walk:
             return [(step.operand, digits(combined(forms, step.strides, step.offset), shape, self.space.extents))]
         if isinstance(step, Joined):
             raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
+        if isinstance(step, Patched):
+            return [self._patched(step, forms)]
         outside, inside = self._places(step, forms)
         return [
             (operand, _aligned(inside if gathered else outside, self.values.shape(operand), axis))
@@ -105,11 +107,20 @@ class Walk:
             return self._input(value, forms)
         if isinstance(step, Seen):
             return below[0] if below else self._read(step.operand, combined(forms, step.strides, step.offset))
+        if isinstance(step, Patched):
+            return below[0]
         assert isinstance(step, Compute)
         outside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if not gathered}
         inside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if gathered}
         index = self._index() if step.positions else None
         return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
+
+    def _patched(self, step: Patched, forms: Forms) -> tuple[Value, Forms]:
+        """The tensor that an element is of, and where in it."""
+        if not lies_within(forms[step.axis], step.start, step.stop, self.space):
+            return step.whole, forms
+        own = () if step.without_axis else (shifted(forms[step.axis], -step.start),)
+        return step.part, (*forms[: step.axis], *own, *forms[step.axis + 1 :])
 
     def _places(self, step: Compute, forms: Forms) -> tuple[Forms, Forms]:
         """The index of what an expression reads outside its reductions, and inside."""

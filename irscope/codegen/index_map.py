@@ -5,6 +5,9 @@ group change nothing but forms. Any view of a row-major tensor is an offset and 
 the view give the position in the row-major tensor, again a form, and its digits in the mixed radix of the extents are
 the forms of what was viewed. Where a digit would carry, an axis of the space must be cut in two (`AxisMustSplit`), and
 the plan starts anew with the finer space: a flattened image is then walked by rows and columns.
+
+Where a range of a tensor was replaced, an index decides which of two values is read. It must be the same one at all
+points; where it is not, the output is computed in two parts (`OutputMustPart`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from math import prod
 from irscope.errors import CodegenError
 from irscope.ops.strides import contiguous_strides
 
-__all__ = ["ZERO", "AxisMustSplit", "Form", "Space", "combined", "digits"]
+__all__ = ["ZERO", "AxisMustSplit", "Form", "OutputMustPart", "Space", "combined", "digits", "lies_within", "shifted"]
 
 Terms = tuple[tuple[int, int], ...]
 
@@ -44,6 +47,15 @@ class AxisMustSplit(Exception):
         super().__init__(axis, inner)
         self.axis = axis
         self.inner = inner
+
+
+class OutputMustPart(CodegenError):
+    """What is computed has to become two parts, the second of which begins at `at` along a dimension."""
+
+    def __init__(self, dim: int, at: int) -> None:
+        super().__init__("what is read inside the group changes within an output", rule="codegen-patch")
+        self.dim = dim
+        self.at = at
 
 
 @dataclass(slots=True)
@@ -99,6 +111,15 @@ class Space:
             axis -= len(factors)
         raise IndexError(axis)
 
+    def part(self, axis: int, at: int) -> OutputMustPart:
+        """What to raise when the points from `at` on along an axis are of another kind than those before."""
+        dim = self.owner(axis)
+        first = sum(len(factors) for factors in self.factors[:dim])
+        outer, inner = self.extents[first:axis], self.factors[dim][axis - first + 1 :]
+        if dim == len(self.kept) or prod(outer) > 1:
+            raise CodegenError("a replaced range is read along axes that cannot be parted", rule="codegen-patch")
+        return OutputMustPart(dim, at * prod(inner))
+
     def gather(self, extents: Sequence[int]) -> None:
         """Say what the reduced axes are, if there are none yet."""
         if not self.factors[-1]:
@@ -125,6 +146,36 @@ def combined(forms: Iterable[Form], strides: Iterable[int], offset: int = 0) -> 
         for axis, step in form.terms:
             steps[axis] = steps.get(axis, 0) + step * stride
     return Form(offset, tuple(sorted((axis, step) for axis, step in steps.items() if step)))
+
+
+def shifted(form: Form, by: int) -> Form:
+    """The index further on."""
+    return Form(form.offset + by, form.terms) if by else form
+
+
+def lies_within(form: Form, start: int, stop: int, space: Space) -> bool:
+    """Whether an index is from `start` to before `stop` at every point; False when it is at none.
+
+    Raises OutputMustPart when it is at some.
+
+    >>> space = Space([4, 3], [])
+    >>> lies_within(Form(2, ((0, 1),)), 2, 6, space), lies_within(Form(2, ((0, 1),)), 0, 2, space)
+    (True, False)
+    >>> try: lies_within(Form(0, ((0, 3), (1, 1))), 6, 12, space)
+    ... except OutputMustPart as cut: cut.dim, cut.at
+    (0, 2)
+    """
+    extents = space.extents
+    if 0 in extents:
+        return False
+    low, high = form.offset, form.offset + sum(step * (extents[axis] - 1) for axis, step in form.terms)
+    if start <= low and high < stop:
+        return True
+    if high < start or stop <= low:
+        return False
+    step, axis = max((step, axis) for axis, step in form.terms if extents[axis] > 1)
+    border = start if low < start else stop
+    raise space.part(axis, min(-((low - border) // step), extents[axis] - 1))
 
 
 def digits(position: Form, shape: Sequence[int], extents: Sequence[int]) -> tuple[Form, ...]:

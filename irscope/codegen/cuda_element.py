@@ -41,6 +41,21 @@ _OWN: Final = {
     "minimum": "least", "maximum": "greatest", "remainder": "python_remainder", "sigmoid": "sigmoid", "sign": "sign",
 }  # fmt: skip
 
+_PAIRS: Final = """template <int N> static __device__ __forceinline__ Pack<unsigned short, N> packed_NAME(const float* f) {
+  Pack<unsigned short, N> p;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#pragma unroll
+  for (int i = 0; i < N; i += 2) {
+    unsigned r; asm("cvt.rn.TYPE.f32 %0, %1, %2;" : "=r"(r) : "f"(f[i + 1]), "f"(f[i]));
+    p.e[i] = (unsigned short)r; p.e[i + 1] = (unsigned short)(r >> 16);
+  }
+#else
+  for (int i = 0; i < N; i++) p.e[i] = to_NAME(f[i]);
+#endif
+  return p;
+}"""
+"""Two floats are rounded by one instruction from compute capability 8.0 on."""
+
 HELPERS: Final = {
     "quotient": """static __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
   if (((unsigned long long)a | (unsigned long long)b) >> 32) return a / b;
@@ -94,9 +109,15 @@ HELPERS: Final = {
   return __uint_as_float((unsigned)h << 16);
 }""",
     "to_bfloat": """static __device__ __forceinline__ unsigned short to_bfloat(float f) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h;
+#else
   const unsigned u = __float_as_uint(f);
   return f != f ? 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+#endif
 }""",
+    "packed_half": _PAIRS.replace("NAME", "half").replace("TYPE", "f16x2"),
+    "packed_bfloat": _PAIRS.replace("NAME", "bfloat").replace("TYPE", "bf16x2"),
     "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) {
   return a != a ? a : a < b ? a : b;
 }
@@ -118,7 +139,13 @@ static __device__ __forceinline__ float greatest(float a, float b) {
 #endif
 }""",
     "sign": """template <class T> static __device__ __forceinline__ T sign(T a) { return (T)((a > 0) - (a < 0)); }""",
-    "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+    "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) {
+#ifdef __CUDA_ARCH__
+  float r; asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x))); return r;
+#else
+  return 1.0f / (1.0f + expf(-x));
+#endif
+}
 static __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }""",
     "python_remainder": """static __device__ __forceinline__ float rest(float a, float b) { return fmodf(a, b); }
 static __device__ __forceinline__ double rest(double a, double b) { return fmod(a, b); }

@@ -68,7 +68,7 @@ class EntryText:
         params += [f"i64 n{loop}" for loop in range(self.spec.rank)]
         params += [f"i64 s{slot}_{loop}" for slot, loop in stride_arguments(self.spec)]
         params += ["i64 part_steps", "i64 part_results"] * self.schedule.partial
-        bounds = f"__launch_bounds__({self.schedule.block})"
+        bounds = f"__launch_bounds__({self.schedule.block}, {self.schedule.least_blocks})"
         self.lines.add(f'extern "C" __global__ void {bounds} {name}({", ".join(params)}) {{')
         yield
         self.lines.add("}")
@@ -92,11 +92,25 @@ class EntryText:
         """From a number to the steps of these loops, the last counting to `inner`."""
         extents = [f"n{loop}" for loop in loops[:-1]] + [inner]
         for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
-            self.helpers.add("quotient")
-            self.add(f"const i64 q{loop} = quotient({rest}, {extent}), i{loop} = {rest} - q{loop} * {extent};")
+            self.add(
+                f"const {self.step} q{loop} = {self.quotient(rest, extent)},"
+                f" i{loop} = {rest} - q{loop} * ({self.step}){extent};"
+            )
             rest = f"q{loop}"
         if loops:
-            self.add(f"const i64 i{loops[0]} = {rest};")
+            self.add(f"const {self.step} i{loops[0]} = {rest};")
+
+    @property
+    def step(self) -> str:
+        """The C++ type that counts steps of loops."""
+        return "i64" if self.schedule.wide else "int"
+
+    def quotient(self, a: str, b: str) -> str:
+        """The quotient of two numbers of steps."""
+        if not self.schedule.wide:
+            return f"(int)((unsigned){a} / (unsigned){b})"
+        self.helpers.add("quotient")
+        return f"quotient({a}, {b})"
 
     def is_vector(self, slot: int) -> bool:
         """Whether a thread's elements of a tensor lie side by side."""
@@ -159,6 +173,35 @@ class EntryText:
         if dtype not in ("float16", "bfloat16"):
             return text
         return load_text(store_text(text, dtype, self.helpers), dtype, self.helpers)
+
+    def declare_word(self, slot: int) -> None:
+        """A place for what a thread writes to a result; halves side by side are rounded in pairs at the end."""
+        if self._in_pairs(slot):
+            self.add(f"float f{slot}[{self.width}];")
+        else:
+            self.add(f"{self.memory_type(slot)} w{slot};")
+
+    def set_word(self, slot: int) -> None:
+        """Put the value of an element, of a vector lane `e`, in its place."""
+        result = self.spec.outputs[slot]
+        node = self.spec.instructions[result.instruction].node
+        if self._in_pairs(slot):
+            self.add(f"f{slot}[e] = {self.names[result.instruction]};", node=node)
+        else:
+            self.add(f"w{slot}{'.e[e]' if self.is_vector(slot) else ''} = {self.stored(slot)};", node=node)
+
+    def store_word(self, slot: int, pointer: str) -> None:
+        """Write what was put in place."""
+        word = f"w{slot}"
+        if self._in_pairs(slot):
+            dtype = self.spec.outputs[slot].dtype
+            name = "packed_half" if dtype == "float16" else "packed_bfloat"
+            self.helpers.update((name, "to_half" if dtype == "float16" else "to_bfloat", "Pack"))
+            word = f"{name}<{self.width}>(f{slot})"
+        self.store(slot, pointer, word)
+
+    def _in_pairs(self, slot: int) -> bool:
+        return self.is_vector(slot) and self.tensors[slot].dtype in ("float16", "bfloat16")
 
     def stored(self, slot: int) -> str:
         """The word to write for a result."""

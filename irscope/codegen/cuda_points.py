@@ -21,8 +21,8 @@ class PointsText(EntryText):
         extents = [*(f"n{loop}" for loop in range(spec.rank - 1)), inner]
         moving = [i for i, operand in enumerate(spec.inputs) if operand.kind == "tensor"]
         with self.entry(name):
-            self.add(f"const i64 first = (i64)blockIdx.x * {BLOCK * self.repeat} + threadIdx.x;")
-            self.add(f"const i64 points = {' * '.join(extents)};")
+            self.add(f"const {self.step} first = ({self.step})blockIdx.x * {BLOCK * self.repeat} + threadIdx.x;")
+            self.add(f"const {self.step} points = {' * '.join(extents)};")
             for i in moving:
                 self.add(f"{self.memory_type(self.first_input + i)} v{i}[{self.repeat}];")
             with self._each_vector():
@@ -42,7 +42,7 @@ class PointsText(EntryText):
 
     def _steps(self, inner: str) -> None:
         rank = self.spec.rank
-        self.add(f"const i64 point = first + u * {BLOCK};")
+        self.add(f"const {self.step} point = first + u * {BLOCK};")
         self.split_steps(range(rank), "point", inner)
 
     def _place(self, slot: int) -> str:
@@ -81,14 +81,14 @@ class PointsText(EntryText):
         """Compute a vector and write it."""
         outputs = range(len(self.spec.outputs))
         for slot in outputs:
-            self.add(f"{self.memory_type(slot)} w{slot};")
+            self.declare_word(slot)
         if self.width > 1:
             with self.braces(f"for (int e = 0; e < {self.width}; e++)", unrolled=True):
                 self._element()
         else:
             self._element()
         for slot in outputs:
-            self.store(slot, f"y{slot} + {self._place(slot)}", f"w{slot}")
+            self.store_word(slot, f"y{slot} + {self._place(slot)}")
 
     def _element(self) -> None:
         for index, code in enumerate(self.spec.instructions):
@@ -96,15 +96,14 @@ class PointsText(EntryText):
                 continue
             self.add(f"const {REGISTER[code.dtype]} t{index} = {self.value_text(index)};", node=code.node)
             self.names[index] = f"t{index}"
-        for slot, result in enumerate(self.spec.outputs):
-            word = f"w{slot}.e[e]" if self.is_vector(slot) else f"w{slot}"
-            self.add(f"{word} = {self.stored(slot)};", node=self.spec.instructions[result.instruction].node)
+        for slot in range(len(self.spec.outputs)):
+            self.set_word(slot)
 
     def _remainder(self, moving: list[int]) -> None:
         """The elements behind the last whole vector of the only loop, by the first threads of the first block."""
         width, self.width = self.width, 1
         with self.braces(f"if (blockIdx.x == 0 && threadIdx.x < n0 % {width})"):
-            self.add(f"const i64 i0 = n0 / {width} * {width} + threadIdx.x;")
+            self.add(f"const {self.step} i0 = n0 / {width} * {width} + threadIdx.x;")
             for i in moving:
                 slot = self.first_input + i
                 self.add(f"const {self.memory_type(slot)} b{i} = {self.loaded(slot, self._place(slot), f'x{i}')};")

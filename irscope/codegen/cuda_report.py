@@ -25,6 +25,8 @@ _ISSUES: Final = 4 * 32
 _SPECIALS: Final = 16
 """The same for exponentials, logarithms, roots and reciprocals."""
 _INSTRUCTION: Final = 16
+_SYMBOLS: Final = 2
+_SYMBOL: Final = 24
 _NO_OPERATION: Final = 0x918
 _SPECIAL: Final = 0x308
 _CLOSE: Final = 0.7
@@ -99,17 +101,33 @@ def code_sizes(cubin: bytes) -> dict[str, tuple[int, int]]:
         return {}
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
     width, count, names_at = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * width) for i in range(count)]
+    headers = [struct.unpack_from("<IIQQQQI", cubin, table + i * width) for i in range(count)]
     names = headers[names_at][4]
     found = {}
-    for name_at, _, _, _, start, size in headers:
+    inner = _subroutines(cubin, headers)
+    for number, (name_at, _, _, _, start, size, *_) in enumerate(headers):
         name = cubin[names + name_at : cubin.index(b"\0", names + name_at)].decode()
         if not name.startswith(".text."):
             continue
-        words = [struct.unpack_from("<Q", cubin, at)[0] & 0xFFF for at in range(start, start + size, _INSTRUCTION)]
+        end = start + min((at for owner, at in inner if owner == number), default=size)
+        words = [struct.unpack_from("<Q", cubin, at)[0] & 0xFFF for at in range(start, end, _INSTRUCTION)]
         while words and words[-1] == _NO_OPERATION:
             words.pop()
         found[name.removeprefix(".text.")] = len(words), words.count(_SPECIAL)
+    return found
+
+
+def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Where in which section a routine for rare cases begins: they stand behind the entry that calls them."""
+    found = []
+    for header in headers:
+        if header[1] != _SYMBOLS:
+            continue
+        names = headers[header[6]][4]
+        for at in range(header[4], header[4] + header[5], _SYMBOL):
+            name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", cubin, at)
+            if cubin[names + name : names + name + 1] == b"$":
+                found.append((section, value))
     return found
 
 
@@ -128,7 +146,8 @@ def pace_of(
     issue = instructions * rate / (MULTIPROCESSORS * _ISSUES * _HERTZ)
     special = specials * rate / (MULTIPROCESSORS * _SPECIALS * _HERTZ)
     share = max(issue, special)
-    text = f"moves {moved:g} B and issues about {instructions:.0f} instructions a point"
+    loops = spec.reduced and not schedule.held
+    text = f"moves {moved:g} B and issues {'at most' if loops else 'about'} {instructions:.0f} instructions a point"
     if launch is not None:
         blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
         if blocks < multiprocessors:
@@ -137,6 +156,9 @@ def pace_of(
             )
             return Pace(moved, operations, instructions, issue, special, "latency", because)
     slots = "issue slots" if issue >= special else "slots of the special function unit"
+    if share > _CLOSE and loops:
+        verdict = "memory or issue slots set the pace: what stands outside the loop is counted too"
+        return Pace(moved, operations, instructions, issue, special, "", f"{text}: {verdict}")
     if share > 1:
         bound, verdict = "issue", f"{slots} set the pace: a copy would be {share:.1f} times as fast"
     elif share > _CLOSE:

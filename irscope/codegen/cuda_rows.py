@@ -70,10 +70,9 @@ class RowsText(EntryText):
         if self.columns:
             last, wide = spec.rank - 1, schedule.side * self.width
             self.add(f"const int lane = threadIdx.x % {schedule.side}, t = threadIdx.x / {schedule.side};")
-            self.helpers.add("quotient")
-            self.add(f"const i64 tiles = (n{last} + {wide - 1}) / {wide};")
-            self.add("const i64 outer = quotient(blockIdx.x, tiles);")
-            self.add(f"i64 i{last} = (blockIdx.x - outer * tiles) * {wide} + lane * {self.width};")
+            self.add(f"const {self.step} tiles = (n{last} + {wide - 1}) / {wide};")
+            self.add(f"const {self.step} outer = {self.quotient('blockIdx.x', 'tiles')};")
+            self.add(f"{self.step} i{last} = (({self.step})blockIdx.x - outer * tiles) * {wide} + lane * {self.width};")
             self.add(f"const bool live = i{last} < n{last};")
             self.add(f"if (!live) i{last} = 0;")
             self.split_steps(self.kept[:-1], "outer", f"n{self.kept[-2]}" if len(self.kept) > 1 else "1")
@@ -81,8 +80,8 @@ class RowsText(EntryText):
             rows = schedule.block // schedule.team
             cells = " * ".join(f"n{loop}" for loop in self.kept) or "1"
             self.add(f"const int t = threadIdx.x % {schedule.team};" if schedule.team > 1 else "const int t = 0;")
-            first = f"(i64)blockIdx.x * {rows} + threadIdx.x / {schedule.team}" if rows > 1 else "(i64)blockIdx.x"
-            self.add(f"i64 cell = {first};")
+            first = f" * {rows} + threadIdx.x / {schedule.team}" if rows > 1 else ""
+            self.add(f"{self.step} cell = ({self.step})blockIdx.x{first};")
             self.add(f"const bool live = cell < {cells};")
             if self.kept:
                 self.add("if (!live) cell = 0;")
@@ -108,24 +107,22 @@ class RowsText(EntryText):
         if self.schedule.whole:
             return
         if not self.schedule.partial:
-            self.add(f"const {self._counter} begin = 0, end = live ? {steps} : 0;")
+            self.add(f"const {self.step} begin = 0, end = live ? {steps} : 0;")
             return
-        self.add("const i64 begin = (i64)blockIdx.y * part_steps;")
-        self.add(f"const i64 end = !live ? 0 : begin + part_steps < {steps} ? begin + part_steps : {steps};")
-
-    @property
-    def _counter(self) -> str:
-        return "int" if self.schedule.held else "i64"
+        self.add("const i64 wanted = (i64)(blockIdx.y + 1) * part_steps;")
+        self.add(
+            f"const {self.step} begin = wanted - part_steps, end = !live ? 0 : wanted < {steps} ? wanted : {steps};"
+        )
 
     def _steps(self) -> None:
         """The steps of the reduced loops at vector number `j`."""
         loops, wide = list(self.spec.reduced), self.width > 1 and not self.columns
         point = f"j * {self.width}" if wide else "j"
         if len(loops) > 1:
-            self.add(f"const i64 point = {point};")
+            self.add(f"const {self.step} point = {point};")
             self.split_steps(loops, "point", f"n{loops[-1]}")
         else:
-            self.add(f"const i64 i{loops[0]} = {point};")
+            self.add(f"const {self.step} i{loops[0]} = {point};")
 
     # -- once per cell ------------------------------------------------------------------------------------------------
 
@@ -209,53 +206,65 @@ class RowsText(EntryText):
             for slot in slots:
                 node = self.spec.instructions[self.spec.outputs[slot].instruction].node
                 if self.columns and self.is_vector(slot):
-                    self.add(f"{self.memory_type(slot)} w{slot};")
+                    self.declare_word(slot)
                     with self._each_lane():
-                        self.add(f"w{slot}.e[e] = {self.stored(slot)};", node=node)
-                    self.store(slot, f"r{slot}", f"w{slot}")
+                        self.set_word(slot)
+                    self.store_word(slot, f"r{slot}")
                 else:
                     self.add(f"*r{slot} = {self.stored(slot)};", node=node)
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _pass(self, number: int, each: Pass) -> None:
-        fresh, read = self.bodies[number]
+        fresh, _ = self.bodies[number]
         schedule, spec = self.schedule, self.spec
         self.add(f"// pass {number + 1} of {len(self.nest.passes)}")
         for index in each.reductions:
             for part, (kind, first) in enumerate(zip(kinds(spec, index), first_values(spec, index), strict=True)):
                 values = ", ".join([first] * self.width)
                 self.add(f"{kind} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
-        loads = [i for i in fresh if self._is_load(i)]
-        counter, team = self._counter, schedule.team
-        loop = f"for (i64 first = begin + t; first < end; first += {team * self.repeat})"
-        with self.braces("" if schedule.held else loop):
-            if schedule.held:
+        operands = list(dict.fromkeys(self.spec.instructions[i].value or 0 for i in fresh if self._is_load(i)))
+        if schedule.held:
+            with self.braces(""):
                 self.add("const int first = t;")
-            operands = dict.fromkeys(spec.instructions[i].value for i in loads)
-            for i in operands:
-                assert i is not None
-                self.add(f"{self.memory_type(self.first_input + i)} v{i}[{self.repeat}];")
-            if operands and number == 0:
-                with self._each_vector(counter):
-                    self._steps()
-                    for i in operands:
-                        assert i is not None
-                        self._load(i)
-            with self._each_vector(counter):
-                self._steps()
-                for i in operands if number else ():
-                    assert i is not None
-                    self._load(i)
-                self._point(fresh, read, each)
+                self._vectors(number, each, operands, self.repeat, "" if schedule.whole else "end")
+        else:
+            team, last = schedule.team, self.repeat - 1
+            self.add(f"{self.step} first{number} = begin + t;")
+            if last:
+                head = f"for (; first{number} + {last * team} < end; first{number} += {team * self.repeat})"
+                with self.braces(head):
+                    self.add(f"const {self.step} first = first{number};")
+                    self._vectors(number, each, operands, self.repeat, "")
+            with self.braces(f"for (; first{number} < end; first{number} += {team})"):
+                self.add(f"const {self.step} first = first{number};")
+                self._vectors(number, each, operands, 1, "")
         self._join(each)
 
-    def _each_vector(self, counter: str) -> Any:
+    def _vectors(self, number: int, each: Pass, operands: Sequence[int], repeat: int, end: str) -> None:
+        """Some vectors of each thread, of which those before `end` are there; without an end all are.
+
+        The first pass loads all before it computes; later ones find them in a cache, and need fewer registers.
+        """
+        fresh, read = self.bodies[number]
+        for i in operands:
+            self.add(f"{self.memory_type(self.first_input + i)} v{i}[{repeat}];")
+        if operands and number == 0:
+            with self._each_vector(repeat, end):
+                self._steps()
+                for i in operands:
+                    self._load(i)
+        with self._each_vector(repeat, end):
+            self._steps()
+            for i in operands if number else ():
+                self._load(i)
+            self._point(fresh, read, each)
+
+    def _each_vector(self, repeat: int, end: str) -> Any:
         team = self.schedule.team
-        guard = "" if self.schedule.whole else f" if (first + u * {team} < end)"
-        head = f"for (int u = 0; u < {self.repeat}; u++){guard}"
-        outer = self.braces(head, unrolled=True)
-        return _Both(outer, lambda: self.add(f"const {counter} j = first + u * {team};"))
+        guard = f" if (first + u * {team} < {end})" if end else ""
+        outer = self.braces(f"for (int u = 0; u < {repeat}; u++){guard}", unrolled=True)
+        return _Both(outer, lambda: self.add(f"const {self.step} j = first + u * {team};"))
 
     def _is_load(self, index: int) -> bool:
         code = self.spec.instructions[index]
@@ -271,7 +280,7 @@ class RowsText(EntryText):
         for index in read:
             self.names[index] = f"k{index}[u][{'e' if self.width > 1 else '0'}]"
         for slot in each.writes:
-            self.add(f"{self.memory_type(slot)} w{slot};")
+            self.declare_word(slot)
         with self._each_lane() if self.width > 1 else nullcontext():
             for index in fresh:
                 self._instruction(index)
@@ -282,11 +291,10 @@ class RowsText(EntryText):
                 more = [self.names[arg] for arg in code.args]
                 self.add(joined(spec, index, held, more, self.helpers), node=code.node)
             for slot in each.writes:
-                word = f"w{slot}.e[e]" if self.is_vector(slot) else f"w{slot}"
-                self.add(f"{word} = {self.stored(slot)};", node=spec.instructions[spec.outputs[slot].instruction].node)
+                self.set_word(slot)
         with self.braces("if (live)") if self.schedule.whole and each.writes else nullcontext():
             for slot in each.writes:
-                self.store(slot, f"r{slot} + {self.offset(slot, spec.reduced)}", f"w{slot}")
+                self.store_word(slot, f"r{slot} + {self.offset(slot, spec.reduced)}")
 
     def _instruction(self, index: int) -> None:
         code, spec = self.spec.instructions[index], self.spec

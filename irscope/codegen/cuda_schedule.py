@@ -11,7 +11,7 @@ Where there are too few rows to fill the GPU, `parts_of` says into how many part
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Final, Literal
@@ -33,12 +33,16 @@ HELD_BYTES: Final = 128
 """Bytes of a row that a thread may keep in registers: 32 of them, half of what it may have in a block of 1024."""
 _VECTOR_BYTES: Final = 16
 _WARP: Final = 32
+_REGISTERS: Final = 65536
+"""Of a multiprocessor."""
 _MOST_SHARED: Final = 40 << 10
 """Bytes of shared memory of a block; 48 KiB need no permission."""
 _STREAMING: Final = 32 << 20
 """Bytes from which stores pass the level-two cache, which holds 40 to 60 MB."""
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Vectors per thread that kernels are compiled for."""
+_NARROW: Final = 1 << 30
+"""Points of a launch up to which steps are counted with 32 bits, whose division is several times cheaper."""
 _PART: Final = 4096
 """Elements that a part of a cut row has at least."""
 
@@ -68,6 +72,8 @@ class Schedule:
     """Whether the reduced loops are cut, and the second number of a block is that of the part."""
     streaming: bool = False
     """Whether loads and stores leave the caches to others."""
+    wide: bool = False
+    """Whether steps of loops are counted with 64 bits; places in memory always are."""
 
     @property
     def block(self) -> int:
@@ -77,11 +83,19 @@ class Schedule:
         return self.side * self.team if self.kind == "columns" else max(128, self.team)
 
     @property
+    def least_blocks(self) -> int:
+        """Blocks that a multiprocessor should have room for, which limits registers: 128 a thread of a small block.
+
+        Rows that threads ask whether they have an element of need more, and would rather spill than obey.
+        """
+        return 1 if self.held and not self.whole else max(1, _REGISTERS // 128 // self.block)
+
+    @property
     def code(self) -> str:
         """A short name, part of the kernel's."""
         side = f"s{self.side}" if self.kind == "columns" else ""
         team = f"t{self.team}" if self.kind != "points" else ""
-        marks = zip("hwpc", (self.held, self.whole, self.partial, self.streaming), strict=True)
+        marks = zip("hwpcl", (self.held, self.whole, self.partial, self.streaming, self.wide), strict=True)
         return f"{self.kind[0]}{self.width}x{self.repeat}{team}{side}{''.join(mark for mark, on in marks if on)}"
 
 
@@ -100,6 +114,10 @@ def vector_lanes(spec: KernelSpec) -> int:
         return 0
     if spec.by_columns and any(result.pattern[-1] != UNIT for result in spec.outputs):
         return 0
+    if spec.by_columns:  # results are few
+        tensors = [
+            tensor for tensor in tensors if isinstance(tensor, Operand) or not spec.is_reduced(tensor)
+        ] or tensors
     sizes = [ITEM_SIZE[tensor.dtype] for tensor in tensors if tensor.pattern[-1] == UNIT]
     return _VECTOR_BYTES // max(sizes) if sizes else 0
 
@@ -184,15 +202,17 @@ def schedule_of(launch: Launch, *, partial: bool = False, multiprocessors: int =
     """A schedule for these extents; a partial one for a launch whose reduced loops are cut."""
     spec = launch.spec
     width = vector_lanes(spec) if alignments(launch) is not None else 1
-    streaming = launch.bytes_moved > _STREAMING
+    streaming, wide = launch.bytes_moved > _STREAMING, launch.elements > _NARROW
     if not spec.reduced:
         inputs = sum(operand.kind == "tensor" and operand.depth == spec.rank for operand in spec.inputs)
         enough = launch.elements >= multiprocessors * 2048 * width * 2
-        return Schedule("points", width, 2 if inputs <= 2 and enough else 1, streaming=streaming)
+        return Schedule("points", width, 2 if inputs <= 2 and enough else 1, streaming=streaming, wide=wide)
     points = prod(launch.sizes[loop] for loop in spec.reduced)
     if spec.by_columns:
-        return _columns(spec, launch.sizes[-1], points, width, partial)
-    return _rows(spec, points, width, partial, streaming)
+        found = _columns(spec, launch.sizes[-1], points, width, partial)
+    else:
+        found = _rows(spec, points, width, partial, streaming)
+    return replace(found, wide=wide)
 
 
 def likely_schedule(spec: KernelSpec) -> Schedule:

@@ -100,7 +100,7 @@ extern "C" {
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 #define __restrict__ __restrict
 #define __shared__ static
@@ -156,7 +156,7 @@ class EmulatedCompiler:
 
     def compile(self, text: str, architecture: str) -> Compiled:
         """The name of a shared library."""
-        entries = re.findall(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^)]*)\)', text)
+        entries = re.findall(r'extern "C" __global__ void __launch_bounds__\(\d+, \d+\) (\w+)\(([^)]*)\)', text)
         runners = "".join(_runner(name, params.split(", ")) for name, params in entries)
         return Compiled(str(_built(_HEAD + text + runners, "-lm")).encode(), "", {})
 

@@ -55,7 +55,7 @@ class CountingCompiler(EmulatedCompiler):
     def compile(self, text: str, architecture: str) -> Compiled:
         """Compile and count."""
         made = super().compile(text, architecture)
-        names = re.findall(r"__launch_bounds__\(\d+(?:, 1)?\) (\w+)\(", text)
+        names = re.findall(r"__launch_bounds__\(\d+, \d+\) (\w+)\(", text)
         self.modules.append(len(names))
         return Compiled(made.code, f"// PTX of {len(names)} entries", {name: Resources(40, 0, 0, 0) for name in names})
 

@@ -31,3 +31,4 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
         return
     with bar:
         yield bar.update
+        bar.total = bar.n  # work that took fewer steps is done too; in a notebook the bar would stay, in red

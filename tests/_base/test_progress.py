@@ -45,7 +45,11 @@ def test_work_that_takes_fewer_steps_than_it_might_is_done(bars: list[Bar]) -> N
 
 
 def test_work_that_fails_is_not(bars: list[Bar]) -> None:
-    with pytest.raises(KeyError), progress(3, "working") as step:
-        step()
-        raise KeyError
+    def work() -> None:
+        with progress(3, "working") as step:
+            step()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
     assert not bars[0].is_done

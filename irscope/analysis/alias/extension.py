@@ -26,7 +26,7 @@ class CannotFollow(Exception):
     """The edits have to be answered by building anew; says why."""
 
 
-class _Elements(Draft[Value, int]):
+class _ElementOf(Draft[Value, int]):
     """Which element each value has; a value that has another one already is joined with the new one, or refused."""
 
     __slots__ = ("_builder",)
@@ -72,7 +72,7 @@ class Extension(PointsToBuilder):
 
     def __init__(self, before: PointsTo, structures: Structures) -> None:
         super().__init__(structures)
-        self.element_of = _Elements(self, before.element_of)
+        self.element_of = _ElementOf(self, before.element_of)
         self._known_elements = before.element_of
         self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
         self.cells, self.fields = Draft(before.cells), Draft(before.fields)

@@ -50,6 +50,9 @@ again.
 
 **Given up.** Offsets inside a storage, list positions, dict keys, which branch was taken, and order in time.
 
+**Where it is.** Rules 2 to 5 are carried out in `elements`, 6 to 8 in `outside`, and 9 in `walk` and `summary`; which node comes
+under which rule is decided in `rules` and `walk`.
+
 **Cost.** The walk appends to flat tables. Sealing collapses cycles if there are any (Tarjan, with an explicit stack) and
 spreads the writes; the first question joins connected classes into regions by union-find, where most questions end. Each
 is linear in elements and edges. No set of locations is stored per value: that is what makes TorchScript's version
@@ -59,18 +62,18 @@ nothing can be asked of a `PointsToBuilder`, and nothing be added to a `PointsTo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
+from irscope.analysis.alias.outside import OutsideMemory
 from irscope.analysis.alias.seal import collapse_cycles, spread_writes
-from irscope.analysis.alias.sealed import Called, Label, LazyLabels, Origin, Place, PointsTo, Reasons, Write, make_place
-from irscope.analysis.alias.structure import ANY_CLASS, MIXED, TENSOR, Structure, Structures
+from irscope.analysis.alias.sealed import Called, Label, Place, PointsTo, Reasons, Write
+from irscope.analysis.alias.structure import TENSOR, Structures
 from irscope.ir.core import Node, Value
-from irscope.ir.types import TensorType
 
 __all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Shared", "Write"]
 
 
-class PointsToBuilder:
+class PointsToBuilder(OutsideMemory):
     """Elements, edges and writes of a program that is being walked; only grows, and answers nothing.
 
     >>> from irscope.ir.types import TENSOR
@@ -83,319 +86,23 @@ class PointsToBuilder:
     """
 
     def __init__(self, structures: Structures | None = None) -> None:
-        self.element_of: dict[Value, int] = {}
-        self.nones: set[Value] = set()
-        self.consulted: set[Value] = set()
-        self.structures = structures or Structures()
-        self.cells: dict[int, int] = {}
-        self.fields: dict[int, tuple[int | None, ...]] = {}
-        self.slots: dict[tuple[str, str], int] = {}
-        self.labels: list[Label] = LazyLabels()
-        self.edges: dict[int, list[int]] = {}
-        self._is_cyclic = False
-        self._reason_of_source: dict[int, Node] = {}
-        self._reason_of_edge: dict[tuple[int, int], Node] = {}
+        super().__init__(structures)
         self.writes: list[Write] = []
-        self._same_cell: dict[int, int] = {}
-        self._from_outside: dict[tuple[str, str], tuple[int, Structure]] = {}
-        self._escaped: set[int] = set()
-        self.given_away: list[int] = []
-        """Bags that unseen code was given, and that may hold all that it knows."""
         self.rebound: list[tuple[int, int, Node]] = []
         """Tensors that got another storage, and whose."""
         self.calls: dict[int, Called] = {}
         self._constants: dict[Value, int] = {}
         self._known: set[Hashable] = set()
-        self._attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
-        self._bag_of_objects: int | None = None
-        self._opaque: int | None = None
 
-    # Elements
+    # Writes
 
-    def new(self, label: Label) -> int:
-        """One more element, with no edges."""
-        self.labels.append(label)
-        return len(self.labels) - 1
-
-    def fresh(self, structure: Structure, label: Label) -> int:
-        """An element for memory that is shared with nothing, with its cells and fields."""
-        element = self.new(label)
-        of = label if isinstance(label, Value) else label.of
-        if structure.kind == "box":
-            if structure.content is not None:
-                self.cells[element] = self.fresh(structure.content, make_place("contents", of, ""))
-        elif structure.kind == "tuple":
-            self.fields[element] = tuple(
-                self.fresh(field, make_place("field", of, str(index))) if field is not None else None
-                for index, field in enumerate(structure.fields)
-            )
-        elif structure.kind == "mixed":
-            bag = self.cells[element] = self.new(Place("contents", of))
-            self.cells[bag] = bag
-        elif structure.kind == "object":
-            self.cells[element] = self.bag_of_objects()
-        return element
-
-    def element(self, value: Value) -> int | None:
-        """The element of a value, made now if nothing was known of it; None for numbers, for None, and the like."""
-        found = self.element_of.get(value)
-        if found is None and value not in self.nones:
-            if value.type.__class__ is TensorType:
-                found = self.element_of[value] = len(self.labels)
-                self.labels.append(value)
-                return found
-            structure = self.structures.of(value.type)
-            if structure is not None:
-                found = self.element_of[value] = self.fresh(structure, value)
-        return found
-
-    def bind(self, value: Value, element: int | None) -> None:
-        """Let a value share an element: it is always one of the memories that the element stands for."""
-        if element is not None and self.structures.of(value.type) is not None:
-            self.element_of[value] = element
-
-    def bind_any(self, value: Value, elements: Sequence[int | None], node: Node) -> None:
-        """Let a value be whatever one of these elements is; with a single one it shares that element."""
-        structure = self.structures.of(value.type)
-        if structure is None:
-            return
-        found = list(dict.fromkeys(element for element in elements if element is not None))
-        if len(found) == 1 and not self._needs_own(structure, found[0]):
-            self.element_of[value] = found[0]
-            return
-        merged = self.element_of[value] = self.fresh(structure, value)
-        for element in found:
-            self.flow(merged, element, node)
-
-    def share(self, value: Value, source: Value, node: Node) -> None:
-        """Let a value be what another is: `bind_any` of one element, at once where both are tensors."""
-        if value.type.__class__ is TensorType and source.type.__class__ is TensorType:
-            element = self.element_of.get(source)
-            if element is None and source not in self.nones:
-                element = self.element_of[source] = len(self.labels)
-                self.labels.append(source)
-            if element is not None:
-                self.element_of[value] = element
-        else:
-            self.bind_any(value, [self.element(source)], node)
-
-    def _needs_own(self, structure: Structure, element: int) -> bool:
-        """Whether a value of this structure has parts that the element lacks (a list taken out of an `Any`)."""
-        if structure.kind == "tuple":
-            return len(self.fields.get(element, ())) != len(structure.fields)
-        return (
-            structure.kind in ("box", "mixed", "object")
-            and (structure.content is not None or structure.kind != "box")
-            and element not in self.cells
-        )
-
-    def bag_of_objects(self) -> int:
-        """The one cell that all objects of classes share."""
-        if self._bag_of_objects is None:
-            bag = self._bag_of_objects = self.new(Place("objects"))
-            self.cells[bag] = bag
-        return self._bag_of_objects
-
-    # Edges
-
-    def flow(self, source: int, target: int, reason: Node | None = None) -> None:
-        """`source` may be whatever `target` may be, and what they hold follows (rules 4 and 5)."""
-        cells, fields = self.cells, self.fields
-        if target not in cells and target not in fields and source not in fields:
-            if source != target:
-                self._add_edge(source, target, reason)
-            return
-        todo = [(source, target)]
-        while todo:
-            here, there = todo.pop()
-            if here == there:
-                continue
-            self._add_edge(here, there, reason)
-            mine, others = cells.get(here), cells.get(there)
-            if mine is not None and others is not None and self._joins(mine, others):
-                todo.append((mine, others))
-                todo.append((others, mine))
-            if here in fields or there in fields:
-                todo.extend(self._field_flows(here, there))
-
-    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
-        known = self.edges.get(source)
-        if known is None:
-            self.edges[source] = [target]
-            if reason is not None:
-                self._reason_of_source[source] = reason
-        else:
-            known.append(target)
-            if reason is not None and self._reason_of_source.get(source) is not reason:
-                self._reason_of_edge[source, target] = reason
-        if source <= target:
-            self._is_cyclic = True
-
-    def merge_tensors(self, value: Value, one: int, other: int) -> None:
-        """Let a tensor be one of two things: what `bind_any` does, without looking for cells and fields."""
-        if one == other:
-            self.element_of[value] = one
-            return
-        merged = self.element_of[value] = len(self.labels)
-        self.labels.append(value)
-        self.edges[merged] = [one, other]
-
-    def carry_tensor(self, value: Value, start: int) -> None:
-        """Let a tensor be what a loop starts with; an edge to what a round ends with follows by `flow`."""
-        carried = self.element_of[value] = len(self.labels)
-        self.labels.append(value)
-        self.edges[carried] = [start]
-
-    def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
-        """A new list that holds these: what `fresh` and `hold` do, for a container that nobody knows yet."""
-        element_of, labels = self.element_of, self.labels
-        things: list[int] = []
-        for tensor in tensors:
-            element = element_of.get(tensor)
-            if element is None:
-                if tensor.type.__class__ is not TensorType or tensor in self.nones:
-                    element = self.element(tensor)
-                    if element is None:
-                        continue
-                else:
-                    element = element_of[tensor] = len(labels)
-                    labels.append(tensor)
-            if len(things) > 8 or element not in things:
-                things.append(element)
-        container = element_of[value] = len(labels)
-        cell = self.cells[container] = container + 1
-        labels += (value, None)  # type: ignore[arg-type]  # see LazyLabels
-        if things:
-            self.edges[cell] = things if len(things) <= 8 else list(dict.fromkeys(things))
-
-    def _joins(self, cell: int, other: int) -> bool:
-        """Note that two cells are the same from now on; False if they were already."""
-        same = self._same_cell
-        while cell in same:
-            same[cell] = same.get(same[cell], same[cell])
-            cell = same[cell]
-        while other in same:
-            same[other] = same.get(same[other], same[other])
-            other = same[other]
-        if cell == other:
-            return False
-        same[other] = cell
-        return True
-
-    def _field_flows(self, here: int, there: int) -> list[tuple[int, int]]:
-        mine, others = self.fields.get(here), self.fields.get(there)
-        if mine is not None and others is not None and len(mine) == len(others):
-            pairs = zip(mine, others, strict=True)
-        else:
-            # a tuple that was put into a container of anything is there by its fields, which may be the thing itself
-            left = mine if mine is not None else (self.cells.get(here), here)
-            right = others if others is not None else (self.cells.get(there), there)
-            pairs = ((a, b) for a in left for b in right)  # type: ignore[assignment]
-        return [(a, b) for a, b in pairs if a is not None and b is not None]
-
-    def hold(self, container: int, things: Sequence[int], reason: Node | None) -> None:
-        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's
-        fields)."""
-        atoms = self._atoms(things)
-        for place in (self.cells.get(container), *self.fields.get(container, ())):
-            for target in self._atoms([place]) if place is not None else ():
-                for atom in atoms:
-                    self.flow(target, atom, reason)
-
-    def _atoms(self, elements: Sequence[int]) -> list[int]:
-        """The elements, with tuples replaced by their fields."""
-        found: list[int] = []
-        todo = list(reversed(elements))
-        while todo:
-            element = todo.pop()
-            if element in self.fields:
-                todo.extend(field for field in reversed(self.fields[element]) if field is not None)
-            else:
-                found.append(element)
-        return found
+    def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
+        """A node writes the memory that an element stands for."""
+        self.writes.append(Write(node, element, to_shape))
 
     def rebind_storage(self, tensor: int, source: int, node: Node) -> None:
         """`tensor.set_(source)`: the tensor object, under all its names, has the source's storage from now on."""
         self.rebound.append((tensor, source, node))
-
-    # Memory from outside
-
-    def outside(self, kind: Origin, structure: Structure) -> int:
-        """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
-        known = self._from_outside.get((kind, structure.bucket))
-        if known is not None:
-            return known[0]
-        element = self.fresh(structure, Place(kind, name=structure.bucket))
-        self._from_outside[kind, structure.bucket] = (element, structure)
-        content: Origin = "input" if kind == "input" else "unknown"
-        if structure.kind == "box" and structure.content is not None:
-            self.flow(self.cells[element], self.outside(content, structure.content))
-        elif structure.kind == "tuple":
-            for index, field in enumerate(structure.fields):
-                if field is not None:
-                    inside = self.fields[element][index]
-                    assert inside is not None
-                    self.flow(inside, self.outside(kind, field))
-        elif structure.kind in ("mixed", "object"):
-            self.flow(self.cells[element], self.outside(content, MIXED))
-            for member in structure.members:
-                self.flow(element, self.outside(kind, member))
-        if kind == "unknown":
-            self.flow(element, self.outside("input", structure))
-            self.flow(element, self.outside("escaped", structure))
-        return element
-
-    def escape(self, element: int, structure: Structure, node: Node) -> None:
-        """Unseen code is given this, and with it everything inside."""
-        todo: list[tuple[int, Structure]] = [(element, structure)]
-        while todo:
-            here, built = todo.pop()
-            if here in self._escaped:
-                continue
-            self._escaped.add(here)
-            if built.kind == "tuple":
-                inside = self.fields.get(here, ())
-                todo.extend(
-                    (f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None
-                )
-            self.flow(self.outside("escaped", built), here, node)
-            if built.kind in ("mixed", "object"):
-                self.give_away(here, self.cells[here])
-                self.flow(self.cells[here], self.outside("unknown", MIXED), node)
-            elif built.kind == "box" and built.content is not None:
-                todo.append((self.cells[here], built.content))
-
-    def opaque(self) -> int:
-        """The element of everything that unseen code was given, at any time."""
-        if self._opaque is None:
-            self._opaque = self.new(Place("opaque"))
-        return self._opaque
-
-    def give_away(self, *bags: int) -> None:
-        """Unseen code may put what it knows into these."""
-        self.given_away.extend(bags)
-
-    @property
-    def opaque_element(self) -> int | None:
-        """What `opaque` gives, if there is unseen code."""
-        return self._opaque
-
-    def attribute(self, class_name: str, name: str, structure: Structure) -> int:
-        """What attribute `name` of objects of a class may be."""
-        known = self._attributes.get((class_name, name))
-        if known is None:
-            known = (self.fresh(structure, Place("attribute", name=f"{class_name}.{name}")), structure)
-            self._attributes[class_name, name] = known
-            self.flow(known[0], self.outside("input", structure))
-            self.flow(self.bag_of_objects(), known[0])
-            self.flow(self.bag_of_objects(), self.slot(class_name, name))
-        return known[0]
-
-    def slot(self, class_name: str, name: str) -> int:
-        """The place in the object where the attribute is kept: what `SetAttr` writes and `GetAttr` reads."""
-        if (class_name, name) not in self.slots:
-            self.slots[class_name, name] = self.new(Place("slot", name=f"{class_name}.{name}"))
-        return self.slots[class_name, name]
 
     # Calls
 
@@ -439,17 +146,11 @@ class PointsToBuilder:
         self._known.add(key)
         return True
 
-    # Writes
-
-    def write(self, node: Node, element: int, *, to_shape: bool = False) -> None:
-        """A node writes the memory that an element stands for."""
-        self.writes.append(Write(node, element, to_shape))
-
     # Sealing
 
     def seal(self) -> PointsTo:
         """The finished graph. The builder must not be used any more."""
-        self._join_mixed()
+        self.join_mixed()
         self._apply_rebinding()
         count, edges = len(self.labels), self.edges
         class_of, targets = collapse_cycles(count, edges) if self._is_cyclic else (range(count), edges)
@@ -475,42 +176,6 @@ class PointsToBuilder:
             self.consulted,
             self.calls,
         )
-
-    def _join_mixed(self) -> None:
-        """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
-        self._join_interfaces()
-        by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
-        if self._bag_of_objects is not None and self._bag_of_objects in self.given_away:
-            for element, structure in self._attributes.values():
-                self.flow(element, self.outside("unknown", structure))
-        for (kind, _), (element, structure) in self._from_outside.items():
-            by_kind[kind].append((element, structure))
-        for members in by_kind.values():
-            anything = [element for element, structure in members if structure is MIXED]
-            for element, structure in members:
-                if anything and structure is not MIXED:
-                    self.flow(anything[0], element)
-                    if structure.kind == "mixed":
-                        self.flow(element, anything[0])
-        for element, _ in by_kind["escaped"]:
-            for bag in dict.fromkeys(self.given_away):
-                self.flow(element, bag)
-            if self._opaque is not None:
-                self.flow(self._opaque, element)
-
-    def _join_interfaces(self) -> None:
-        """An attribute of an object of which only an interface is known is that of any class (rule 6)."""
-        unknown = {name: element for (owner, name), (element, _) in self._attributes.items() if owner == ANY_CLASS}
-        for (_, name), (element, _) in list(self._attributes.items()) if unknown else ():
-            other = unknown.get(name)
-            if other is not None and other != element:
-                self.flow(element, other)
-                self.flow(other, element)
-        for (owner, name), slot in list(self.slots.items()):
-            other = self.slots.get((ANY_CLASS, name))
-            if other is not None and owner != ANY_CLASS:
-                self.flow(slot, other)
-                self.flow(other, slot)
 
     def _apply_rebinding(self) -> None:
         """Each location of a tensor whose storage was exchanged may be the new storage, so that all its names see it.

@@ -142,8 +142,9 @@ class Families:
             return
         for value in node.outputs:
             if isinstance(value.type, TensorType) and value not in self._reshaped:
-                is_dense = node.op in _DENSE or (category_of(node) == "pointwise" and node.op != "aten::copy")
-                self._add(Family(value, block), is_dense=is_dense)
+                is_copy = node.op == "aten::copy" or node.op.endswith("_scatter")
+                is_dense = node.op in _DENSE or (category_of(node) == "pointwise" and not is_copy)
+                self._add(Family(value, block, is_copy), is_dense=is_dense)
 
     def _add(self, family: Family, *, is_dense: bool) -> None:
         self.all.append(family)

@@ -40,6 +40,8 @@ class Write:
     @property
     def is_exact(self) -> bool:
         """Whether the twin by itself gives the shape and the strides of what is written."""
+        if self.member.family.base_is_copy:
+            return False
         return self.twin.keeps_strides or (self.member.is_dense and self.twin.keeps_dense_strides)
 
 
@@ -60,6 +62,8 @@ class Family:
 
     base: Value
     block: Block
+    base_is_copy: bool = False
+    """Whether the base may start later in its memory, as what it was copied of."""
     writes: list[Write] = field(default_factory=list)
     """Those that become pure."""
     captures: list[Capture] = field(default_factory=list)

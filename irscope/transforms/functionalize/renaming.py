@@ -7,59 +7,20 @@ gets one more result for it, a loop one more carried value. What is known inside
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from irscope._base.frozen import FrozenDict
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.rewriter import Created, Edit, Erased
 from irscope.ir.traversal import steps
-from irscope.ir.types import BOOL, TensorType
+from irscope.ir.types import TensorType
 from irscope.ops.registry import effect_of
-from irscope.transforms.functionalize.members import Family, Member, Write
+from irscope.transforms.functionalize.members import Member, Write
+from irscope.transforms.functionalize.names import Frame, Names, Plan
 from irscope.transforms.functionalize.operands import kept_operands
 from irscope.transforms.functionalize.parts import INVERSES, SCATTERS, restores
-from irscope.transforms.functionalize.pure_twin import Twins
 
 __all__ = ["Plan", "renamed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be done."""
-
-    writes: Mapping[Node, Write]
-    """The writes that become pure ops."""
-    members: Mapping[Value, Member]
-    """The names of the families that have such writes."""
-    carried: Mapping[Node, tuple[Family, ...]]
-    """The families that are written inside each if or loop."""
-    twins: Twins
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """What a member is called while the base has a version."""
-
-    version: Value
-    value: Value
-    is_view: bool
-    """Whether it shares the version's memory; otherwise it has the same elements, until somebody else may write them."""
-    epoch: tuple[int, int]
-    """When it got the name."""
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A block that is being rewritten."""
-
-    block: Block
-    params: tuple[Value, ...]
-    nodes: list[Node] = field(default_factory=list)
-    versions: list[tuple[Family, Value]] = field(default_factory=list)
-    """What to put back at the end: the versions before."""
-    names: list[tuple[Member, _Name | None]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -92,30 +53,18 @@ def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
     return (graph if body is graph.body else replace(graph, body=body)), walk.edits
 
 
-class _Walk:
+class _Walk(Names):
     """The state of one walk."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        super().__init__(plan)
         self.body: Block | None = None
-        self.edits: list[Edit] = []
-        self._frames: list[_Frame] = []
         self._open: list[_Open] = []
-        self._version: dict[Family, Value] = {}
-        self._names: dict[Member, _Name] = {}
-        self._rounds = 0
-        """How many bodies of loops were entered: what comes later in one may have run in the round before."""
-        self._known: dict[Value, TensorType] = {}
-        """Of new values, what is known beyond their declared types."""
-        self.false: Value | None = None
-        """The constant that `copy` wants, if it is wanted."""
-        self._touched: Counter[Family] = Counter()
-        """How often each family's memory was handed out, or written in place."""
 
     # Blocks
 
     def enter(self, owner: Node | None, block: Block) -> None:
-        frame = _Frame(block, block.params)
+        frame = Frame(block, block.params)
         self._frames.append(frame)
         if owner is not None and owner.op == "prim::Loop":
             self._rounds += 1
@@ -192,11 +141,9 @@ class _Walk:
             self.edits.append(Erased(old, "a write before it makes new values"))
             self.edits.append(Created(node, "it reads or passes on the values after the write"))
 
-    def _add(self, op: str, inputs: tuple[Value, ...], output: Value, like: Node, reason: str) -> Value:
-        node = make_node(new_id(), op, inputs, (output,), like.attrs, (), like.location, like.scope)
-        self._frames[-1].nodes.append(node)
-        self.edits.append(Created(node, reason))
-        return output
+    def _is_member_view(self, node: Node) -> bool:
+        member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
+        return member is not None and member.view is node
 
     # Writes
 
@@ -212,9 +159,7 @@ class _Walk:
         elif write.is_exact and twin.keeps_dtype:
             self._add(twin.op, inputs, result, node, told)
         else:
-            raw = self._add(
-                twin.op, inputs, make_value(new_id(), _raw_type(result, twin.dtype), result.name), node, told
-            )
+            raw = self._add(twin.op, inputs, _raw(result, twin.dtype), node, told)
             if write.is_exact and twin.dtype is not None and self._fact(inputs[0]).dtype is not None:
                 self._add("aten::type_as", (raw, inputs[0]), result, node, f"{node.op} kept the element type")
             else:
@@ -225,7 +170,7 @@ class _Walk:
         """The new elements of a part, and their type; how they lie does not matter, for they go into the whole."""
         node, twin = write.node, write.twin
         type = self._type_of(node, twin.op, inputs)
-        raw = make_value(new_id(), _raw_type(result, twin.dtype), result.name)
+        raw = _raw(result, twin.dtype)
         if twin.keeps_dtype:
             made = self._elements_of(result, type, is_new=True)
             return self._add(twin.op, inputs, made, node, told)
@@ -242,13 +187,7 @@ class _Walk:
         while member.parent is not None and member.view is not None:
             parent, view = member.parent, member.view
             if view.op in SCATTERS:
-                inputs, apart = (self._elements(parent.value), value, *view.inputs[1:]), len(found)
-                made = (
-                    self._elements_of(parent.value, self._type_of(view, SCATTERS[view.op], inputs))
-                    if parent.is_part
-                    else None
-                )
-                value = self._add(SCATTERS[view.op], inputs, made or self._like(parent.value), view, reason)
+                value, apart = self._scattered(view, value, parent, reason), len(found)
             elif parent.is_part:
                 value = self._undone(view, value, parent, reason)
             elif view.op != "aten::view":
@@ -261,6 +200,13 @@ class _Walk:
         self._set_version(member.family, value)
         for index, (name, named) in enumerate(found[:-1]):
             self._set_name(name, named, is_view=index >= apart)
+
+    def _scattered(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
+        """A copy of the whole with the part replaced."""
+        op, inputs = SCATTERS[view.op], (self._elements(parent.value), value, *view.inputs[1:])
+        if not parent.is_part:
+            return self._add(op, inputs, self._like(parent.value), view, reason)
+        return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
 
     def _undone(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
         """The elements of a part, from those of a view of all of it."""
@@ -277,129 +223,16 @@ class _Walk:
         raw = self._add("aten::view_as", (value, whole), _without_strides(self._like(parent.value)), view, reason)
         return self._store(whole, raw, result, view, "the strides are those of the whole"), False
 
-    def _store(self, target: Value, source: Value, result: Value, like: Node, reason: str) -> Value:
-        """A tensor that lies as the target does, with the elements of the source."""
-        if self.false is None:
-            self.false = make_value(new_id(), BOOL, "false")
-        return self._add("aten::copy", (target, source, self.false), result, like, reason)
-
-    # Types
-
-    def _like(self, value: Value) -> Value:
-        """A new value for a tensor of which all is known that is known of another."""
-        made = make_value(new_id(), value.type, value.name)
-        fact = self._fact(value)
-        if fact != value.type:
-            self._known[made] = fact
-        return made
-
-    def _elements_of(self, value: Value, type: TensorType, *, is_new: bool = False) -> Value:
-        """A value for the elements of another, which lie as `type` says; the other itself if it is new and lies so."""
-        told = value.type
-        assert isinstance(told, TensorType)
-        told = told if told.strides in (None, type.strides) else told.with_(strides=None)
-        made = value if is_new and told is value.type else make_value(new_id(), told, value.name)
-        self._known[made] = type if type.shape is not None else told.with_(strides=None)
-        return made
-
-    def _fact(self, value: Value) -> TensorType:
-        known = self._known.get(value) or self.plan.twins.shapes.type(value)
-        assert isinstance(known, TensorType)
-        return known
-
-    def _type_of(self, node: Node, op: str, inputs: tuple[Value, ...]) -> TensorType:
-        """What is known of the result of an op."""
-        asked = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
-        return self.plan.twins.type_of_result(asked, self._known)
-
-    # Names
-
-    def _is_member_view(self, node: Node) -> bool:
-        member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
-        return member is not None and member.view is node
-
-    def _handed_out(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values that a block, or a node with blocks, takes or gives: whoever gets them may write them."""
-        names = tuple(map(self._view_name, values))
-        self._touch(values)
-        return names
-
-    def _touch(self, values: Iterable[Value]) -> None:
-        for value in values:
-            member = self.plan.members.get(value)
-            if member is not None:
-                self._touched[member.family] += 1
-
-    def _epoch(self, family: Family) -> tuple[int, int]:
-        return self._rounds, self._touched[family]
-
-    def _set_version(self, family: Family, value: Value) -> None:
-        before = self._version.get(family)
-        if before is not None:
-            self._frames[-1].versions.append((family, before))
-        self._version[family] = value
-
-    def _set_name(self, member: Member, value: Value, *, is_view: bool) -> None:
-        self._frames[-1].names.append((member, self._names.get(member)))
-        self._names[member] = _Name(self._version[member.family], value, is_view, self._epoch(member.family))
-
-    def _read(self, node: Node, kept: set[Value]) -> tuple[Value, ...]:
-        """The operands of a node by their names here; by those of equal elements, if its result then lies as it did."""
-        found = {value: self._apart(value) for value in node.inputs if value not in kept}
-        if any(found.values()):
-            inputs = tuple(found.get(value) or self._view_name(value) for value in node.inputs)
-            if self._gives_the_same(node, inputs):
-                return inputs
-        return tuple(map(self._view_name, node.inputs))
-
-    def _gives_the_same(self, node: Node, inputs: tuple[Value, ...]) -> bool:
-        if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType):
-            return node.op == "prim::Print"
-        wanted, found = self._fact(node.outputs[0]), self._type_of(node, node.op, inputs)
-        known = wanted.is_static and wanted.strides is not None
-        return known and (wanted.dtype, wanted.shape, wanted.strides) == (found.dtype, found.shape, found.strides)
-
-    def _apart(self, value: Value) -> Value | None:
-        """A tensor that has the elements of a part, and has memory of its own."""
-        member = self.plan.members.get(value)
-        known = self._names.get(member) if member is not None else None
-        if member is None or known is None or known.is_view or known.version is not self._version[member.family]:
-            return None
-        return known.value if known.epoch == self._epoch(member.family) else None
-
-    def _elements(self, value: Value) -> Value:
-        """A value with the elements that the old value would have here."""
-        return self._apart(value) or self._view_name(value)
-
-    def _view_name(self, value: Value) -> Value:
-        """A value that is, here, the memory that the old value would be; views are taken again where they are stale."""
-        member = self.plan.members.get(value)
-        if member is None:
-            return value
-        version = self._version[member.family]
-        stale: list[tuple[Member, Node]] = []
-        while member.parent is not None and member.view is not None:
-            known = self._names.get(member)
-            if known is not None and known.version is version and known.is_view:
-                break
-            stale.append((member, member.view))
-            member = member.parent
-        here = self._names[member].value if member.parent is not None else version
-        for member, view in reversed(stale):
-            here = self._add(view.op, (here, *view.inputs[1:]), self._like(member.value), view, "the view, taken again")
-            self._set_name(member, here, is_view=True)
-        return here
-
 
 def _without_strides(value: Value) -> Value:
     assert isinstance(value.type, TensorType)
     return value if value.type.strides is None else make_value(value.id, value.type.with_(strides=None), value.name)
 
 
-def _raw_type(value: Value, dtype: str | None) -> TensorType:
-    """The type of a result before it is converted: of the same shape, and it may lie otherwise."""
+def _raw(value: Value, dtype: str | None) -> Value:
+    """A result before it is converted: of the same shape, and it may lie otherwise."""
     assert isinstance(value.type, TensorType)
-    return TensorType(dtype, value.type.shape, None, value.type.device)
+    return make_value(new_id(), TensorType(dtype, value.type.shape, None, value.type.device), value.name)
 
 
 def _with(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: tuple[Block, ...]) -> Node:
@@ -409,7 +242,7 @@ def _with(node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blo
     return make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)
 
 
-def _same_or_new(frame: _Frame, returns: tuple[Value, ...]) -> Block:
+def _same_or_new(frame: Frame, returns: tuple[Value, ...]) -> Block:
     block = frame.block
     same = len(frame.nodes) == len(block.nodes) and returns == block.returns and frame.params == block.params
     if same and all(new is old for new, old in zip(frame.nodes, block.nodes, strict=True)):

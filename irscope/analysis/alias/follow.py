@@ -42,11 +42,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from irscope._base.frozen import fast_constructor
+from irscope.analysis.alias.by_schema import REBINDING, STATISTICS
 from irscope.analysis.alias.extension import CannotFollow, Extension
 from irscope.analysis.alias.followed import Classes, FollowedReach, FollowedReasons, Labels, Marks, Writes
 from irscope.analysis.alias.layers import Layers, Members
 from irscope.analysis.alias.reach import Reach
-from irscope.analysis.alias.rules import REBINDING, STATISTICS, NodeRules
+from irscope.analysis.alias.rules import NodeRules
 from irscope.analysis.alias.sealed import PointsTo, Write
 from irscope.analysis.alias.structure import TENSOR, Structure, Structures
 from irscope.analysis.alias.summary import NO_CALLEES

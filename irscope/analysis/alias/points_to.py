@@ -50,8 +50,8 @@ again.
 
 **Given up.** Offsets inside a storage, list positions, dict keys, which branch was taken, and order in time.
 
-**Where it is.** Rules 2 to 5 are carried out in `elements`, 6 to 8 in `outside`, and 9 in `walk` and `summary`; which node comes
-under which rule is decided in `rules` and `walk`.
+**Where it is.** Rule 1 is carried out in `by_schema`, 2, 3 and 9 in `walk` (calls in `summary`), taking things out of containers
+and putting them in (4) in `rules`. What all of them use of 4 and 5 is in `elements`, of 6 to 8 in `outside`.
 
 **Cost.** The walk appends to flat tables. Sealing collapses cycles if there are any (Tarjan, with an explicit stack) and
 spreads the writes; the first question joins connected classes into regions by union-find, where most questions end. Each

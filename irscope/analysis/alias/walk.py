@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from irscope.analysis.alias.rules import LIST_RULES, REBINDING, RULES, STATISTICS, NodeRules, Rule
+from irscope.analysis.alias.by_schema import REBINDING, STATISTICS
+from irscope.analysis.alias.rules import LIST_RULES, RULES, NodeRules, Rule
 from irscope.analysis.alias.sealed import PointsTo, Write
 from irscope.analysis.alias.structure import TENSOR, Structures
 from irscope.analysis.alias.summary import NO_CALLEES, Summaries

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irscope as irs
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import CodegenError
@@ -241,18 +242,29 @@ def test_prologue_epilogue_and_several_results_share_a_launch(device: Device) ->
 
 
 def test_nothing_to_gather(device: Device) -> None:
-    """An empty sum is 0, an empty product 1, an empty mean 0/0; what has no largest element is left to the library."""
-    for shape, dim in [((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((3, 0), 0)]:
-        x = np.zeros(shape, np.float32)
+    """Where no row is there, nothing is written; rows of no elements are left to the library, and not read."""
+    for shape, dim in [((0, 3), 1), ((3, 0), 0)]:
         for name in ("sum", "mean"):
             body, eager = OPS[name]
-            check(device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), x)
-        check(
-            device, lambda b, x: call(b, "prod", x, 1, False, None), lambda x: torch.prod(x, 1), np.zeros((3, 0), "f4")
-        )
-    made = group(lambda b, x: call(b, "amax", x, [1], False), [TENSOR])
-    with pytest.raises(CodegenError, match="nothing has no largest element"):
-        spec_of_group(made, [TensorType("float32", (3, 0), (1, 1))])
+            check(
+                device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), np.zeros(shape, np.float32)
+            )
+    for name, why in [("sum", "a reduction of nothing"), ("amax", "nothing has no largest element")]:
+        made = group(partial(OPS[name][0], d=[1], k=False), [TENSOR])
+        with pytest.raises(CodegenError, match=why):
+            spec_of_group(made, [TensorType("float32", (3, 0), (1, 1))])
+
+
+def test_nothing_to_gather_beside_as_many_results() -> None:
+    """Torch's tensors without elements have no address: what reads one of their elements ends the process."""
+    graph = irs.parse("""graph(%x : Float(0, strides=[1]), %y : Float()):
+      %z : Float(0, strides=[1]) = aten::mul(%y, %x)
+      %any : Bool() = aten::any(%z)
+      return (%z, %any)""")
+    program = irs.compile(irs.fuse(graph))
+    z, found = program(torch.empty(0), torch.tensor(2.0))
+    assert (z.numel(), bool(found)) == (0, False)
+    assert [remark.rule for remark in program.remarks] == ["codegen-empty"]
 
 
 def test_a_reduction_of_something_broadcast_counts_every_repetition(device: Device) -> None:

@@ -20,11 +20,12 @@ from typing import Any, Final
 
 from irscope.bench.cases import CASES, Case
 from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import DeviceUnavailable, IrscopeError
 from irscope.ir.core import Graph
 from irscope.ir.types import TensorType
 from irscope.runtime.base import device as device_named
-from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda import CudaDevice, CudaKernel
 from irscope.runtime.executable import compile_graph
 from irscope.runtime.machine import describe
 from irscope.runtime.measure import Measurement
@@ -81,24 +82,23 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
     runs: list[dict[str, Any]] = []
     nvrtc = ""
     for case, dtype, graph in _programs(names):
-        for index, spec in enumerate(_specs(graph)):
-            run: dict[str, Any] = {"case": case.name, "dtype": dtype, "kernel": index}
+        for plan in _plans(graph):
             try:
-                run["lines"] = device.source(spec).text.count("\n")
-                if not nvrtc:
-                    run["cubin_bytes"] = {
-                        architecture: len(device.machine_code(spec, architecture=architecture))
-                        for architecture in _ARCHITECTURES
-                    }
-            except DeviceUnavailable as error:
-                nvrtc = error.what
+                made = [device.kernels_of(plan, architecture=architecture) for architecture in _ARCHITECTURES]
             except IrscopeError as error:
-                nvrtc, run["error"] = (error.what, "") if "cupy" in str(error) else (nvrtc, error.what)
-            runs.append(run)
+                runs.append({"case": case.name, "dtype": dtype, "error": error.what})
+                continue
+            each = zip(*made, strict=True)
+            runs += [{"case": case.name, "dtype": dtype, **_looked_at(kernels)} for kernels in each]
     failed = [run for run in runs if run.get("error")]
-    compiled = sum("cubin_bytes" in run for run in runs)
+    compiled = sum("registers" in run for run in runs)
+    spilled = sum(any(run.get("spill_bytes", {}).values()) for run in runs)
+    most = max((count for run in runs for count in run.get("registers", {}).values()), default=0)
+    if not compiled:
+        nvrtc = _nvrtc_trouble(device)
     say(
-        f"{len(runs)} kernels generated, {compiled} compiled for sm_{', sm_'.join(_ARCHITECTURES)}, {len(failed)} failed"
+        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed,"
+        f" {spilled} spill registers, {most} registers at most"
     )
     for run in failed:
         say(f"  {run['case']} {run['dtype']}: {run['error']}")
@@ -122,10 +122,29 @@ def _programs(names: Sequence[str]) -> Iterator[tuple[Case, str, Graph]]:
             yield case, dtype, refine(graph, infer(graph, known, strict=True))
 
 
-def _specs(graph: Graph) -> Iterator[Any]:
+def _plans(graph: Graph) -> Iterator[LaunchPlan]:
     for node in graph.nodes():
         if node.op == "prim::FusionGroup":
-            yield from spec_of_group(node, [value.type for value in node.inputs]).specs
+            yield spec_of_group(node, [value.type for value in node.inputs])
+
+
+def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
+    """One kernel, compiled for each architecture if it could be."""
+    found: dict[str, Any] = {"kernel": kernels[0].name, "lines": kernels[0].source.text.count("\n")}
+    if all(kernel.resources for kernel in kernels):
+        found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
+        found["spill_bytes"] = {kernel.architecture: kernel.spill_bytes for kernel in kernels}
+        found["pace"] = kernels[1].pace().because
+    return found
+
+
+def _nvrtc_trouble(device: CudaDevice) -> str:
+    """Why nothing can be compiled."""
+    try:
+        device.compiler.version()
+    except IrscopeError as error:
+        return error.what
+    return ""
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

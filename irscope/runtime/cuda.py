@@ -208,6 +208,15 @@ class CudaDevice:
                     steps.append(laid_out(kernel, piece, schedule, part))
         return CudaPlan(plan, tuple(kernels), steps, temporaries, gpu, self.held, unavailable)
 
+    def kernels_of(self, plan: LaunchPlan, *, architecture: str = _ASSUMED) -> tuple[CudaKernel, ...]:
+        """The kernels of a plan for a compute capability, to be looked at and not to run; needs no GPU.
+
+        Without NVRTC they have their text alone.
+        """
+        pieces = [piece for launch in plan.launches for piece in self._pieces(launch, plan, None, 0)[0]]
+        wanted = list(dict.fromkeys((launch.spec, schedule) for launch, schedule, _ in pieces))
+        return tuple(self._build(wanted, None, architecture))
+
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
         """Compile the kernels of many plans, several to a module; `prepare` then finds them."""
         gpu = self._present() if self.availability() else None
@@ -260,9 +269,9 @@ class CudaDevice:
                 for each, made in zip(group, self._build(group, gpu), strict=True):
                     self._kernels.get((each, gpu and gpu.key), lambda made=made: made)  # type: ignore[misc]
 
-    def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> list[CudaKernel]:
+    def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()
-        architecture = _ASSUMED if gpu is None else gpu.key[1]
+        architecture = assumed if gpu is None else gpu.key[1]
         try:
             version = self.compiler.version()
         except IrscopeError:

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from irscope.codegen.cuda import emit_cuda, stride_arguments, vector_lanes
+from irscope.codegen.cuda_report import code_sizes, pace_of
 from irscope.codegen.cuda_schedule import schedule_of
 from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import ArgumentError
 from irscope.ops.expression import call, cast, input_element
+from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cuda import CudaDevice
 from irscope.runtime.cuda_launch import laid_out as step_of
-from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
+from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan, emulated_device
 from tests.codegen.groups import run
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
 from tests.codegen.test_llvm_text import bool_exprs, float_exprs, integer_exprs, same
@@ -136,11 +138,79 @@ def test_text_has_no_includes_and_names_its_nodes() -> None:
     assert list(stride_arguments(spec)) == [(0, 0), (1, 0), (2, 0), (2, 1)], "only strides that the spec does not know"
 
 
-def test_nvrtc_accepts_the_text() -> None:
+@needs_compiler
+@pytest.mark.long
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op_on_every_type_in_every_layout(dtype: str, layout: str, tmp_path: Path) -> None:
+    from tests.codegen.test_llvm_text import test_every_op_on_every_type_in_every_layout as check
+
+    check(emulated_device(tmp_path), dtype, layout)
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (1, 1), (1, 3), (7, 1), (1, 1021), (13, 257)])
+def test_no_elements_one_and_odd_numbers_of_them(shape: tuple[int, int], tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for dtype, layout in (("float32", "dense"), ("bfloat16", "row"), ("int8", "transposed"), ("float64", "column")):
+        operands = [laid_out(sample(dtype, shape, rng), each, shape) for each in (layout, "dense")]
+        x, y = input_element(0, dtype), input_element(1, dtype)
+        wide = "float32" if dtype == "bfloat16" else dtype
+        exprs = [cast(cast(x, wide) + cast(y, wide), dtype), call("lt", x, y)]
+        plan = plan_of(exprs, operands, [dtype] * 2, shape)
+        found = run(EmulatedPlan(plan, tmp_path, vector=True), plan, operands)
+        for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, shape), strict=True):
+            same(from_words(got, expr.dtype), want, f"{expr} at {shape}")
+
+
+def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
+    x = np.zeros((64, 1024), np.float32)
+    plan = plan_of([call("exp", input_element(0, "float32")) * 2.0], [x], ["float32"], x.shape)
+    (launch,) = plan.launches
+    schedule = schedule_of(launch)
+    unknown = pace_of(launch.spec, schedule, None)
+    assert (unknown.bytes_per_point, unknown.operations_per_point, unknown.bound) == (8, 2, "")
+    lanes = schedule.width * schedule.repeat
+    assert pace_of(launch.spec, schedule, (20 * lanes, lanes)).bound == "memory"
+    busy = pace_of(launch.spec, schedule, (120 * lanes, lanes))
+    assert busy.bound == "issue"
+    assert "a copy would be 1.5 times as fast" in busy.because
+    assert pace_of(launch.spec, schedule, (20 * lanes, lanes), launch).bound == "latency", "64 blocks do not fill a GPU"
+
+
+def test_no_machine_code_is_no_elf_file() -> None:
+    assert code_sizes(b"not a cubin") == {}
+
+
+# -- with the compiler ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["80", "90", "100"])
+def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: str, tmp_path: Path) -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
-    for dtype in FLOATS:
-        spec = plan_of(
-            float_exprs(dtype), [np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)] * 2, [dtype] * 2, SHAPE
-        ).specs[0]
-        for architecture in ("80", "90"):
-            assert len(CudaDevice().machine_code(spec, architecture=architecture)) > 1000
+    from irscope.bench.gpu import _plans, _programs
+
+    device = CudaDevice(store=ObjectStore(tmp_path / "cuda"))
+    kernels = [
+        kernel
+        for _, _, graph in _programs(())
+        for plan in _plans(graph)
+        for kernel in device.kernels_of(plan, architecture=architecture)
+    ]
+    assert len(kernels) > 20
+    for kernel in kernels:
+        assert kernel.spill_bytes == 0, kernel
+        assert all(each.stack_bytes == 0 for each in kernel.resources.values()), kernel
+        assert kernel.pace().instructions_per_point > 0
+    assert ".entry" in kernels[0].ptx
+
+
+def test_nvrtc_accepts_every_op() -> None:
+    pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
+    for dtype in DTYPES:
+        exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
+        operand = np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)
+        spec = plan_of(exprs, [operand] * 2, [dtype] * 2, SHAPE).specs[0]
+        for architecture in ("80", "90", "100"):
+            code = CudaDevice().machine_code(spec, architecture=architecture)
+            assert code_sizes(code), "a cubin with instructions"

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from irscope.analysis.alias.apply_summary import apply
 from irscope.analysis.alias.by_schema import SchemaRules
 from irscope.analysis.alias.structure import TENSOR, Structures, class_name
-from irscope.analysis.alias.summary import Summaries, apply
+from irscope.analysis.alias.summary import Summaries
 from irscope.analysis.call_sites import CALLS, callee_of, operands_of
 from irscope.ir.core import Graph, Node
 from irscope.ir.payload import constant_of

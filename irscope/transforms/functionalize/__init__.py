@@ -38,6 +38,7 @@ Source of the idea: PyTorch's functionalization (2021), which traces; here it is
 
 from __future__ import annotations
 
+from collections.abc import Container
 from time import perf_counter
 
 from irscope._base.words import plural
@@ -56,12 +57,13 @@ __all__ = ["functionalize"]
 
 
 def functionalize(
-    graph: Graph, db: AliasDb | None = None, *, scatter: bool = True, shapes: Shapes | None = None
+    graph: Graph, db: AliasDb | None = None, *, scatter: bool | Container[Value] = True, shapes: Shapes | None = None
 ) -> PassRecord:
     """Replace in-place ops by pure ones where nothing but the names of values changes; linear.
 
     Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
-    a write through `select` or `slice` becomes a copy of the whole with the part replaced. `db`, if it is at hand,
+    a write through `select` or `slice` becomes a copy of the whole with the part replaced; a set of values lets only the
+    tensors that are these become copies. `db`, if it is at hand,
     answers which lists of extents are never written; `shapes`, what the types of this graph's values are.
 
     >>> import irscope as irs
@@ -99,6 +101,7 @@ def _plan(families: Families, kept: list[Write]) -> Plan:
         {write.node: write for write in kept},
         {value: member for value, member in families.member_of.items() if member.family in chosen},
         {owner: tuple(found) for owner, found in carried.items()},
+        families.kept,
         families.twins,
     )
 

@@ -12,6 +12,7 @@ stands in the other; a capture in loops inside the base's block is before all th
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from irscope.analysis.alias.alias_db import AliasDb
@@ -27,7 +28,7 @@ from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.strides import is_contiguous
 from irscope.ops.type_rules import static_shape
 from irscope.transforms.functionalize.members import Capture, Family, Member, Write, viewed
-from irscope.transforms.functionalize.operands import kept_operands, leaves_alone, writes_first_only, written_operands
+from irscope.transforms.functionalize.operands import Operands, leaves_alone, written_operands
 from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_apart
 from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
 from irscope.transforms.functionalize.refusals import Refusal, why_no_member
@@ -47,15 +48,18 @@ _DENSE: Final = frozenset(f"aten::{name}" for name in "clone empty_like full_lik
 class Families:
     """Walks a graph once, in textual order, and finds its families."""
 
-    def __init__(self, graph: Graph, *, scatter: bool, db: AliasDb | None, shapes: Shapes) -> None:
+    def __init__(self, graph: Graph, *, scatter: bool | Container[Value], db: AliasDb | None, shapes: Shapes) -> None:
         self.graph = graph
         self.all: list[Family] = []
         """In order of their bases."""
         self.member_of: dict[Value, Member] = {}
+        self.kept: dict[Node, tuple[Value, ...]] = {}
+        """Of the pure nodes that take members, those of their operands that they may give back or keep."""
         self.refusals: list[Refusal] = []
         self._scatter = scatter
         self._db = db
         self.twins = Twins(graph, shapes)
+        self._operands = Operands()
         self._reshaped = reshaped_objects(graph)
         self._foreign: set[Block] = set()
         self._loop_starts: dict[Block, int] = {}
@@ -134,7 +138,10 @@ class Families:
             if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
                 self._roots.update(dict.fromkeys(node.outputs, self._roots.get(node.inputs[0], node.inputs[0])))
             if any(value in self.member_of for value in node.inputs):
-                self._capture(kept_operands(node), node, block, time)
+                kept = self._operands.kept(node)
+                self._capture(kept, node, block, time)
+                if effect == "pure":
+                    self.kept[node] = kept
 
     def _start(self, node: Node, block: Block) -> None:
         """The results of an op that gives new tensors are the bases of families."""
@@ -214,13 +221,14 @@ class Families:
     def _write(self, node: Node, block: Block, time: int) -> None:
         schema = schema_of(node)
         target = node.inputs[0]
-        if schema is None or not isinstance(target.type, TensorType) or not writes_first_only(schema):
-            self._capture(kept_operands(node), node, block, time)
+        if schema is None or not isinstance(target.type, TensorType) or not self._operands.writes_first_only(schema):
+            self._capture(self._operands.kept(node), node, block, time)
             written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
             if written:
                 self._refuse(node, written[0], "writes-several", f"{node.op} writes more than its first operand")
             return
-        self._capture(tuple(v for v in kept_operands(node) if v is not target), node, block, time)
+        if any(value in self.member_of for value in node.inputs[1:]):
+            self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
         member = self.member_of.get(target)
         refusal = self._refusal(node, target, member, schema, block)
         if isinstance(refusal, Refusal):
@@ -276,11 +284,15 @@ class Families:
                 reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
                 told = f"{name} is {op} of {whole}, and {reason}"
                 return Refusal(node, member.value, "no-scatter", told, (member.view,))
-            if op in SCATTERS and not self._scatter:
+            if op in SCATTERS and not self._scatters(member.family):
                 told = f"{name} is a part of {whole}, all of which a pure op would copy"
                 return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
             member = member.parent
         return None
+
+    def _scatters(self, family: Family) -> bool:
+        """Whether a write of a part becomes a copy of the whole."""
+        return self._scatter if isinstance(self._scatter, bool) else family.base in self._scatter
 
     def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
         """The nodes around a place, from the inside out, up to the base's block, each with its block there."""

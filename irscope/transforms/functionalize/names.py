@@ -31,6 +31,8 @@ class Plan:
     """The names of the families that have such writes."""
     carried: Mapping[Node, tuple[Family, ...]]
     """The families that are written inside each if or loop."""
+    kept: Mapping[Node, tuple[Value, ...]]
+    """Of the pure nodes that take such names, the operands that they may give back or keep; others may keep them all."""
     twins: Twins
 
 
@@ -144,7 +146,7 @@ class Names:
         self._frames[-1].names.append((member, self._names.get(member)))
         self._names[member] = _Name(self._version[member.family], value, is_view, self._epoch(member.family))
 
-    def _read(self, node: Node, kept: set[Value]) -> tuple[Value, ...]:
+    def _read(self, node: Node, kept: tuple[Value, ...]) -> tuple[Value, ...]:
         """The operands of a node by their names here; by those of equal elements, if its result then lies as it did."""
         found = {value: self._apart(value) for value in node.inputs if value not in kept}
         if any(found.values()):

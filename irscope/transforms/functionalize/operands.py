@@ -8,15 +8,14 @@ from irscope.ir.schema import AliasAnnotation, OpSchema
 from irscope.ir.types import OptionalType, TensorType, Type
 from irscope.ops.registry import effect_of, schema_of
 
-__all__ = ["kept_operands", "leaves_alone", "writes_first_only", "written_operands"]
+__all__ = ["Operands", "leaves_alone", "written_operands"]
 
 
 def _writes(alias: AliasAnnotation | None) -> bool:
     return alias is not None and (alias.is_write or _writes(alias.element))
 
 
-def writes_first_only(schema: OpSchema) -> bool:
-    """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
+def _writes_first_only(schema: OpSchema) -> bool:
     first, *others = schema.arguments
     if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):
         return False
@@ -30,16 +29,48 @@ def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
     return [v for argument, v in zip(schema.arguments, node.inputs, strict=False) if _writes(argument.alias)]
 
 
-def kept_operands(node: Node) -> tuple[Value, ...]:
-    """The operands of which the node may keep or give back the memory, or write it as it likes."""
-    schema = None if node.blocks else schema_of(node)
-    if node.op == "prim::Print" or node.op in SHAPE_READERS:
+class Operands:
+    """What the ops of one graph do with their operands, each schema looked at once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[int, ...] | None] = {}
+        self._writes_first: dict[int, bool] = {}
+        self._schemas: list[OpSchema] = []
+        """Those looked at, so that no other gets the identity of one."""
+
+    def kept(self, node: Node) -> tuple[Value, ...]:
+        """The operands of which the node may keep or give back the memory, or write it as it likes."""
+        op, inputs = node.op, node.inputs
+        if op.startswith("prim::"):
+            return () if op == "prim::Print" or op in SHAPE_READERS else inputs
+        schema = None if node.blocks else schema_of(node)
+        if schema is None:
+            return inputs
+        if id(schema) not in self._kept:
+            self._schemas.append(schema)
+            self._kept[id(schema)] = _kept_places(op, schema)
+        places = self._kept[id(schema)]
+        if places is None:
+            return inputs
+        named, given = len(schema.arguments), len(inputs)
+        kept = tuple(inputs[place] for place in places if place < given) if places else ()
+        return kept + inputs[named:] if given > named else kept
+
+    def writes_first_only(self, schema: OpSchema) -> bool:
+        """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
+        if id(schema) not in self._writes_first:
+            self._schemas.append(schema)
+            self._writes_first[id(schema)] = _writes_first_only(schema)
+        return self._writes_first[id(schema)]
+
+
+def _kept_places(op: str, schema: OpSchema) -> tuple[int, ...] | None:
+    """The places of the operands that an op may keep; None for all."""
+    if op in SHAPE_READERS:
         return ()
-    if node.op.startswith("prim::") or schema is None or schema.is_vararg or is_fully_opaque(node.op):
-        return node.inputs
-    named = len(schema.arguments)
-    pairs = zip(schema.arguments, node.inputs, strict=False)
-    return tuple(v for a, v in pairs if a.alias is not None or not _is_tensor(a.type)) + node.inputs[named:]
+    if schema.is_vararg or is_fully_opaque(op):
+        return None
+    return tuple(i for i, a in enumerate(schema.arguments) if a.alias is not None or not _is_tensor(a.type))
 
 
 def _is_tensor(type: Type) -> bool:

@@ -14,10 +14,8 @@ from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, ma
 from irscope.ir.rewriter import Created, Edit, Erased
 from irscope.ir.traversal import steps
 from irscope.ir.types import TensorType
-from irscope.ops.registry import effect_of
 from irscope.transforms.functionalize.members import Member, Write
 from irscope.transforms.functionalize.names import Frame, Names, Plan
-from irscope.transforms.functionalize.operands import kept_operands
 from irscope.transforms.functionalize.parts import INVERSES, SCATTERS, restores
 
 __all__ = ["Plan", "renamed"]
@@ -116,7 +114,7 @@ class _Walk(Names):
             self._write(write)
             return
         if any(value in self.plan.members for value in node.inputs):
-            kept = set(node.inputs if effect_of(node) != "pure" else kept_operands(node))
+            kept = self.plan.kept.get(node, node.inputs)
             inputs = self._read(node, kept)
             self._emit(node if inputs == node.inputs else _with(node, inputs, node.outputs, node.blocks), node)
             if not self._is_member_view(node):

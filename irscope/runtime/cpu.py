@@ -262,6 +262,9 @@ class CpuPlan:
         self.plan = plan
         self.kernels = kernels
         self._calls = calls
+        alone = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall and calls[0].workers is None else None
+        self.single = alone
+        """The plan's only launch, if it runs on the calling thread."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Run on addresses of first elements (and numbers); see `irscope.runtime.base.PreparedPlan`."""

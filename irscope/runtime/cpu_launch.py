@@ -56,6 +56,7 @@ class LaunchCall:
         self.first = ranges[0].dims_address
         self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
         self.moved = ranges[0].offsets
+        self.still = not any(self.moved)
         self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
         """Whether the data block is the output, then the inputs in order."""
 
@@ -64,6 +65,8 @@ class LaunchCall:
             self._run_parts(outputs, inputs)
         elif self.plain and len(inputs) == len(self.launch.reads):
             self.function(self.pack(outputs[0], *inputs), self.first)
+        elif self.still:
+            self.function(self.pack(*self._words(outputs, inputs)), self.first)
         else:
             self.function(self.pack(*map(add, self._words(outputs, inputs), self.moved)), self.first)
 

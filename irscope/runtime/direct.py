@@ -3,7 +3,7 @@
 A call of a kernel takes a microsecond, and checking arguments, choosing a library and walking the program several more.
 For a program that is nothing but one fusion group over its own inputs, all that depends on the arguments' types and
 layouts alone. The first call goes the long way; what it found out is kept by a signature of the arguments, and a later
-call with the same signature goes straight to the kernel.
+call with the same signature goes straight to the kernel. For the signature that was learned last, a call is written out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from irscope.ir.core import Graph, Node
 from irscope.runtime.groups import GroupKernels, Ready
 from irscope.runtime.memory import Memory
 from irscope.runtime.program import Program
+from irscope.runtime.written_call import Call, written_call
 
 __all__ = ["DirectCall", "direct_call"]
 
@@ -35,6 +36,8 @@ class DirectCall:
         """Which makes signatures; None until something has been learned."""
         self.known: dict[Hashable, Callable[[Sequence[Any]], Any]] = {}
         """What runs the program on arguments of a signature."""
+        self.quick: Call = _never
+        """Runs it on arguments of the signature that was learned last."""
 
     def learn(self, arguments: Sequence[Any], programs: Mapping[str, Program]) -> None:
         """Keep what a run has just found out: these arguments are right, and a kernel takes them."""
@@ -48,6 +51,8 @@ class DirectCall:
             self.known = {}
         self.known[owner.signature(arguments)] = self._runner(ready, owner)
         self.memory = owner
+        if owner.facts and arguments and ready.makers:
+            self.quick = written_call(arguments, self.reads, self.gives, ready, owner)
 
     def _runner(self, ready: Ready, memory: Memory) -> Callable[[Sequence[Any]], Any]:
         address, addresses, plan, make = memory.address, memory.addresses, ready.plan, ready.make
@@ -66,6 +71,10 @@ class DirectCall:
             return tuple([outputs[index] for index in self.gives])
 
         return one if len(ready.makers) == 1 and self.gives == (0,) else several
+
+
+def _never(arguments: Sequence[Any]) -> Any:
+    return None
 
 
 def direct_call(graph: Graph, groups: Mapping[Node, GroupKernels]) -> DirectCall | None:

@@ -158,3 +158,34 @@ def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
     run = compile_graph(irs.fuse(irs.parse(text)))
     x = torch.rand(1200, 1000)
     assert run(x, x, [1300, 1000]).shape == (1300, 1000)
+
+
+def test_a_part_of_an_operand_is_read_where_it_lies() -> None:
+    text = """graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %five : int = prim::Constant[value=5]()
+  %p : Tensor = aten::slice(%x, %zero, %one, %five, %one)
+  %q : Tensor = aten::slice(%y, %one, %zero, %five, %one)
+  %a : Tensor = aten::mul(%p, %q)
+  %b : Tensor = aten::tanh(%a)
+  return (%b, %a)
+"""
+    x, y = given(5, 5)
+    y = y[:4]
+    run = fused(text, x, y)
+    for _ in range(3):
+        tanh, product = run(x, y)
+        np.testing.assert_allclose(product, x[1:5] * y[:, :5], rtol=1e-6)
+        np.testing.assert_allclose(tanh, np.tanh(product), rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> None:
+    make = pytest.importorskip("torch").from_numpy if library == "torch" else np.asarray
+    x, y = given(6, 4)
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    layouts = [(make(a), make(b)) for a, b in ((x, y), (np.asfortranarray(x), y), (x[:3], y[3:]), (x, y))]
+    for _ in range(3):
+        for a, b in layouts:
+            np.testing.assert_allclose(np.asarray(run(a, b)), chain(np.asarray(a), np.asarray(b)), rtol=1e-6)

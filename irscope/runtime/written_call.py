@@ -1,0 +1,74 @@
+"""A call of one kernel for arguments of one type and layout, written out as Python.
+
+Torch's own op on a thousand elements takes little more than a microsecond, checks and memory for the result included. A
+loop over the arguments, a tuple of what they are and a look into a dictionary cost as much again. Written out, each
+fact about each argument is one comparison, and the kernel is called in the same breath with the addresses in its own
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from irscope.runtime.base import PreparedPlan
+from irscope.runtime.groups import Ready
+from irscope.runtime.memory import Memory
+
+__all__ = ["Call", "written_call"]
+
+Call = Callable[[Sequence[Any]], Any]
+"""Gives the results, or None for arguments that it was not written for."""
+
+_COMPARED: Final = ("shape", "stride()", "strides")
+"""Facts that are equal without being the same object."""
+
+
+def written_call(
+    arguments: Sequence[Any], reads: Sequence[int], gives: Sequence[int], ready: Ready, memory: Memory
+) -> Call:
+    """What runs a plan on arguments for which all of `memory.facts` are the same as for these.
+
+    `reads`: the argument behind each operand of the plan; `gives`: its result behind each of the program's.
+    """
+    names: dict[str, Any] = {"plan": ready.plan, "address": memory.address}
+    tests = []
+    for place, argument in enumerate(arguments):
+        for number, fact in enumerate(memory.facts):
+            name = f"fact{place}_{number}"
+            value = getattr(argument, fact.removesuffix("()"))
+            names[name] = value() if fact.endswith("()") else value
+            tests.append(f"x{place}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
+    makes = []
+    for place, make in enumerate(ready.makers):
+        names[f"make{place}"] = make
+        makes.append(f"        y{place} = make{place}()")
+    results = [f"y{place}" for place in gives]
+    text = "\n".join([
+        "def call(arguments):",
+        f"    if len(arguments) != {len(arguments)}:",
+        "        return None",
+        f"    {''.join(f'x{place}, ' for place in range(len(arguments)))}= arguments",
+        f"    if {' and '.join(tests)}:",
+        *makes,
+        f"        {_launch(ready.plan, len(ready.makers), reads, memory, names)}",
+        f"        return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}",
+        "    return None",
+    ])  # fmt: skip
+    exec(compile(text, "<a call of a kernel>", "exec"), names)  # of counts, and of facts that a memory names
+    made: Call = names["call"]
+    return made
+
+
+def _launch(plan: PreparedPlan, results: int, reads: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:
+    """The statement that runs a plan: a jump into its only kernel, or else the plan as it is."""
+    outputs = [memory.address_text.format(f"y{place}") for place in range(results)]
+    inputs = [memory.address_text.format(f"x{place}") for place in reads]
+    single = getattr(plan, "single", None)
+    if single is None:
+        return f"plan(({', '.join(outputs)},), ({''.join(f'{text}, ' for text in inputs)}))"
+    launch = single.launch
+    words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
+    moved = [f"{word} + {offset}" if offset else word for word, offset in zip(words, single.moved, strict=True)]
+    names.update(kernel=single.function, pack=single.pack, dims=single.first)
+    return f"kernel(pack({', '.join(moved)}), dims)"

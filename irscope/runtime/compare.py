@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -176,7 +176,8 @@ class _Contest:
             scale = 0.0
             if limit is not None:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
-            times = measure(competitors, turns=repeats, before=before, finish=finish, once=once)
+            with _no_gradients():  # once for all: to enter and leave it costs as much as a small op
+                times = measure(competitors, turns=repeats, before=before, finish=finish, once=once)
             self.state.restore()
             copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
@@ -225,11 +226,10 @@ class _Contest:
         return [self.args, *(tuple(map(_copied, self.args)) for _ in range(count - 1))]
 
     def _timed(self, entry: _Entry, sets: list[tuple[Any, ...]]) -> Callable[[], object]:
-        function = entry.function if entry.executable is not None else _without_gradients(entry.function)
         if len(sets) == 1:
-            return partial(function, *self.args)
+            return partial(entry.function, *self.args)
         following = cycle(sets)
-        return lambda: function(*next(following))
+        return lambda: entry.function(*next(following))
 
     def _caption(self, turns: int, sets: int) -> str:
         where = "; ".join(device_named(device).availability().what for device in self.devices)
@@ -245,7 +245,8 @@ class _Contest:
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
     start = time.perf_counter()
     if entry.executable is None:
-        results = arrays(_without_gradients(entry.function)(*args))
+        with _no_gradients():
+            results = arrays(entry.function(*args))
         return _FirstRun(results, None, time.perf_counter() - start, None)
     launches: list[object] = []
     footprints: list[Footprint] = []
@@ -290,16 +291,12 @@ def _copied(value: Any) -> Any:
     return value.detach().clone() if is_torch_tensor(value) else value
 
 
-def _without_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+def _no_gradients() -> AbstractContextManager[object]:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "no_grad"):
-        return function
-
-    def run(*args: Any) -> Any:
-        with torch.no_grad():
-            return function(*args)
-
-    return run
+        return nullcontext()
+    without: AbstractContextManager[object] = torch.no_grad()
+    return without
 
 
 def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:

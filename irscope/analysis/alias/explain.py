@@ -1,6 +1,6 @@
 """The reasons of an alias db as sentences and witnesses: what two values meet on, who writes what, what keeps an order.
 
-The ways that the sentences tell are found by `irscope.analysis.alias.paths`. Names are the printed ones.
+The ways that the sentences tell are found by `irscope.analysis.alias.paths`; what things are called is in `words`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.accesses import EVERYTHING, Access
 from irscope.analysis.alias.crossing import Obstacle
-from irscope.analysis.alias.paths import Paths, Step
+from irscope.analysis.alias.derivation import Step
+from irscope.analysis.alias.paths import Paths
 from irscope.analysis.alias.sealed import Label, Place, Write
 from irscope.ir.core import Node, Value
 

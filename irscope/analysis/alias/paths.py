@@ -7,89 +7,19 @@ graph, with the node that made it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from irscope.analysis.alias.reach import Reach
-from irscope.analysis.alias.sealed import Label, Place, PointsTo
-from irscope.analysis.effects import OBJECT, Signatures
-from irscope.ir.core import Block, Graph, Node, Value
+from irscope.analysis.alias.derivation import Derivation, Step
+from irscope.analysis.alias.sealed import Label, Place
+from irscope.ir.core import Node, Value
 
-__all__ = ["Paths", "Step"]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a path: `source` may be `target`, because of `node`."""
-
-    source: Label
-    target: Label
-    words: str
-    node: Node | None
-    is_certain: bool
-    """Whether the source always is (a view of) the target."""
+__all__ = ["Paths"]
 
 
-class Paths:
-    """The ways through one graph, and the names of what lies on them."""
-
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
-        self._graph = graph
-        self._points_to = points_to
-        self._reach = reach
-        self._signatures = Signatures()
-
-    # Names
-
-    def name(self, value: Value) -> str:
-        return self._graph.names.get(value, value.name or f"#{value.id}")
-
-    def node_words(self, node: Node) -> str:
-        """The op, and what it makes: `aten::mul (%c)`."""
-        made = ", ".join(f"%{self.name(value)}" for value in node.outputs)
-        return f"{node.op} ({made})" if made else node.op
-
-    def label_of(self, place: int) -> Label:
-        """The label of a class: that of its first element that is a value's, or of its first."""
-        labels = [self._points_to.labels[element] for element in self._members[place]]
-        return next((label for label in labels if isinstance(label, Value)), labels[0])
-
-    @cached_property
-    def _members(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = {}
-        for element, place in enumerate(self._points_to.class_of):
-            found.setdefault(place, []).append(element)
-        return found
-
-    def describe_label(self, label: Label) -> str:
-        """A value by name, a place in words."""
-        return f"%{self.name(label)}" if isinstance(label, Value) else self.describe_place(label)
-
-    def describe_place(self, label: Label) -> str:
-        if isinstance(label, Value):
-            return f"%{self.name(label)}"
-        of = f"%{self.name(label.of)}" if label.of is not None else ""
-        kind = label.name.replace("Tensor", "tensor")
-        words = {
-            "contents": f"what {of or 'a container from outside'} holds",
-            "field": f"field {label.name} of {of}",
-            "input": f"an input ({kind})",
-            "escaped": "what was given to code that is not in the graph",
-            "unknown": f"memory of unknown origin ({kind})",
-            "attribute": f"the attribute {label.name.removeprefix('*.')}",
-            "slot": f"the place of the attribute {label.name.removeprefix('*.')}",
-            "objects": "what an object holds",
-            "opaque": "all that was given away",
-            "called": f"memory of {label.name}",
-        }
-        return words[label.kind]
-
-    # Paths
-
-    def element(self, value: Value) -> int | None:
-        return self._points_to.element_of.get(value)
+class Paths(Derivation):
+    """The ways through one graph."""
 
     def meets(self, a: Value, b: Value) -> bool:
         left, right = self.element(a), self.element(b)
@@ -203,8 +133,6 @@ class Paths:
             todo.extend(fresh)
         return None
 
-    # Steps between values
-
     def _shared(self, value: Value) -> list[Step]:
         """The steps from a value to the one whose element it shares."""
         element = self.element(value)
@@ -213,7 +141,7 @@ class Paths:
         while isinstance(here, Value) and element is not None and self._points_to.labels[element] != here:
             if here in self.inputs:
                 break
-            step = self._derivation(here)
+            step = self.derivation(here)
             if step is None or (isinstance(step.target, Value) and self.element(step.target) != element):
                 label = self._points_to.labels[element]
                 node = self._graph.producer.get(here)
@@ -228,89 +156,6 @@ class Paths:
     def inputs(self) -> frozenset[Value]:
         return frozenset(self._graph.inputs)
 
-    def certain(self, value: Value) -> list[Step]:
-        """The steps from a value back through views and casts alone."""
-        steps: list[Step] = []
-        step = self._derivation(value)
-        while step is not None and step.is_certain and isinstance(step.target, Value):
-            steps.append(step)
-            step = self._derivation(step.target)
-        return steps
-
-    def _derivation(self, value: Value) -> Step | None:
-        """What a value is by the node that makes it, or by the node whose parameter it is."""
-        node = self._graph.producer.get(value)
-        name = f"%{self.name(value)}"
-        if node is None:
-            return self._parameter(value)
-        index = node.outputs.index(value)
-        if node.op in ("prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack"):
-            holder = node.inputs[0]
-            element = self.element(value)
-            label = self._points_to.labels[element] if element is not None else holder
-            return Step(value, label, f"{name} is taken out of %{self.name(holder)} ({node.op})", node, False)
-        if node.blocks:
-            return self._structured(value, node, index)
-        if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
-            kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
-            return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, True)
-        called = self._points_to.calls.get(node.id)
-        if called is not None:
-            element = self.element(value)
-            given = self._points_to.labels[element] if element is not None else value
-            words = f"{name} is {self.describe_label(given)}, which {called.callee} gives back ({node.op})"
-            return Step(value, given, words, node, False) if given is not value else None
-        signature = self._signatures.of(node)
-        sources = signature.results[index] if index < len(signature.results) else ()
-        if signature.is_container and not sources and node.inputs:
-            element = self.element(value)
-            if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
-                return Step(
-                    value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True
-                )
-            label = self._points_to.labels[element] if element is not None else node.inputs[0]
-            return Step(value, label, f"{name} is taken out of %{self.name(node.inputs[0])} ({node.op})", node, False)
-        if len(sources) == 1 and sources[0][1] == OBJECT:
-            operand = node.inputs[sources[0][0]]
-            if signature.writes:
-                return Step(value, operand, f"{name} is %{self.name(operand)} after {node.op}", node, True)
-            return Step(
-                value, operand, f"{name} is a view of %{self.name(operand)} ({node.op})", node, _always_shares(node.op)
-            )
-        return None
-
-    def _structured(self, value: Value, node: Node, index: int) -> Step | None:
-        name = f"%{self.name(value)}"
-        if node.op == "prim::Loop" and len(node.blocks[0].params) > index + 1:
-            param = node.blocks[0].params[index + 1]
-            return Step(value, param, f"{name} is %{self.name(param)} after the loop", node, False)
-        found = [block.returns[index] for block in node.blocks if len(block.returns) > index]
-        if not found:
-            return None
-        element = self.element(value)
-        returned = next((other for other in found if self.element(other) == element), found[0])
-        certain = len(node.blocks) == 1 and node.op != "prim::fork"
-        return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
-
-    def _parameter(self, value: Value) -> Step | None:
-        block: Block = self._graph.block_of[value]
-        owner = self._graph.owner.get(block)
-        if owner is None:
-            return None
-        index = block.params.index(value)
-        name = f"%{self.name(value)}"
-        if owner.op == "prim::Loop":
-            start = owner.inputs[index + 1] if index else None
-            return (
-                Step(value, start, f"{name} is %{self.name(start)} in every round of the loop", owner, False)
-                if start is not None
-                else None
-            )
-        if len(block.params) == len(owner.inputs):
-            operand = owner.inputs[index]
-            return Step(value, operand, f"{name} stands for %{self.name(operand)} in {owner.op}", owner, True)
-        return None
-
     def _edge_words(self, source: Label, target: Label, node: Node | None) -> str:
         there = self.describe_label(target)
         by = f" ({node.op})" if node is not None else ""
@@ -319,15 +164,3 @@ class Paths:
         if source.kind in ("contents", "field") and source.of is not None:
             return f"%{self.name(source.of)} may hold {there}{by}"
         return f"{self.describe_place(source)} may be {there}{by}"
-
-
-def _always_shares(op: str) -> bool:
-    """Whether an op's result is a view always, and not only when no copy is needed."""
-    return op not in {
-        "aten::reshape",
-        "aten::reshape_as",
-        "aten::contiguous",
-        "aten::to",
-        "aten::flatten",
-        "aten::dropout",
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +28,26 @@ class Remark:
     evidence: tuple[Value | Node, ...] = ()
     """The values and nodes that the reason names."""
 
+    def __str__(self) -> str:
+        """The remark in a line, with names as they were given; `PassRecord.told` knows the printed ones.
+
+        >>> from irscope.ir.parser import parse
+        >>> relu = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)").node("y")
+        >>> print(Remark("missed", "not-pointwise", relu, "it does not want to"))
+        missed [not-pointwise] %y: it does not want to
+        """
+        return self._in_words([value.name for value in self._values])
+
+    @property
+    def _values(self) -> tuple[Value, ...]:
+        return (self.subject,) if isinstance(self.subject, Value) else self.subject.outputs
+
+    def _in_words(self, names: Sequence[str | None]) -> str:
+        subject = ", ".join(f"%{name}" for name in names if name)
+        if not subject:
+            subject = self.subject.op if isinstance(self.subject, Node) else repr(self.subject)
+        return f"{self.kind} [{self.rule}] {subject}: {self.because}"
+
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
@@ -51,9 +71,4 @@ class PassRecord:
         >>> record.told(record.remarks[0])
         'missed [input] %y: %x is an input, and the caller sees what is written there'
         """
-        values = (remark.subject,) if isinstance(remark.subject, Value) else remark.subject.outputs
-        names = [self.before.names.get(value) or self.after.names.get(value) for value in values]
-        subject = ", ".join(f"%{name}" for name in names if name)
-        if not subject:
-            subject = remark.subject.op if isinstance(remark.subject, Node) else repr(remark.subject)
-        return f"{remark.kind} [{remark.rule}] {subject}: {remark.because}"
+        return remark._in_words([self.before.names.get(v) or self.after.names.get(v) for v in remark._values])

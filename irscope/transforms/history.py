@@ -16,6 +16,7 @@ from itertools import accumulate
 from weakref import WeakValueDictionary
 
 from irscope._base.words import plural
+from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.rewriter import Created, Erased, Merged, Moved, Replaced
 from irscope.transforms.base import PassRecord, Remark
@@ -81,10 +82,13 @@ class History:
         """The graph after `step` steps; 0 is the initial one, -1 the last.
 
         Costs up to one walk over the program; a graph that somebody holds is given again. What two steps have in
-        common is the same object in both graphs.
+        common is the same object in both graphs. Raises ArgumentError for a step that there is not.
         """
         ends = self._ends
-        step = range(ends[-1] + 1)[step]
+        last = ends[-1]
+        if not -last - 1 <= step <= last:
+            raise ArgumentError(f"there is no step {step}", hint=f"the last is {last}, or -1; 0 is the initial graph")
+        step %= last + 1
         place = bisect_right(ends, step) - 1
         if step == ends[place]:
             return self.graph(place)

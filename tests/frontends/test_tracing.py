@@ -370,3 +370,11 @@ def test_arrays_do_not_outlive_their_trace() -> None:
         trace(lambda x: x + kept[0], (2,))
     with pytest.raises(ArgumentError, match="takes a function"):
         trace("f", (2,))  # type: ignore[arg-type]
+
+
+@pytest.mark.torch
+def test_a_function_that_calls_torch_is_told_how_to_be_loaded() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(CaptureError, match="torch's tanh") as caught:
+        irs.trace(lambda x: torch.tanh(x), (3,))
+    assert "irs.load(function, *tensors)" in str(caught.value)

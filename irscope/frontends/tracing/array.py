@@ -48,6 +48,13 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
             raise refused(f"np.{name} cannot be traced", "write it with simpler functions")
         return found(*args, **options)
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+        name = getattr(function, "__name__", str(function))
+        raise refused(
+            f"torch's {name} takes tensors, and tracing gives NumPy-like arrays", "irs.load(function, *tensors)"
+        )
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return namespace.Namespace(self.record)
 

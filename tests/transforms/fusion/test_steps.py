@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
+from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node
 from irscope.ir.rewriter import Merged
 from irscope.ir.verify import verify
@@ -81,3 +83,11 @@ def test_merges_of_groups_that_stay_too_small_are_no_steps() -> None:
     assert [len(group.blocks[0].nodes) for group in fusion.groups] == [5]
     assert len(fusion.history.steps) == 4
     assert len(groups(fusion.history.graph_after(2))) == 1
+
+
+@pytest.mark.parametrize("step", [100, -100])
+def test_a_step_that_there_is_not_is_an_error_with_the_last_one(step: int) -> None:
+    history = fuse(irs.parse(LATTICE)).history
+    with pytest.raises(ArgumentError, match=f"no step {step}") as caught:
+        history.graph_after(step)
+    assert str(len(history.steps)) in str(caught.value)

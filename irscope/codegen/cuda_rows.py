@@ -58,7 +58,8 @@ class RowsText(EntryText):
         team, side = self.schedule.team, self.schedule.side
         if team == 1 or (not self.columns and team <= _WARP):
             return
-        size = f"[{team}][{self.width}][{side}]" if self.columns else f"[{team // _WARP}]"
+        cells = self.schedule.cells
+        size = f"[{cells}][{team}][{self.width}][{side}]" if self.columns else f"[{team // _WARP}]"
         for each in self.nest.passes:
             for index in each.reductions:
                 for part, kind in enumerate(kinds(self.spec, index)):
@@ -69,15 +70,19 @@ class RowsText(EntryText):
         schedule, spec = self.schedule, self.spec
         if self.columns:
             last, wide = spec.rank - 1, schedule.side * self.width
-            self.add(f"const int lane = threadIdx.x % {schedule.side}, t = threadIdx.x / {schedule.side};")
+            turn = f"threadIdx.x / {schedule.side}"
+            self.add(f"const int lane = threadIdx.x % {schedule.side}, t = {turn} % {schedule.team};")
+            self.add(f"const int own = {turn} / {schedule.team};")
             self.add(f"const {self.step} tiles = (n{last} + {wide - 1}) / {wide};")
-            self.add(f"const {self.step} outer = {self.quotient('blockIdx.x', 'tiles')};")
-            self.add(f"{self.step} i{last} = (({self.step})blockIdx.x - outer * tiles) * {wide} + lane * {self.width};")
-            self.add(f"const bool live = i{last} < n{last};")
-            self.add(f"if (!live) i{last} = 0;")
+            self.add(f"const {self.step} tile = ({self.step})blockIdx.x * {schedule.cells} + own;")
+            self.add(f"{self.step} outer = {self.quotient('tile', 'tiles')};")
+            self.add(f"{self.step} i{last} = (tile - outer * tiles) * {wide} + lane * {self.width};")
+            outside = " * ".join(f"n{loop}" for loop in self.kept[:-1]) or "1"
+            self.add(f"const bool live = i{last} < n{last} && outer < {outside};")
+            self.add(f"if (!live) i{last} = outer = 0;")
             self.split_steps(self.kept[:-1], "outer", f"n{self.kept[-2]}" if len(self.kept) > 1 else "1")
         else:
-            rows = schedule.block // schedule.team
+            rows = schedule.cells
             cells = " * ".join(f"n{loop}" for loop in self.kept) or "1"
             self.add(f"const int t = threadIdx.x % {schedule.team};" if schedule.team > 1 else "const int t = 0;")
             first = f" * {rows} + threadIdx.x / {schedule.team}" if rows > 1 else ""
@@ -374,14 +379,14 @@ class RowsText(EntryText):
         with self._each_lane():
             for index in each.reductions:
                 for part in range(len(kinds(self.spec, index))):
-                    self.add(f"m{index}_{part}[t][e][lane] = a{index}_{part}[e];")
+                    self.add(f"m{index}_{part}[own][t][e][lane] = a{index}_{part}[e];")
         self.add("__syncthreads();")
         with self._each_lane():
             for index in each.reductions:
                 for part in range(len(kinds(self.spec, index))):
-                    self.add(f"a{index}_{part}[e] = m{index}_{part}[0][e][lane];")
+                    self.add(f"a{index}_{part}[e] = m{index}_{part}[own][0][e][lane];")
                 with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
-                    self._take(index, "e", lambda name: f"m{name[1:]}[o][e][lane]")
+                    self._take(index, "e", lambda name: f"m{name[1:]}[own][o][e][lane]")
 
 
 class _Both:

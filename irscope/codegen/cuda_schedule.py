@@ -80,7 +80,12 @@ class Schedule:
         """Threads of a block."""
         if self.kind == "points":
             return BLOCK
-        return self.side * self.team if self.kind == "columns" else max(128, self.team)
+        return max(128, self.team if self.kind == "rows" else self.side * self.team)
+
+    @property
+    def cells(self) -> int:
+        """Rows, or tiles of columns, of a block."""
+        return self.block // (self.team * self.side)
 
     @property
     def least_blocks(self) -> int:
@@ -244,7 +249,7 @@ def _columns(spec: KernelSpec, columns: int, points: int, width: int, partial: b
     side = min(_power(vectors), _WARP)
     team = min(BLOCK // side, _power(-(-points // 4)))
     side = min(_power(vectors), BLOCK // team)
-    while team > 1 and side * team * width * _shared_item(spec) > _MOST_SHARED:
+    while team > 1 and max(128, side * team) * width * _shared_item(spec) > _MOST_SHARED:
         team //= 2
     return Schedule("columns", width, 4 if width <= 4 else 2, team, side, partial=partial)
 
@@ -286,5 +291,5 @@ def grid_of(launch: Launch, schedule: Schedule, *, vector: bool, parts: int = 1)
         return max(1, -(-points // (BLOCK * schedule.repeat))), 1
     if schedule.kind == "columns":
         outer = launch.kept_elements // inner if inner else 0
-        return outer * -(-inner // (schedule.side * width)), parts
-    return -(-launch.kept_elements // (schedule.block // schedule.team)), parts
+        return -(-outer * -(-inner // (schedule.side * width)) // schedule.cells), parts
+    return -(-launch.kept_elements // schedule.cells), parts

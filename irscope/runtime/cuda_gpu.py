@@ -50,6 +50,9 @@ class Gpu(Protocol):
     def memory(self, nbytes: int, stream: int) -> Lease:
         """Memory for work on a stream. Raises RunError when there is not enough."""
 
+    def is_capturing(self) -> bool:
+        """Whether launches on the caller's stream are being recorded as a CUDA graph, whoever records them."""
+
     def owner(self, address: int) -> int:
         """The number of the GPU whose memory this is; -1 if it is no GPU's."""
 
@@ -77,18 +80,35 @@ class CupyGpu:
         return module
 
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
-        entry((*grid, 1), (block, 1, 1), tuple(args), stream=stream)
+        entry((*grid, 1), (block, 1, 1), tuple(args), stream=_At(stream))
 
     def stream(self) -> int:
         """CuPy's stream if one is in use, else torch's if torch uses the GPU, else the default one."""
-        current = int(self.cupy.cuda.get_current_stream().ptr)
+        torch = self._torch()
+        return int(self._own_stream() if torch is None else torch.cuda.current_stream().cuda_stream)
+
+    def _own_stream(self) -> int:
+        return int(self.cupy.cuda.get_current_stream().ptr)
+
+    def _torch(self) -> Any:
+        """Torch, if it is its stream that work goes to."""
         torch = sys.modules.get("torch")
-        if current or torch is None or not torch.cuda.is_initialized():
-            return current
-        return int(torch.cuda.current_stream().cuda_stream)
+        return None if torch is None or self._own_stream() or not torch.cuda.is_initialized() else torch
+
+    def is_capturing(self) -> bool:
+        torch = self._torch()
+        if torch is not None:
+            return bool(torch.cuda.is_current_stream_capturing())
+        stream = self.cupy.cuda.get_current_stream()
+        return bool(stream.ptr) and bool(stream.is_capturing())
 
     def memory(self, nbytes: int, stream: int) -> Lease:
-        cuda = self.cupy.cuda
+        cuda, torch = self.cupy.cuda, self._torch()
+        if torch is not None:  # whose allocator knows of its streams and of graphs that are recorded
+            try:
+                return _TorchLease(torch.empty(nbytes, dtype=torch.uint8, device="cuda"))
+            except torch.cuda.OutOfMemoryError:
+                raise out_of_memory(nbytes) from None
         try:
             with cuda.ExternalStream(stream):  # the pool gives memory back to the stream that used it
                 lease: Lease = cuda.alloc(nbytes)
@@ -98,7 +118,24 @@ class CupyGpu:
 
     def owner(self, address: int) -> int:
         found = self.cupy.cuda.runtime.pointerGetAttributes(address)
-        return int(found.device) if found.type == 2 or found.type == 3 else -1  # device or managed memory
+        return int(found.device) if getattr(found, "type", 2) in (2, 3) else -1  # device or managed memory
+
+
+class _TorchLease:
+    """A tensor's memory."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+        self.ptr = int(tensor.data_ptr())
+
+
+class _At:
+    """A stream as CuPy's launch wants it: it looks at nothing but `ptr`."""
+
+    __slots__ = ("ptr",)
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
 
 
 def out_of_memory(nbytes: int) -> RunError:

@@ -105,6 +105,8 @@ class CudaPlan:
         for nbytes in temporaries:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
         self._leases: dict[int, Lease] = {}
+        self._of_graphs: list[Lease] = []
+        """Memory of graphs that somebody else recorded: nobody says when these are gone."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Launch on device addresses (and numbers); see `irscope.runtime.base.PreparedPlan`. Does not wait.
@@ -139,11 +141,11 @@ class CudaPlan:
                 ) from error
 
     def _memory(self, gpu: Gpu, stream: int) -> Lease:
-        """Memory between launches: one piece for each stream, whose launches follow one another."""
-        if self.held.leases is not None:
-            lease = gpu.memory(self.starts[-1], stream)
-            self.held.leases.append(lease)
-            return lease
+        """Memory between launches: one piece for each stream, whose launches follow one another; a graph has its own."""
+        graphs = self._of_graphs if self.held.leases is None else self.held.leases
+        if self.held.leases is not None or gpu.is_capturing():
+            graphs.append(gpu.memory(self.starts[-1], stream))
+            return graphs[-1]
         kept = self._leases.get(stream)
         if kept is None:
             kept = gpu.memory(self.starts[-1], stream)

@@ -226,6 +226,9 @@ class EmulatedGpu:
         self.allocated.append(nbytes)
         return _Memory(nbytes)
 
+    def is_capturing(self) -> bool:
+        return False
+
     def owner(self, address: int) -> int:
         return self.key[0]
 

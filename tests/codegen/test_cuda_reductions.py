@@ -46,6 +46,13 @@ def aligned_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "guarded", guarded)
 
 
+def launches(device: CudaDevice) -> list[tuple[str, tuple[int, int], int, int]]:
+    """Entry, grid, block and stream of what was launched since `entries` was asked."""
+    gpu = device._gpu
+    assert isinstance(gpu, EmulatedGpu)
+    return gpu.launched
+
+
 def entries(device: CudaDevice) -> list[str]:
     """The names of the entries launched since the last time."""
     gpu = device._gpu
@@ -150,6 +157,10 @@ def test_columns_with_and_without_vectors(device: CudaDevice) -> None:
         body, eager = NORMALISATIONS["softmax"]
         check(device, partial(body, d=0), partial(eager, d=0), normal(*shape), rtol=4e-6)
     assert any(name.endswith("_vector") and "_c4" in name for name in entries(device))
+    body, eager = NORMALISATIONS["softmax"]
+    for shape in [(50, 9, 3), (37, 5, 4), (3, 40, 1)]:
+        check(device, partial(body, d=1), partial(eager, d=1), normal(*shape), rtol=4e-6)
+    assert all(block >= 128 for _, _, block, _ in launches(device)), "several tiles of few columns share a block"
 
 
 # -- cut into parts ---------------------------------------------------------------------------------------------------

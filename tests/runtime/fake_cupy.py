@@ -56,6 +56,10 @@ class FakeStream:
     def synchronize(self) -> None:
         """Nothing is left to wait for."""
 
+    def is_capturing(self) -> bool:
+        """Whether launches are written down."""
+        return self.owner.capturing is not None
+
     def begin_capture(self) -> None:
         """Launches are written down from now on, and not run."""
         self.owner.capturing = []
@@ -148,9 +152,9 @@ class FakeModule:
         """An entry that is called as CuPy's are."""
         entry = self.module.get_function(name)
 
-        def run(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], stream: int = 0) -> None:
-            self.owner.calls.append(("launch", name, grid, block, args, stream))
-            start = lambda: self.emulator.launch(entry, grid[:2], block[0], args, stream)  # noqa: E731
+        def run(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], stream: Any) -> None:
+            self.owner.calls.append(("launch", name, grid, block, args, stream.ptr))
+            start = lambda: self.emulator.launch(entry, grid[:2], block[0], args, stream.ptr)  # noqa: E731
             if self.owner.capturing is not None:
                 self.owner.capturing.append(start)
             else:

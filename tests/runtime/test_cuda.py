@@ -103,6 +103,21 @@ def launches(cupy: FakeCupy) -> list[Any]:
     return [each for each in cupy.calls if each[0] == "launch"]
 
 
+def fake_torch(*, capturing: bool = False) -> SimpleNamespace:
+    """As much of torch as the driver's code looks at."""
+    cuda = SimpleNamespace(
+        is_initialized=lambda: True, current_stream=lambda: SimpleNamespace(cuda_stream=5),
+        is_current_stream_capturing=lambda: capturing, OutOfMemoryError=MemoryError,
+    )  # fmt: skip
+
+    def empty(nbytes: int, dtype: Any, device: str) -> Any:
+        memory = np.zeros(nbytes + 256, np.uint8)
+        start = memory[-memory.ctypes.data % 256 :]
+        return SimpleNamespace(memory=memory, data_ptr=lambda: start.ctypes.data)
+
+    return SimpleNamespace(cuda=cuda, empty=empty, uint8="uint8")
+
+
 # -- the driver -------------------------------------------------------------------------------------------------------
 
 
@@ -124,8 +139,7 @@ def test_kernels_run_on_the_stream_that_the_caller_uses(
     x = np.ones((4, 4), np.float32)
     plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
     prepared = device_of(tmp_path).prepare(plan)
-    cuda = SimpleNamespace(is_initialized=lambda: True, current_stream=lambda: SimpleNamespace(cuda_stream=5))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
     run_on(plan, prepared, x)
     with cupy.cuda.ExternalStream(9):
         run_on(plan, prepared, x)
@@ -145,6 +159,24 @@ def test_memory_between_launches_is_kept_for_each_stream(cupy: FakeCupy, tmp_pat
     allocated = [each for each in cupy.calls if each[0] == "alloc"]
     assert [stream for _, _, stream in allocated] == [0, 3]
     assert len(launches(cupy)) == 9
+
+
+@emulated
+def test_beside_torch_its_allocator_gives_the_memory_and_a_graph_of_its_own_has_its_own(
+    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    for _ in range(2):
+        assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64)
+    assert [list(prepared._leases), prepared._of_graphs] == [[5], []]
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(capturing=True))
+    for _ in range(2):
+        run_on(plan, prepared, x)
+    assert len({lease.ptr for lease in prepared._of_graphs} | {prepared._leases[5].ptr}) == 3
+    assert not [each for each in cupy.calls if each[0] == "alloc"]
 
 
 @emulated

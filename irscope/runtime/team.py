@@ -29,7 +29,7 @@ __all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "Patience", "loaded_openmp"]
 
 _STALL: Final = 1e-3
 """Seconds that no launch waits for its team unless a processor is busy with something else."""
-_SHORTEST_PENALTY: Final = 8
+_SHORTEST_PENALTY: Final = 2
 _LONGEST_PENALTY: Final = 512
 
 HEADER_WORDS: Final = 5
@@ -86,13 +86,15 @@ class OpenMP:
 
 
 class Patience:
-    """When a launch should leave the team alone: after a stall for eight calls, and twice as long after each further one.
+    """When a launch should leave the team alone: after a stall for two calls, and twice as long after each further one.
 
     >>> patience = Patience(50e-6)
     >>> for seconds in (40e-6, 45e-6, 12e-3):
     ...     patience.note(seconds)
-    >>> [patience.is_over() for _ in range(10)]
-    [True, True, True, True, True, True, True, True, False, False]
+    >>> [patience.is_over() for _ in range(4)]
+    [True, True, False, False]
+
+    A launch that had no stall for a while starts with two again: one stall alone does not tell a busy machine from a quiet one.
     """
 
     def __init__(self, expected: float) -> None:

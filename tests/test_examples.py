@@ -6,13 +6,18 @@ import importlib
 
 import pytest
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
 
-
+@pytest.mark.torch
 @pytest.mark.parametrize(("name", "size"), [("yolov3", 64), ("lstm", 100), ("bert", 2)])
-def test_an_example(name: str, size: int, capsys: pytest.CaptureFixture[str]):
+def test_an_example_with_a_model(name: str, size: int, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("torch")
     if name == "bert":
         pytest.importorskip("transformers")
     importlib.import_module(name).main(size)
     assert "kernels" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["momentum", "softmax"])
+def test_an_example_in_numpy(name: str, capsys: pytest.CaptureFixture[str]):
+    importlib.import_module(name).main(70)
+    assert "largest" in capsys.readouterr().out

@@ -29,7 +29,7 @@ from irscope.ops.strides import is_contiguous
 from irscope.ops.type_rules import static_shape
 from irscope.transforms.functionalize.members import Capture, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operands import Operands, leaves_alone, written_operands
-from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_apart
+from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_alike, are_apart
 from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
 from irscope.transforms.functionalize.refusals import Refusal, why_no_member
 
@@ -62,6 +62,8 @@ class Families:
         self._operands = Operands()
         self._reshaped = reshaped_objects(graph)
         self._foreign: set[Block] = set()
+        self._unreached: set[Block] = set()
+        """Those that never run; of their values little is known."""
         self._loop_starts: dict[Block, int] = {}
         self._frozen_in: dict[Block, dict[Family, Capture]] = {}
         """The families that were frozen in each block that is open, or in a branch of an if whose other branch is."""
@@ -74,6 +76,8 @@ class Families:
         if step.kind == "enter" and step.node is not None:
             if step.node.op not in ("prim::If", "prim::Loop") or self.graph.block_of[step.node] in self._foreign:
                 self._foreign.add(step.block)
+            if step.block in self.twins.shapes.unreached or self.graph.block_of[step.node] in self._unreached:
+                self._unreached.add(step.block)
             if step.node.op == "prim::Loop":
                 self._loop_starts[step.block] = time
         elif step.kind == "leave":
@@ -260,14 +264,27 @@ class Families:
             return Refusal(node, target, *why_no_member(self.graph, root, is_reshaped=root in self._reshaped))
         if block in self._foreign:
             return Refusal(node, target, "inside-a-group", "it is part of a block that is neither if nor loop")
+        if block in self._unreached:
+            return Refusal(node, target, "never-runs", "it is part of a block that never runs")
         for value in node.inputs[1:]:
             other = self.member_of.get(value)
-            if other is None or other.family is not member.family or (other is member and twin.is_pointwise):
+            if (
+                other is None
+                or other.family is not member.family
+                or (twin.is_pointwise and self._are_one(member, other))
+            ):
                 continue
             if not self._are_apart(member, other):
                 told = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
                 return Refusal(node, target, "reads-what-it-writes", told, (value,))
         return self._why_no_way_up(node, member) or twin
+
+    def _are_one(self, a: Member, b: Member) -> bool:
+        """Whether two members certainly have the same elements at the same places: `p[i] *= 2` stores what it gave."""
+        if a is b:
+            return True
+        same_parent = a.parent is not None and a.parent is b.parent
+        return same_parent and a.view is not None and b.view is not None and are_alike(self.graph, a.view, b.view)
 
     def _are_apart(self, a: Member, b: Member) -> bool:
         """Whether two members certainly share no element: they are apart in what both are views of."""

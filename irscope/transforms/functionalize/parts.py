@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from irscope.ir.core import Graph, Node
-from irscope.ir.payload import constant_of
+from irscope.ir.payload import NOT_CONSTANT, constant_of
 from irscope.ir.types import TensorType
 from irscope.ops.strides import view_strides
 from irscope.ops.type_rules import static_shape
 
-__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_apart", "restores"]
+__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_alike", "are_apart", "restores"]
 
 INVERSES: Final[Mapping[str, str]] = {
     "aten::alias": "aten::alias",
@@ -69,6 +69,29 @@ def are_apart(graph: Graph, a: Node, b: Node) -> bool:
     if left is None or right is None or left[0] != right[0]:
         return False
     return left[2] <= right[1] or right[2] <= left[1]
+
+
+def are_alike(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two views of one tensor are certainly the same view: one op, with the same numbers.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4, 6), %n : int):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %null : int = prim::Constant[value=0]()
+    ...   %a : Tensor = aten::select(%x, %zero, %n)
+    ...   %b : Tensor = aten::select(%x, %null, %n)
+    ...   %c : Tensor = aten::select(%x, %zero, %zero)
+    ...   return (%a, %b, %c)''')
+    >>> are_alike(g, g.node("a"), g.node("b")), are_alike(g, g.node("a"), g.node("c"))
+    (True, False)
+    """
+    if a.op != b.op or len(a.inputs) != len(b.inputs):
+        return False
+    for x, y in zip(a.inputs[1:], b.inputs[1:], strict=True):
+        known = constant_of(graph, x)
+        if x is not y and (known is NOT_CONSTANT or x.type != y.type or known != constant_of(graph, y)):
+            return False
+    return True
 
 
 def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:

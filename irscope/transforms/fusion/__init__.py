@@ -26,10 +26,12 @@ from irscope.transforms.fusion.best_first import Score
 from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.group import Grouped, Groups
+from irscope.transforms.fusion.part_writes import torn, written_in_parts
 from irscope.transforms.fusion.plan import BlockPlan, Limits
 from irscope.transforms.fusion.policies import Policy, policy_of
+from irscope.transforms.fusion.refusal import Refusal
 from irscope.transforms.fusion.remarks import remarks_of
-from irscope.transforms.fusion.rules import Refusal, Rules
+from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.table import DEFAULT_BANDWIDTH, group_table
 from irscope.transforms.fusion.why import same_group, why_apart
 from irscope.transforms.history import History
@@ -282,8 +284,11 @@ def fuse(
     return fusion
 
 
-def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str) -> Fusion:
-    records, shapes = _prepared(graph)
+def _fused(
+    graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str, apart: frozenset[Value] = frozenset()
+) -> Fusion:
+    """`apart`: tensors that are written in place part by part, although one kernel might make the whole of them."""
+    records, shapes, whole = _prepared(graph, apart)
     before = records[-1].after
     started = perf_counter()
     rules = Rules(before, shapes, AliasDb(before))
@@ -295,6 +300,9 @@ def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: s
         plan = plans[block] = BlockPlan(upkeep.dependences(block), fitness, limits)
         plan.on_merge = upkeep.on_merge
         policy.grow(plan)
+    torn_apart = torn(before, plans, whole, min_size) if whole else whole
+    if torn_apart:
+        return _fused(graph, policy, limits, min_size, alias, apart | torn_apart)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
@@ -307,17 +315,21 @@ def _fused(graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: s
     )
 
 
-def _prepared(graph: Graph) -> tuple[list[PassRecord], Shapes]:
-    """What is done before anything is grouped, as far as there is something to do, and the facts about the result."""
+def _prepared(graph: Graph, apart: frozenset[Value]) -> tuple[list[PassRecord], Shapes, frozenset[Value]]:
+    """What is done before anything is grouped, as far as there is something to do, the facts about the result, and the
+    tensors that are now made by copies with more and more ranges replaced."""
     found = fold(graph)
     records, shapes = [found.record], found.shapes
-    pure = functionalize(found.record.after, scatter=False)
+    pure, whole = functionalize(found.record.after, scatter=False), frozenset[Value]()
+    if any(remark.rule == "writes-a-part" for remark in pure.remarks):
+        whole = written_in_parts(found.record.after) - apart
+        pure = functionalize(found.record.after, scatter=whole) if whole else pure
     if pure.edits:
         cleaned = remove_dead_nodes(pure.after)  # a write that nobody sees is gone, and what was written may be too
         records.extend(record for record in (pure, cleaned) if record.edits)
         shapes = infer(cleaned.after)
     constant = fold_tensors(records[-1].after, shapes)
-    return [*records, constant] if constant.edits else records, shapes
+    return [*records, constant] if constant.edits else records, shapes, whole
 
 
 def _blocks_of(graph: Graph) -> Iterator[Block]:

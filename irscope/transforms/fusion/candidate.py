@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from irscope.ir.core import Node, Value
 from irscope.transforms.fusion.domain import Domain
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.refusal import Refusal
 
 if TYPE_CHECKING:
     from irscope.transforms.fusion.plan import BlockPlan

@@ -17,6 +17,9 @@ front, or after a view that puts the axes back (`arrival`). Two groups that gath
 *Views* move nothing. One joins the group that reads it if nobody else does; what it sees may then join that group like
 any other producer. So a view is in a group only between two of its nodes, and never its result.
 
+*Replaced ranges* (slice_scatter, select_scatter) make kernels that go part by part: such a group gathers nothing, replaces
+only so many, and reads nothing of them through a reshape, which may put the parted axis inside another.
+
 *Joins* (cat, stack) end a group: pointwise producers of which nothing leaves write into their parts of the result.
 """
 
@@ -28,11 +31,15 @@ from typing import Final, Protocol
 
 from irscope.ir.core import Node, Value
 from irscope.transforms.fusion.arrival import arrives, gathered_shapes
-from irscope.transforms.fusion.rules import Refusal, Rules
+from irscope.transforms.fusion.refusal import Refusal
+from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.spaces import Space, same_space, told_space
+from irscope.transforms.fusion.views import RESHAPES
 
-__all__ = ["Domain", "Domains", "Meeting"]
+__all__ = ["MAX_PATCHES", "Domain", "Domains", "Meeting"]
 
+MAX_PATCHES: Final = 16
+"""Ranges that a group replaces at most: each makes up to two parts more, and a part costs code."""
 MAX_ROW: Final = 1 << 16
 """Elements gathered into one, at most, if the group goes through them again afterwards: a longer row does not stay in a
 core's cache, and then two kernels cost no more than one."""
@@ -53,6 +60,8 @@ class Domain:
     """Into how many parts it cuts the first of these axes, to gather each by itself."""
     ends: bool = False
     """Whether it puts tensors together, after which nothing can be computed in the same kernels."""
+    patches: int = 0
+    """How many ranges of tensors it replaces."""
 
     @property
     def is_known(self) -> bool:
@@ -116,12 +125,14 @@ class Domains:
                 axes,
                 rules.parts(node),
                 rules.joins(node),
+                int(rules.patches(node)),
             )
         )
 
     def join(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """The domain of both groups together, or why they cannot be one kernel."""
-        if first is second and first.kind == "pointwise" and not first.ends and (meeting.shared or first.is_known):
+        plain = first is second and first.kind == "pointwise" and not (first.ends or first.patches)
+        if plain and (meeting.shared or first.is_known):
             return first
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}", meeting.nodes)
@@ -137,11 +148,13 @@ class Domains:
         else:
             apart = (second.ends or not same_space(first.space, second.space)) and meeting.leaves()
             found = self._apart(first, second, meeting) if apart else second
+        patches = first.patches + second.patches
+        if not isinstance(found, Refusal) and patches:
+            found = self._in_parts(first, second, patches, meeting) or found
         if isinstance(found, Refusal):
             return found
-        return self._same(
-            Domain(found.space, second.device or first.device, found.kind, found.axes, found.parts, found.ends)
-        )
+        device = second.device or first.device
+        return self._same(Domain(found.space, device, found.kind, found.axes, found.parts, found.ends, patches))
 
     def _same(self, domain: Domain) -> Domain:
         return self._known.setdefault(domain, domain)
@@ -157,6 +170,22 @@ class Domains:
             told = f"{name} is a view that is needed outside too, where it costs nothing"
             return Refusal("view", told if kept else f"other parts than {name} are needed outside too", meeting.nodes)
         return second
+
+    def _in_parts(self, first: Domain, second: Domain, patches: int, meeting: Meeting) -> Refusal | None:
+        """Why a group that replaces ranges cannot be computed part by part."""
+        if patches > MAX_PATCHES:
+            told = f"the kernel would replace {patches} ranges, the limit is {MAX_PATCHES}"
+            return Refusal("patch-limit", told, meeting.nodes)
+        both = (*meeting.first, *meeting.second) if first.axes or second.axes else ()
+        gathering = next((node for node in both if self._rules.axes(node)), None)
+        if gathering is not None:
+            told = f"{gathering.op} gathers, and a kernel that replaces ranges goes part by part"
+            return Refusal("patch", told, (gathering, *meeting.nodes))
+        reshape = next((node for node in meeting.second if node.op in RESHAPES), None) if first.patches else None
+        if reshape is not None:
+            told = f"{reshape.op} may put the axis along which ranges are replaced inside another"
+            return Refusal("patch", told, (reshape, *meeting.nodes))
+        return None
 
     def _siblings(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
         """Neither reads the other: they must have the same points, and gather along the same axes if both do."""

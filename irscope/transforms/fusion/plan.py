@@ -22,7 +22,7 @@ from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.domain import Domain
 from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.partition import Partition
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.refusal import Refusal
 
 __all__ = ["BlockPlan", "Group", "Limits", "Merge"]
 

@@ -9,7 +9,7 @@ from irscope.ops.registry import lookup
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.group import Grouped
 from irscope.transforms.fusion.plan import BlockPlan
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.refusal import Refusal
 from irscope.transforms.fusion.why import explain_path, told_bytes
 
 __all__ = ["remarks_of"]

@@ -8,7 +8,6 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.analysis.alias.alias_db import AliasDb
@@ -17,12 +16,13 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, Opaque, TensorData, constant_of
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, ITEM_SIZE, NUMBER, Dim, OptionalType, TensorType, Type
-from irscope.ops.expression import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.op import Op
 from irscope.ops.randomness import draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.transforms.fusion.spaces import told_space
-from irscope.transforms.fusion.views import JOINS, SEEN_THROUGH, has_finer_space, joined_list, unpacked_cut
+from irscope.transforms.fusion.moving import Moving
+from irscope.transforms.fusion.refusal import Refusal
+from irscope.transforms.fusion.trial import Trial, try_expression
+from irscope.transforms.fusion.views import JOINS, PATCHES, SEEN_THROUGH
 
 __all__ = ["Refusal", "Rules"]
 
@@ -40,19 +40,6 @@ _OTHER_WORDS: Final = {
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GROUP_NORM_OPERATIONS: Final = 8
 """A group norm's at each point, as a layer norm's: it has no expression to count them in."""
-_GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why something is not fused."""
-
-    rule: str
-    """The stable name of the rule."""
-    because: str
-    """A sentence without a full stop."""
-    evidence: tuple[Value | Node, ...] = ()
-    """What the sentence names."""
 
 
 class Rules:
@@ -63,12 +50,12 @@ class Rules:
         self.db = db
         self._shapes = shapes
         self._refusals: dict[Node, Refusal | None] = {}
-        self._trials: dict[object, _Trial] = {}
+        self._trials: dict[object, Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
         self._operations: dict[Node, int] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
-        self._between: frozenset[Node] | None = None
+        self._moving = Moving(self)
 
     def refusal(self, node: Node) -> Refusal | None:
         """Why a node cannot be in any group; None when it can."""
@@ -94,6 +81,10 @@ class Rules:
         """Whether a node that qualifies puts tensors together, which a kernel does only at its end."""
         return node.op in JOINS
 
+    def patches(self, node: Node) -> bool:
+        """Whether a node that qualifies replaces a range of a tensor."""
+        return node.op in PATCHES
+
     def axes(self, node: Node) -> tuple[int, ...]:
         """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
         return () if self.refusal(node) else self._axes.get(node, ())
@@ -104,7 +95,7 @@ class Rules:
 
     def operations(self, node: Node) -> int:
         """How many operations a node that qualifies does at each point of its space."""
-        if self.refusal(node) or self.is_view(node):
+        if self.refusal(node) or self.is_view(node) or node.op in JOINS | PATCHES:
             return 0
         return self._operations.get(node, _GROUP_NORM_OPERATIONS)
 
@@ -144,9 +135,11 @@ class Rules:
                 (node,),
             )
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
-            return self._judge_join(node)
+            return self._moving.join_refusal(node)
         if self.is_view(node):
-            return self._judge_view(node)
+            return self._moving.view_refusal(node)
+        if node.op in PATCHES:
+            return self._moving.patch_refusal(node)
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
@@ -166,105 +159,17 @@ class Rules:
                 "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
             )
         if node.op == "aten::group_norm":
-            return self._judge_types(node) or self._judge_group_norm(node, schema)
+            return self.types_refusal(node) or self._judge_group_norm(node, schema)
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
-        refusal = self._judge_types(node) or self._judge_arguments(node, op, schema)
+        refusal = self.types_refusal(node) or self._judge_arguments(node, op, schema)
         if refusal is None and effect == "view":
             refusal = self._judge_aliasing(node, schema)
         return refusal
-
-    def _judge_view(self, node: Node) -> Refusal | None:
-        """A view moves nothing, so it is worth having in a kernel only between two nodes of one."""
-        what = self._why_opaque(node)
-        if what:
-            return Refusal("view", what, (node,))
-        if self._between is None:
-            self._between = frozenset(self._views_between())
-        if node not in self._between:
-            return Refusal("not-pointwise", f"{node.op} is a view, and not one between two nodes of a kernel", (node,))
-        return None
-
-    def _judge_join(self, node: Node) -> Refusal | None:
-        """Joined tensors are written where they belong by the kernels that compute them; worth it if all but one are."""
-        pair = joined_list(self.graph, node)
-        if pair is None:
-            what = (
-                "works on containers"
-                if node.op == "prim::ListConstruct"
-                else "joins a list that is more than its parts"
-            )
-            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
-        packed, join = pair
-        refusal = self._judge_types(join)
-        if refusal is not None:
-            return refusal
-        found = self.tensor_type(join.output)
-        if any(self.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
-            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
-        computed = sum(map(self._is_computed_for, packed.inputs))
-        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
-            told = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
-            return Refusal("not-pointwise", told, (join,))
-        return None
-
-    def _is_computed_for(self, value: Value) -> bool:
-        """Whether a pointwise node makes a value that is read once."""
-        maker = self.graph.producer.get(value)
-        if maker is None or maker.op in JOINS or self.is_view(maker) or len(self.graph.users.get(value, ())) != 1:
-            return False
-        return self.refusal(maker) is None and not self.axes(maker)
-
-    def _why_opaque(self, node: Node) -> str:
-        """Why a kernel cannot see through a view; empty when it can."""
-        if node.op == "prim::ListUnpack" and unpacked_cut(self.graph, node) is None:
-            return f"{node.op} works on containers"
-        if node.op == "prim::ListUnpack":
-            return ""
-        schema = schema_of(node)
-        if schema is None or not node.inputs or self.tensor_type(node.inputs[0]) is None:
-            return f"{node.op} has no known overload"
-        if any(self.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
-            return f"{node.op} is a view of a part that is only known when the program runs"
-        if len(node.outputs) != 1:
-            return f"{node.op} here gives {len(node.outputs)} results"
-        if isinstance(node.output.type, TensorType):
-            before, after = (self.tensor_type(value) for value in (node.inputs[0], node.output))
-            if before is None or after is None or before.shape is None or after.shape is None:
-                return f"{node.op} is a view of a tensor of unknown shape"
-            if not has_finer_space(node, before.shape, after.shape):
-                told = f"{told_space(before.shape)} as {told_space(after.shape)}"
-                return f"{node.op} sees {told}, and no strides lead from one to the other"
-        elif unpacked_cut(self.graph, node) is None:
-            return f"{node.op} gives a list of views that is not just unpacked"
-        return ""
-
-    def _views_between(self) -> set[Node]:
-        """The views that a kernel can see through and that lie between nodes of one block that are fit for kernels."""
-        graph, fit, below = self.graph, set[Node](), set[Node]()
-        nodes = list(graph.nodes())
-        views = {n for n in nodes if self.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
-        above: set[Node] = set()
-        for node in nodes:
-            if node in views:
-                maker = graph.producer.get(node.inputs[0])
-                if maker is not None and (maker in fit or maker in above) and self._together(maker, node):
-                    above.add(node)
-            elif not self.is_view(node) and self.refusal(node) is None:
-                fit.add(node)
-        for node in reversed(nodes):
-            if node in above:
-                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-                if any(isinstance(u, Node) and (u in fit or u in below) and self._together(u, node) for u in users):
-                    below.add(node)
-        return below
-
-    def _together(self, a: Node, b: Node) -> bool:
-        return self.graph.block_of[a] is self.graph.block_of[b]
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
         """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
@@ -273,7 +178,8 @@ class Rules:
         }
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
-    def _judge_types(self, node: Node) -> Refusal | None:
+    def types_refusal(self, node: Node) -> Refusal | None:
+        """Why kernels do not compute with what a node reads or gives; None when they do."""
         if not node.outputs or not all(isinstance(value.type, TensorType) for value in node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not give tensors", (node,))
         for value in (*node.inputs, *node.outputs):
@@ -338,14 +244,14 @@ class Rules:
         self._parts[node] = groups
         return None
 
-    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> _Trial:
+    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:
         """What becomes of the op's expression with such arguments."""
         operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
         types = {name: self._stand_in(value) for name, value in operands.items()}
         key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
         found = self._trials.get(key)
         if found is None:
-            found = self._trials[key] = _first_success(op, arguments, types)
+            found = self._trials[key] = try_expression(op, arguments, types)
         return found
 
     def _stand_in(self, value: Value) -> tuple[str | None, int | None]:
@@ -371,36 +277,3 @@ def _takes_run_time_number(declared: Type, given: Type) -> bool:
     if isinstance(declared, OptionalType):
         declared = declared.element
     return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """What an op's expression of certain arguments is like."""
-
-    complaint: str
-    """Why there is none; empty when there is one."""
-    results: int = 1
-    axes: tuple[int, ...] = ()
-    """The axes that it gathers along."""
-    operations: int = 0
-    """What it computes at each point, in operations."""
-
-
-def _first_success(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> _Trial:
-    """Try the expression with each guess for the element types that are unknown; the first complaint when all fail."""
-    assert op.expression is not None
-    complaint = ""
-    for guess in _GUESSES if any(dtype is None for dtype, _ in types.values()) else _GUESSES[:1]:
-        given = dict(arguments)
-        for index, (name, (dtype, rank)) in enumerate(types.items()):
-            element = dtype or guess
-            given[name] = number(index, element) if rank == -1 else input_element(index, element, rank=rank)
-        try:
-            made = op.expression(**given)
-        except NoExpression as error:
-            complaint = complaint or error.what
-        else:
-            results = made if isinstance(made, tuple) else (made,)
-            axes = {axis for expr in results for axis in reduced_axes(expr)}
-            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results))
-    return _Trial(complaint)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.plan import BlockPlan
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.refusal import Refusal
 
 __all__ = ["grow_like_torch"]
 

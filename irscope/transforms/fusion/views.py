@@ -16,14 +16,17 @@ from typing import Final
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import Dim
 
-__all__ = ["CUTS", "JOINS", "SEEN_THROUGH", "has_finer_space", "joined_list", "unpacked_cut"]
+__all__ = ["CUTS", "JOINS", "PATCHES", "RESHAPES", "SEEN_THROUGH", "has_finer_space", "joined_list", "unpacked_cut"]
 
 CUTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes unbind tensor_split".split())
 """Views that cut a tensor into a list, which something must unpack."""
 JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
 """Ops that put a list of tensors one behind the other."""
-_RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_view flatten unflatten".split())
-SEEN_THROUGH: Final = CUTS | _RESHAPES | frozenset(
+PATCHES: Final = frozenset({"aten::slice_scatter", "aten::select_scatter"})
+"""Ops that give a tensor with a range of it replaced."""
+RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_view flatten unflatten".split())
+"""Views that may put axes together."""
+SEEN_THROUGH: Final = CUTS | RESHAPES | frozenset(
     f"aten::{name}"
     for name in (
         "select slice narrow transpose swapaxes swapdims t numpy_T mT permute movedim unsqueeze squeeze expand "
@@ -43,7 +46,7 @@ def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Di
     >>> has_finer_space(view, (2, 12), (2, 3, 4)), has_finer_space(view, (4, 6), (24,)), has_finer_space(view, (4, 6), (6, 4))
     (True, True, False)
     """
-    if node.op not in _RESHAPES or (before is not None and before == after and None not in before):
+    if node.op not in RESHAPES or (before is not None and before == after and None not in before):
         return True
     tails = sorted({*_tails(before), *_tails(after)})
     return None not in (before, after) and 0 not in tails and all(big % small == 0 for small, big in pairwise(tails))

@@ -11,7 +11,7 @@ from irscope.ir.core import Graph, Node
 from irscope.transforms.fusion.candidate import Candidate
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.policies import Policy
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.refusal import Refusal
 
 __all__ = ["explain_path", "obstacle", "same_group", "told_bytes", "why_apart"]
 

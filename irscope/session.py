@@ -104,6 +104,10 @@ def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool
     kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated. Halves compute
     in float32 inside a group and are rounded where they leave it, so they come closer to the exact result than op by op.
 
+    For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what sets its pace; none of that
+    needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used where they
+    lie; NumPy's arrays are copied there and back.
+
     >>> import irscope as irs, numpy as np
     >>> x = np.array([[-1.0, 2.0]], np.float32)
     >>> g = irs.load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)", x)

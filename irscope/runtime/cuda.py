@@ -8,8 +8,11 @@ takes a third of the time; on disk a module is kept once, and each of its kernel
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -132,6 +135,7 @@ class CudaDevice:
         self._gpu = gpu
         self._kernels: KernelCache[CudaKernel] = KernelCache()
         self._modules: KernelCache[Any] = KernelCache()
+        self._compiling = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
@@ -261,13 +265,17 @@ class CudaDevice:
         return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])
 
     def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
-        """Make what is missing, several to a module. Nothing is made where nothing can be compiled."""
-        missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
-        for start in range(0, len(missing), _TOGETHER):
-            group = missing[start : start + _TOGETHER]
-            if len(group) > 1:
-                for each, made in zip(group, self._build(group, gpu), strict=True):
-                    self._kernels.get((each, gpu and gpu.key), lambda made=made: made)  # type: ignore[misc]
+        """Make what is missing, several to a module, and modules side by side; each kernel once, whoever asks."""
+        with self._compiling:
+            missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
+            if len(missing) < 2:
+                return
+            share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
+            groups = [missing[start : start + share] for start in range(0, len(missing), share)]
+            with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1), "irscope-nvrtc") as pool:
+                made = list(pool.map(lambda group: self._build(group, gpu), groups))
+            for each, kernel in zip(missing, (kernel for group in made for kernel in group), strict=True):
+                self._kernels.get((each, gpu and gpu.key), lambda kernel=kernel: kernel)  # type: ignore[misc]
 
     def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -231,7 +232,10 @@ def several() -> list[LaunchPlan]:
 
 
 @emulated
-def test_kernels_that_are_prepared_together_share_modules(cupy: FakeCupy, tmp_path: Path) -> None:
+def test_kernels_that_are_prepared_together_share_modules(
+    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     compiler = CountingCompiler()
     device = device_of(tmp_path, compiler)
     plans = several()
@@ -258,6 +262,21 @@ def test_a_later_process_compiles_nothing_and_damage_is_mended(cupy: FakeCupy, t
     x = np.ones((8, 40), np.float32)
     np.testing.assert_array_equal(run_on(several()[3], mended.prepare(several()[3]), x)[0], x * 3)
     assert compiler.modules == [2]
+
+
+@emulated
+def test_many_threads_compile_each_kernel_once(cupy: FakeCupy, tmp_path: Path) -> None:
+    compiler = CountingCompiler()
+    device = device_of(tmp_path, compiler)
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [
+            pool.submit(device.prepare_together, several()[start : start + 5]) for start in (0, 3, 5, 0, 2, 5, 1, 4)
+        ]
+        prepared = [pool.submit(device.prepare, plan) for plan in several()]
+        assert all(job.result() is None for job in jobs)
+        kernels = [kernel for job in prepared for kernel in job.result().kernels]
+    assert len(kernels) == 10
+    assert sum(compiler.modules) == 20, "ten kernels of two entries, each compiled once"
 
 
 # -- without a GPU ----------------------------------------------------------------------------------------------------

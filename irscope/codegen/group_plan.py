@@ -68,7 +68,7 @@ def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
                 (domain, axes),
             )
         launches.setdefault(domain, []).append((target, axes))
-    made = tuple(_launch(values, domain, each) for domain, each in launches.items())
+    made = tuple(_launch(values, domain, each) for domain, each in launches.items() if 0 not in domain.kept)
     return LaunchPlan(made, outputs, len(block.params))
 
 

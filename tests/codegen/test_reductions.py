@@ -255,6 +255,13 @@ def test_nothing_to_gather(device: Device) -> None:
             spec_of_group(made, [TensorType("float32", (3, 0), (1, 1))])
 
 
+def test_no_kernel_for_results_without_elements() -> None:
+    made = group(lambda b, x: [call(b, "softmax", x, 2, None), call(b, "relu", x)], [TENSOR])
+    for shape, strides in [((17, 0, 2), (1, 17, 17)), ((2, 0, 8), (0, 8, 1)), ((0, 1, 5), (5, 5, 1))]:
+        plan = spec_of_group(made, [TensorType("float32", shape, strides)])
+        assert (plan.launches, [output.shape for output in plan.outputs]) == ((), [shape, shape])
+
+
 def test_nothing_to_gather_beside_as_many_results() -> None:
     """Torch's tensors without elements have no address: what reads one of their elements ends the process."""
     graph = irs.parse("""graph(%x : Float(0, strides=[1]), %y : Float()):

@@ -80,7 +80,7 @@ def fold_tensors(graph: Graph, shapes: Shapes | None = None) -> PassRecord:
                 nodes.append(node)
                 continue
             array = known[node.output]
-            constant = constant_node(node.output, TensorData.of(np.ascontiguousarray(array)), like=node)
+            constant = constant_node(node.output, TensorData.of(np.asarray(array, order="C")), like=node)
             reason = f"%{graph.names[node.output]} is the same at every run"
             edits += [Erased(node, reason), Created(constant, reason)]
             nodes.append(constant)

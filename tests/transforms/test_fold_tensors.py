@@ -91,6 +91,19 @@ def test_what_somebody_could_tell_stays(lines: str, kept: str) -> None:
     check_same(before, after)
 
 
+def test_a_constant_without_dimensions_has_none() -> None:
+    graph = irs.parse("""graph(%x : Float(3, 4, strides=[4, 1])):
+      %none : NoneType = prim::Constant()
+      %sum : Float() = aten::sum(%x, %none)
+      %one : Float() = aten::ones_like(%sum, %none, %none, %none, %none, %none)
+      %y : Float() = aten::add(%one, %one)
+      return (%y)""")
+    after = fold_tensors(graph).after
+    assert "aten::ones_like" not in str(after)
+    check_same(graph, after)
+    assert run_reference(after, np.ones((3, 4), np.float32))[0].shape == ()
+
+
 def test_large_tensors_stay() -> None:
     text = HEAD.replace("value=4]", "value=5000]") + ARANGE + "  %s : Tensor = aten::gt(%i, %one)\n"
     graph = irs.parse(f"{text}  %y : Tensor = aten::neg(%s)\n  return (%y)")

@@ -187,7 +187,7 @@ def _linear_array(input: Array, weight: Array, bias: Array | None = None) -> Arr
 
 
 def _einsum_array(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
-    return np.ascontiguousarray(np.einsum(equation, *tensors, optimize=len(tensors) > 2))
+    return np.asarray(np.einsum(equation, *tensors, optimize=len(tensors) > 2), order="C")
 
 
 def _attention_arrays(

@@ -65,6 +65,8 @@ def _statistics_dtype(dtype: str | None) -> str | None:
 
 def _rms_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> TensorType:
     _check_normalized(input, normalized_shape)
+    if suggests_channels_last(input) is False:
+        return fresh(input.dtype, input.shape)
     return refined(input.dtype, input.shape)
 
 

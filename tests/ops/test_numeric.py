@@ -62,6 +62,7 @@ class TestProducts:
     def test_einsum(self) -> None:
         check("aten::einsum", "bij,bjk->bik", [noise(2, 3, 4), noise(2, 4, 5)], strides=False, **CLOSE)
         check("aten::einsum", "ij,j", [noise(3, 4), noise(4)], strides=False, **CLOSE)
+        check("aten::einsum", "i,i->", [noise(4), noise(4)], strides=False, **CLOSE)
 
     @pytest.mark.parametrize("causal", [False, True])
     def test_attention(self, causal: bool) -> None:
@@ -262,7 +263,7 @@ class TestNormalisation:
         check("aten::softmax.int", layout(), 1, torch.float64)
         check("aten::layer_norm", layout(), [6, 4], noise(6, 4), noise(6, 4), **CLOSE)
         check("aten::native_layer_norm", layout(), [4], noise(4), None, 1e-5, **CLOSE)
-        check("aten::rms_norm", layout(), [4], noise(4), strides=False, **CLOSE)
+        check("aten::rms_norm", layout(), [4], noise(4), **CLOSE)
         check("aten::group_norm", layout(), 3, noise(6), noise(6), strides=False, **CLOSE)
         check(
             "aten::instance_norm",

@@ -26,6 +26,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.fusion", "Fusion", _fusion),
         ("irscope.transforms.dedup", "Dedup", _table),
         ("irscope.transforms.pipeline", "Pipelined", _table),
+        ("irscope.transforms.autodiff", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
         ("irscope.runtime.comparison", "Comparison", _comparison),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from xml.etree import ElementTree
 
 import numpy as np
@@ -79,6 +80,21 @@ def test_rich_display_never_raises_into_a_cell() -> None:
         data, _ = shell.display_formatter.format(thing)
         assert "text/html" in data, thing
         assert data["text/plain"]
+
+
+def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it() -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    from irscope.display.ipython import register
+    from irscope.widgets.shown import register as register_widgets
+
+    shell = interactive.InteractiveShell()
+    register(shell)
+    register_widgets(shell)
+    formatters = [*shell.display_formatter.formatters.values(), shell.display_formatter.ipython_display_formatter]
+    homes = {key for formatter in formatters for key in formatter.deferred_printers if key[0].startswith("irscope")}
+    assert len(homes) >= 7
+    for home, name in homes:
+        assert getattr(import_module(home), name).__module__ == home
 
 
 def test_what_was_measured_and_its_charts_show_themselves() -> None:

@@ -22,13 +22,13 @@ from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import constant_of
 from irscope.ir.schema import OpSchema
 from irscope.ir.traversal import Step, steps
-from irscope.ir.types import ListType, OptionalType, TensorType
+from irscope.ir.types import ListType, TensorType
 from irscope.ops.effects import statistics_flag
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.strides import is_contiguous
 from irscope.ops.type_rules import static_shape
 from irscope.transforms.functionalize.members import Capture, Family, Member, Write, viewed
-from irscope.transforms.functionalize.operands import Operands, leaves_alone, written_operands
+from irscope.transforms.functionalize.operands import Operands, is_steady, written_operands
 from irscope.transforms.functionalize.parts import INVERSES, READ_ONLY, SCATTERS, are_alike, are_apart
 from irscope.transforms.functionalize.pure_twin import NoTwin, Twin, Twins
 from irscope.transforms.functionalize.refusals import Refusal, why_no_member
@@ -188,7 +188,7 @@ class Families:
             return False
         if node.op == "aten::view" and not isinstance(node.inputs[1].type, ListType):
             return False  # the same bytes as another element type
-        return all(self._is_steady(value) for value in node.inputs[1:])
+        return all(is_steady(self.graph, self._db, value) for value in node.inputs[1:])
 
     def _is_same_tensor(self, node: Node) -> bool:
         """Whether the node gives back just the member that it was given: a dropout that drops nothing, `contiguous` of
@@ -206,20 +206,6 @@ class Families:
         shape = static_shape(type)
         return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
 
-    def _is_steady(self, value: Value) -> bool:
-        """Whether an operand is the same whenever it is read: a number, or a list that nobody writes."""
-        type = value.type.element if isinstance(value.type, OptionalType) else value.type
-        if isinstance(type, TensorType):
-            return False
-        if not isinstance(type, ListType):
-            return True
-        maker = self.graph.producer.get(value)
-        if maker is not None and maker.op in ("prim::Constant", "prim::ListConstruct"):
-            users = (use.user for use in self.graph.users.get(value, ()))
-            if all(isinstance(user, Node) and leaves_alone(user, value) for user in users):
-                return True
-        return self._db is not None and not self._db.is_written(value)
-
     # Writes
 
     def _write(self, node: Node, block: Block, time: int) -> None:
@@ -229,7 +215,8 @@ class Families:
             self._capture(self._operands.kept(node), node, block, time)
             written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
             if written:
-                self._refuse(node, written[0], "writes-several", f"{node.op} writes more than its first operand")
+                told = f"{node.op} writes more than its first operand"
+                self.refusals.append(Refusal(node, written[0], "writes-several", told))
             return
         if any(value in self.member_of for value in node.inputs[1:]):
             self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
@@ -247,11 +234,6 @@ class Families:
             self.member_of[node.output] = member
         elif len(node.outputs) == 1:
             self._roots[node.output] = self._roots.get(target, target)
-
-    def _refuse(self, node: Node, target: Value, rule: str, because: str) -> Refusal:
-        refusal = Refusal(node, target, rule, because)
-        self.refusals.append(refusal)
-        return refusal
 
     def _refusal(
         self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block

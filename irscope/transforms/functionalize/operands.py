@@ -1,14 +1,15 @@
-"""What one op does with its operands: which it writes, which it may keep or give back, which it only reads."""
+"""What one op does with its operands: which it writes, may keep or give back, or only reads; and which of them never change."""
 
 from __future__ import annotations
 
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.known_ops import SHAPE_READERS, is_fully_opaque
-from irscope.ir.core import Node, Value
+from irscope.ir.core import Graph, Node, Value
 from irscope.ir.schema import AliasAnnotation, OpSchema
-from irscope.ir.types import OptionalType, TensorType, Type
+from irscope.ir.types import ListType, OptionalType, TensorType, Type
 from irscope.ops.registry import effect_of, schema_of
 
-__all__ = ["Operands", "leaves_alone", "written_operands"]
+__all__ = ["Operands", "is_steady", "written_operands"]
 
 
 def _writes(alias: AliasAnnotation | None) -> bool:
@@ -77,7 +78,22 @@ def _is_tensor(type: Type) -> bool:
     return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
 
 
-def leaves_alone(node: Node, value: Value) -> bool:
+def is_steady(graph: Graph, db: AliasDb | None, value: Value) -> bool:
+    """Whether an operand is the same whenever it is read: a number, or a list that nobody writes."""
+    type = value.type.element if isinstance(value.type, OptionalType) else value.type
+    if isinstance(type, TensorType):
+        return False
+    if not isinstance(type, ListType):
+        return True
+    maker = graph.producer.get(value)
+    if maker is not None and maker.op in ("prim::Constant", "prim::ListConstruct"):
+        users = (use.user for use in graph.users.get(value, ()))
+        if all(isinstance(user, Node) and _leaves_alone(user, value) for user in users):
+            return True
+    return db is not None and not db.is_written(value)
+
+
+def _leaves_alone(node: Node, value: Value) -> bool:
     """Whether a node only reads a list of numbers: it neither writes nor keeps it, nor gives it back."""
     if node.blocks or not node.op.startswith("aten::") or effect_of(node) not in ("pure", "view"):
         return False

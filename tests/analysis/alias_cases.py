@@ -37,6 +37,8 @@ def questions(text: str) -> Iterator[tuple[str, list[str]]]:
 def ask(db: AliasDb, question: str, names: list[str]) -> Verdict:
     asked = {
         "may_alias": db.may_alias,
+        "may_contain_alias": db.may_contain_alias,
+        "must_alias": db.must_alias,
         "has_writers": db.has_writers,
         "can_move_before": db.can_move_before,
         "can_move_after": db.can_move_after,

@@ -6,14 +6,20 @@ A step says so in words, and whether it is always so. Chains of steps are follow
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from irscope.analysis.alias.reach import Reach
 from irscope.analysis.alias.sealed import Label, PointsTo
+from irscope.analysis.alias.walk import is_inlined
 from irscope.analysis.alias.words import Words
 from irscope.analysis.effects import OBJECT, Signatures
+from irscope.analysis.known_ops import TENSOR_VIEWS
 from irscope.ir.core import Block, Graph, Node, Value
 
 __all__ = ["Derivation", "Step"]
+
+_ALWAYS_SHARE: Final = TENSOR_VIEWS | {f"aten::{name}" for name in "conj data lift positive".split()}
+"""Ops whose result is the operand or a view of it always. Others, such as `reshape` and `type_as`, may have to copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,10 @@ class Derivation(Words):
             return self._structured(value, node, index)
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
-            return Step(value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, True)
+            certain = node.op != "prim::ConstantChunk" or self._keeps_storage(value)
+            return Step(
+                value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, certain
+            )
         called = self._points_to.calls.get(node.id)
         if called is not None:
             element = self.element(value)
@@ -85,9 +94,18 @@ class Derivation(Words):
             if signature.writes:
                 return Step(value, operand, f"{name} is %{self.name(operand)} after {node.op}", node, True)
             return Step(
-                value, operand, f"{name} is a view of %{self.name(operand)} ({node.op})", node, _always_shares(node.op)
+                value,
+                operand,
+                f"{name} is a view of %{self.name(operand)} ({node.op})",
+                node,
+                node.op in _ALWAYS_SHARE and self._keeps_storage(value),
             )
         return None
+
+    def _keeps_storage(self, value: Value) -> bool:
+        """Whether no tensor object that it may be gets another storage (`set_`): else what was a view need not stay one."""
+        element = self.element(value)
+        return element is None or not self._points_to.is_reshaped[self._points_to.class_of[element]]
 
     def _structured(self, value: Value, node: Node, index: int) -> Step | None:
         name = f"%{self.name(value)}"
@@ -99,7 +117,7 @@ class Derivation(Words):
             return None
         element = self.element(value)
         returned = next((other for other in found if self.element(other) == element), found[0])
-        certain = len(node.blocks) == 1 and node.op != "prim::fork"
+        certain = is_inlined(node) and node.op != "prim::fork"
         return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
 
     def _parameter(self, value: Value) -> Step | None:
@@ -120,15 +138,3 @@ class Derivation(Words):
             operand = owner.inputs[index]
             return Step(value, operand, f"{name} stands for %{self.name(operand)} in {owner.op}", owner, True)
         return None
-
-
-def _always_shares(op: str) -> bool:
-    """Whether an op's result is a view always, and not only when no copy is needed."""
-    return op not in {
-        "aten::reshape",
-        "aten::reshape_as",
-        "aten::contiguous",
-        "aten::to",
-        "aten::flatten",
-        "aten::dropout",
-    }

@@ -64,6 +64,12 @@ def test_numbers_are_never_shared() -> None:
     assert not db_of("").has_writers("n")
 
 
+@pytest.mark.parametrize("type", ["Enum<__torch__.Color>", "AnyEnumType", "Function", "Device", "ScalarType", "int?"])
+def test_what_cannot_change_is_never_shared(type: str) -> None:
+    db = AliasDb(parse(f"graph(%e : {type}, %same : {type}, %x : Tensor, %any : Any):\n  return (%x)"))
+    assert not db.may_alias("e", "same") and not db.may_contain_alias("e", ["x", "any"]) and not db.has_writers("e")
+
+
 def test_a_branch_gives_what_either_block_gives() -> None:
     db = db_of("""
 %a : Tensor = aten::neg(%x)

@@ -70,6 +70,8 @@ _IMMUTABLE: Final = frozenset(
         "SymInt",
         "SymFloat",
         "SymBool",
+        "Function",
+        "AnyEnumType",
     }
 )
 _HANDLES: Final = frozenset({"Generator", "Stream", "Capsule"})
@@ -130,8 +132,8 @@ class Structures:
                 return MIXED if name and not elements else self._tuple(tuple(map(self.of, elements)))
             case UnionType(members):
                 return self._union(members)
-            case ClassType():
-                return _OBJECT
+            case ClassType(name):
+                return None if name.startswith("Enum<") else _OBJECT  # the members are numbers and strings
         return MIXED
 
     def _primitive(self, name: str) -> Structure | None:

@@ -4,7 +4,7 @@ Our rows run the same folded program in the same process; they differ only in ho
 the library, each by a kernel of its own, or by kernels that equal groups share. Beside them run the model itself and
 whatever other functions the user gives: a torch.compile of it, a jax.jit, an expression of numexpr.
 
-*Fair* means: all take turns, each turn starting with another one; every row gets its results' memory from the library's
+*Fair* means: all take turns, in another order each time; every row gets its results' memory from the library's
 own allocator, which is told to keep what is freed (see `irscope.runtime.allocator`; with `keep_memory=False` all pay
 the page faults alike); no row computes gradients; arguments that the program writes are restored before each turn. With
 `rotate=True` the runs go through copies of the arguments that are larger than the last-level cache together, so that no

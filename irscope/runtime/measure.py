@@ -1,7 +1,9 @@
 """How long things take: competitors in turns on a monotonic clock, after a warm-up, as a median with its spread.
 
 Taking turns spreads what disturbs a machine over all competitors alike, and leaves the allocator and the caches in the
-same state for each. A competitor that is quick is called several times per turn, so that the clock does not count.
+same state for each. Their order changes from turn to turn, because who comes after a copy finds other caches than who comes
+after somebody with the same operands. A competitor that is quick is called several times per turn, so that the clock
+does not count.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 __all__ = ["Measurement", "measure"]
@@ -82,8 +85,7 @@ def measure(
     for turn in range(turns):
         if turn and time.perf_counter() - start > patience:
             break
-        first = turn % len(order)
-        for label in order[first:] + order[:first]:
+        for label in Random(turn).sample(order, len(order)):
             before()
             taken[label].append(_timed(competitors[label], calls[label], finish) / calls[label])
     return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}

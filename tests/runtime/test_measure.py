@@ -13,10 +13,14 @@ def test_quartiles():
     assert Measurement("a", (1.0,)).high == 1.0
 
 
-def test_competitors_take_turns_and_each_starts_some():
+def test_competitors_take_turns_in_an_order_that_changes():
     calls: list[str] = []
-    measure({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, turns=4, once=True)
-    assert calls == ["a", "b", *"abbaabba"], "warm-up, then turns that begin with another one each"
+    measure({name: lambda name=name: calls.append(name) for name in "abc"}, turns=30, once=True)
+    turns = ["".join(calls[start : start + 3]) for start in range(0, len(calls), 3)]
+    assert turns[0] == "abc", "the warm-up"
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)
+    followed = {pair for turn in turns[1:] for pair in (turn[:2], turn[1:])}
+    assert followed == {"ab", "ac", "ba", "bc", "ca", "cb"}, "each comes after each other one in some turn"
 
 
 def test_before_runs_before_every_call_that_counts():

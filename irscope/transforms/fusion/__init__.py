@@ -320,10 +320,11 @@ def _prepared(graph: Graph, apart: frozenset[Value]) -> tuple[list[PassRecord], 
     tensors that are now made by copies with more and more ranges replaced."""
     found = fold(graph)
     records, shapes = [found.record], found.shapes
-    pure, whole = functionalize(found.record.after, scatter=False), frozenset[Value]()
+    pure = functionalize(found.record.after, scatter=False, shapes=shapes)
+    whole = frozenset[Value]()
     if any(remark.rule == "writes-a-part" for remark in pure.remarks):
         whole = written_in_parts(found.record.after) - apart
-        pure = functionalize(found.record.after, scatter=whole) if whole else pure
+        pure = functionalize(found.record.after, scatter=whole, shapes=shapes) if whole else pure
     if pure.edits:
         cleaned = remove_dead_nodes(pure.after)  # a write that nobody sees is gone, and what was written may be too
         records.extend(record for record in (pure, cleaned) if record.edits)

@@ -11,17 +11,17 @@ node whose result is read in another way stays, and with it go the constants tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.analysis.shapes import Shapes, infer
-from irscope.ir.core import Graph, Node, Value
+from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, TensorData, constant_of
 from irscope.ir.rewriter import Created, Edit, Erased, Rewriter
-from irscope.ir.types import TensorType
+from irscope.ir.types import PrimitiveType, TensorType
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.strides import contiguous_strides
 from irscope.transforms.base import PassRecord
@@ -93,14 +93,40 @@ def fold_tensors(graph: Graph, shapes: Shapes | None = None) -> PassRecord:
 
 
 def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, Any]]:
-    """The tensors that nodes compute from numbers alone."""
+    """The tensors that nodes compute from numbers alone, and that stay as they are."""
     known: dict[Value, np.ndarray[Any, Any]] = {}
-    for node in graph.nodes():
+    nodes = list(graph.nodes())
+    if not any(node.op in _FROM_NUMBERS or node.op in _LIKE for node in nodes):
+        return known
+    unwritten = _unwritten(graph, nodes)
+    for node in nodes:
+        if len(node.outputs) != 1 or node.output not in unwritten:
+            continue
         if node.op in _CANDIDATES and (node.op not in _EXACT or any(value in known for value in node.inputs)):
             array = _computed(node, known, shapes)
             if array is not None:
                 known[node.output] = array
     return known
+
+
+def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
+    """Values that are only read, as are all views of them; readers are asked before what they read."""
+    found: set[Value] = set()
+    for node in reversed(nodes):
+        for value in node.outputs:
+            if all(_only_looks(use.user, found, graph) for use in graph.users.get(value, ())):
+                found.add(value)
+    return found
+
+
+def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool:
+    """Whether a reader neither writes a tensor, nor hands it to something that may."""
+    if isinstance(user, Block):
+        return user is graph.body
+    effect = "opaque" if user.blocks else effect_of(user)
+    if effect == "view":
+        return all(value in unwritten for value in user.outputs)
+    return effect == "pure" and all(isinstance(v.type, TensorType | PrimitiveType) for v in user.outputs)
 
 
 def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shapes) -> np.ndarray[Any, Any] | None:

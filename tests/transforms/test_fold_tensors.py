@@ -120,3 +120,18 @@ def test_runs_do_not_share_what_they_write() -> None:
     x = np.ones((3, 4), np.float32)
     first: Any = run_reference(fusion.graph, x)[0]
     np.testing.assert_array_equal(run_reference(fusion.graph, x)[0], first)
+
+
+def test_what_is_written_later_is_not_known() -> None:
+    graph = irs.parse("""graph(%x : Float(3)):
+      %none : NoneType = prim::Constant()
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %three : int = prim::Constant[value=3]()
+      %z : Float(3, strides=[1]) = aten::zeros_like(%x, %none, %none, %none, %none, %none)
+      %a : Float(2) = aten::slice(%z, %zero, %one, %three, %one)
+      %b : Float(2) = aten::exp_(%a)
+      %c : Float(2) = aten::slice(%z, %zero, %one, %three, %one)
+      %d : Float(2) = aten::neg(%c)
+      return (%d)""")
+    assert fold_tensors(graph).after is graph

@@ -59,8 +59,11 @@ class NodeAccesses:
 
 
 _NO_READS: Final = frozenset({"prim::If", "prim::Loop", "prim::GradOf", "prim::fork"}) | GROUPS
+TASKS: Final = frozenset({"prim::fork"})
+"""Ops that start a task whose block is in the graph."""
+
 WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
-"""Ops after which a task has run that may have written anything."""
+"""Ops after which a task has run that may have written anything; so may unseen code wait, where there are tasks."""
 
 
 class Accesses:
@@ -72,6 +75,9 @@ class Accesses:
         self._points_to = points_to
         self._signatures = Signatures()
         self._known: dict[Node, NodeAccesses] = {}
+        self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(
+            called.starts for called in points_to.calls.values()
+        )
         self._deep: dict[int, tuple[int, ...]] = {}
         self._writes: dict[Node, list[tuple[int, bool]]] = {}
         for write in points_to.writes:
@@ -120,13 +126,16 @@ class Accesses:
         )
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
         called = self._points_to.calls.get(node.id)
-        if called.waits if called is not None else node.op in WAITS:
+        if called is not None:
+            waits, is_unseen = called.waits, called.is_unseen
+        else:
+            waits, is_unseen = node.op in WAITS, node.op not in _NO_READS and self._is_opaque(node)
+        if waits or (is_unseen and self._has_tasks):
             reads.append(Access(node, None, EVERYTHING, False))
             writes += (Access(node, None, EVERYTHING, True),)
         if called is not None:
             side_effect, random = called.has_side_effect, called.is_random
         else:
-            is_unseen = node.op not in _NO_READS and self._is_opaque(node)
             side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
         return NodeAccesses(
             _distinct(reads),

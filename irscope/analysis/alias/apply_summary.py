@@ -42,7 +42,14 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
     reads = tuple(element for root in summary.shared if (element := of[root]) is not None)
     effects = summary.effects
     builder.calls[node.id] = Called(
-        summary.name, effects.has_side_effect, effects.is_random, effects.stops, effects.waits, reads
+        summary.name,
+        effects.has_side_effect,
+        effects.is_random,
+        effects.stops,
+        effects.waits,
+        effects.starts,
+        effects.is_unseen,
+        reads,
     )
 
 

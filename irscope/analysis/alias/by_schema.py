@@ -102,7 +102,9 @@ class SchemaRules:
     def container(self, node: Node, signature: MemorySignature) -> None:
         """Move things between containers, and between containers and results, as the operands' own types allow."""
         builder, schema = self.builder, schema_of(node)
-        assert schema is not None
+        if schema is None:  # no overload takes operands of these types
+            self.opaque(node)
+            return
         written = {index for index, _ in signature.writes}
         boxes = [i for i, v in enumerate(node.inputs) if self.holds(v)]
         loose = [

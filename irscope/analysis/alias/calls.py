@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from irscope.analysis.alias.accesses import WAITS, may_draw
+from irscope.analysis.alias.accesses import TASKS, WAITS, may_draw
 from irscope.analysis.alias.rules import NodeRules
 from irscope.analysis.alias.seal import collapse_cycles
 from irscope.analysis.alias.structure import Structure, Structures
@@ -154,17 +154,19 @@ class _Circle(Walk):
         """What the members do besides memory; of one of them, all that any of them does."""
         builder = self.builder
         unseen = {write.node for write in builder.writes if write.element == builder.opaque_element}
-        effect = random = stops = waits = False
+        effect = random = stops = waits = starts = unknown = False
         for graph in self._members.values():
             for node in graph.nodes():
                 known = builder.calls.get(node.id)
                 if known is not None:
                     effect, random = effect or known.has_side_effect, random or known.is_random
                     stops, waits = stops or known.stops, waits or known.waits
+                    starts, unknown = starts or known.starts, unknown or known.is_unseen
                     continue
                 is_unseen = node in unseen
                 is_own = callee_of(graph, node) in self._members
                 effect = effect or is_unseen or (has_side_effects(node.op) and not is_own)
                 random = random or (not is_own and may_draw(graph, node, is_unseen))
                 stops, waits = stops or is_stopping(node.op), waits or node.op in WAITS
-        return Effects(effect, random, stops, waits)
+                starts, unknown = starts or node.op in TASKS, unknown or is_unseen
+        return Effects(effect, random, stops, waits, starts, unknown)

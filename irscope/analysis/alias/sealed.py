@@ -68,6 +68,10 @@ class Called:
     """May end the program by an exception."""
     waits: bool
     """Waits for a task that may have written anything."""
+    starts: bool
+    """Starts a task, which somebody else may wait for."""
+    is_unseen: bool
+    """Runs unseen code, which may wait for a task."""
     reads: tuple[int, ...]
     """Elements that it may read, with all that they hold, besides its operands."""
 

@@ -45,6 +45,10 @@ class Effects:
     """May end the program by an exception."""
     waits: bool = False
     """Waits for a task that may have written anything."""
+    starts: bool = False
+    """Starts a task, which somebody else may wait for."""
+    is_unseen: bool = False
+    """Runs unseen code, which may wait for a task."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -27,6 +27,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.ir.types import ITEM_SIZE, TensorType
 
 __all__ = [
@@ -146,6 +147,34 @@ class KernelSpec:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __str__(self) -> str:
+        """What it reads, computes and writes, an instruction a line.
+
+        >>> x = Operand("float32", "tensor", (UNIT,))
+        >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+        >>> print(KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1))
+        1 loop
+        t0 : float32 = x0[unit]
+        t1 : float32 = exp(t0)
+        y0[unit] : float32 = t1
+        """
+        rows = f", rows of at most {self.row_limit}" if self.row_limit else ""
+        gathered = f", reduced over {', '.join(map(str, self.reduced))}" if self.reduced else ""
+        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}"]
+        for number, step in enumerate(self.instructions):
+            lines.append(f"t{number} : {step.dtype} = {self._told(step)}")
+        lines += [f"y{i}{_told_pattern(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
+        return "\n".join(lines)
+
+    def _told(self, step: Instruction) -> str:
+        if step.op == "input" and step.value is not None:
+            operand = self.inputs[step.value]
+            name = "index" if operand.kind == "index" else f"x{step.value}"
+            return name + _told_pattern(operand.pattern)
+        if step.op == "const" and step.value is not None:
+            return str(constant_value(step.value, step.dtype))
+        return f"{step.op}({', '.join(f't{arg}' for arg in step.args)})"
+
     @property
     def _key(self) -> tuple[object, ...]:
         return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
@@ -253,6 +282,11 @@ def constant_value(bits: int, dtype: str) -> float | bool:
     if is_float(dtype):
         return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
     return bool(bits) if dtype == "bool" else bits
+
+
+def _told_pattern(pattern: tuple[int, ...]) -> str:
+    """How a tensor steps along each loop; nothing for a number."""
+    return f"[{', '.join(('still', 'unit', 'stride')[kind] for kind in pattern)}]" if pattern else ""
 
 
 def _rounded(value: float, dtype: str) -> float:

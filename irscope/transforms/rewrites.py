@@ -96,6 +96,22 @@ def _transposed_back(site: Site) -> Equals:
     return made[1][:1] if known and sorted(dims) == sorted(others) else None
 
 
+def _permuted_back(site: Site) -> Equals:
+    """Dimensions put into an order and back, or into the order they are in, have the strides they had."""
+    order = _numbers(site, site.operands[1]) if len(site.operands) == 2 else None
+    if order is None:
+        return None
+    rank = len(order)
+    if [dim % rank for dim in order] == list(range(rank)):
+        return site.operands[:1]
+    made = site.inner("aten::permute")
+    inner = _numbers(site, made[1][1]) if made is not None else None
+    if made is None or inner is None or len(inner) != rank:
+        return None
+    back = [inner[dim % rank] % rank for dim in order]
+    return made[1][:1] if back == list(range(rank)) else None
+
+
 def _squeezed_back(site: Site) -> Equals:
     """The dimension that `unsqueeze` adds is the one that `squeeze` takes away, if both name it alike."""
     made = site.inner("aten::unsqueeze")
@@ -130,7 +146,7 @@ def _contiguous_already(site: Site) -> Equals:
 
 
 def _drops_nothing(site: Site) -> Equals:
-    """Outside training, dropout gives back the very tensor."""
+    """Outside training, dropout gives back the very tensor, and in place it writes nothing."""
     return site.operands[:1] if site.argument("train") is False else None
 
 
@@ -179,14 +195,31 @@ RULES: Final = (
     Rule("done-already", _aten("relu relu6 abs floor ceil trunc sign"), _done_already, False),
     Rule("copied-whole", _aten("copy"), _copied_whole, False),
     Rule("transposed-back", _aten("t transpose swapaxes swapdims"), _transposed_back, True),
+    Rule("permuted-back", _aten("permute"), _permuted_back, True),
     Rule("squeezed-back", _aten("squeeze"), _squeezed_back, True),
     Rule("cast-to-itself", _aten("to type_as"), _cast_to_itself, True),
     Rule("contiguous-already", _aten("contiguous"), _contiguous_already, True),
-    Rule("drops-nothing", _aten("dropout"), _drops_nothing, True),
+    Rule("drops-nothing", _aten("dropout dropout_"), _drops_nothing, True),
     Rule("out-of-a-tuple", ("prim::TupleUnpack", "prim::TupleIndex"), _taken_out_of_a_tuple, True),
     Rule("out-of-a-list", ("prim::ListUnpack", "aten::__getitem__"), _taken_out_of_a_list, True),
 )
 """The rules in the order in which they are tried."""
+
+
+def _numbers(site: Site, value: Value) -> list[int] | None:
+    """The whole numbers of a list that is always the same."""
+    known = site.constant(value)
+    made = site.maker(value)
+    if (
+        known is NOT_CONSTANT
+        and made is not None
+        and made[0].op == "prim::ListConstruct"
+        and not site.is_written(value)
+    ):
+        known = [site.constant(each) for each in made[1]]
+    if not isinstance(known, list | tuple) or not all(isinstance(each, int) for each in known):
+        return None
+    return list(known)
 
 
 def _is_number(payload: Any) -> bool:

@@ -63,8 +63,8 @@ def functionalize(
 
     Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
     a write through `select` or `slice` becomes a copy of the whole with the part replaced; a set of values lets only the
-    tensors that are these become copies. `db`, if it is at hand,
-    answers which lists of extents are never written; `shapes`, what the types of this graph's values are.
+    tensors that are these become copies. `db`, if it is at hand, answers which lists of extents are never written;
+    `shapes`, what the types of this graph's values are. A second run finds nothing more.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):

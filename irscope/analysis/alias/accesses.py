@@ -161,7 +161,7 @@ class Accesses:
 
     def _reads(self, node: Node) -> list[Access]:
         points_to = self._points_to
-        if node.op in _NO_READS:
+        if node.op in _NO_READS and node.blocks:
             return []
         called = points_to.calls.get(node.id)
         if called is not None:

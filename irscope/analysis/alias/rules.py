@@ -44,6 +44,9 @@ class NodeRules(SchemaRules):
         """What no branch that is taken reads is not memory."""
         self.builder.nones.update(node.outputs)
 
+    def fused_concat(self, node: Node) -> None:
+        """One without a block, as it stands inside a group: it writes its parts into new memory."""
+
     def list_construct(self, node: Node) -> None:
         builder = self.builder
         value = node.outputs[0]
@@ -238,6 +241,7 @@ LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {
 RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::Constant": NodeRules.constant,
     "prim::Uninitialized": NodeRules.uninitialized,
+    "prim::FusedConcat": NodeRules.fused_concat,
     "prim::ListConstruct": NodeRules.list_construct,
     "prim::DictConstruct": NodeRules.list_construct,
     "prim::TupleConstruct": NodeRules.tuple_construct,

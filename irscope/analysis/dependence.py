@@ -11,8 +11,8 @@ is "one memory" is a location of the points-to graph where each access has few, 
 has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
 shapes.
 
-Most nodes are *calm*: they have no effect, write nothing, and read only memory that nobody writes. They are tied by data
-alone, which one look at their operands tells; the records that explain it are made when somebody asks.
+Most nodes are *calm* (`irscope.analysis.calm`) and tied by data alone, which one look at their operands tells; the records
+that explain it are made when somebody asks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,11 @@ from functools import cached_property
 from typing import Final
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.accesses import EVERYTHING, WAITS, Access, NodeAccesses
+from irscope.analysis.alias.accesses import EVERYTHING, Access, NodeAccesses
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.crossing import Kind, Obstacle
-from irscope.analysis.known_ops import changes_random_state, is_stopping
+from irscope.analysis.calm import CalmNodes
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.types import GENERATOR, TensorType
-from irscope.ops.effects import has_side_effects
-from irscope.ops.randomness import draws_random_numbers
 
 __all__ = ["Dependence", "Dependences", "dependences"]
 
@@ -165,41 +162,6 @@ def _by_data(maker: Node, node: Node, value: Value, db: AliasDb) -> Dependence:
     return Dependence(maker, "data", Obstacle("data", maker, node, value), db)
 
 
-class _Calm:
-    """Which nodes do nothing but compute something new from memory that nobody writes."""
-
-    def __init__(self, db: AliasDb) -> None:
-        sealed = db.sealed
-        self._element_of, self._class_of, self._is_written = sealed.element_of, sealed.class_of, sealed.is_written
-        self._holds = db.reach.inside
-        self._active = {write.node for write in sealed.writes}
-        self._calls = sealed.calls
-        self._ops: dict[str, bool] = {}
-
-    def is_calm(self, node: Node) -> bool:
-        """False also where that is not seen at once."""
-        calm = self._ops.get(node.op)
-        if calm is None:
-            calm = self._ops[node.op] = _is_calm_op(node.op)
-        if not calm or node.blocks or node in self._active or node.id in self._calls:
-            return False
-        element_of = self._element_of
-        for value in node.inputs:
-            element = element_of.get(value)
-            if element is not None:
-                place = self._class_of[element]
-                if self._is_written[place] or place in self._holds:
-                    return False
-            if value.type.__class__ is not TensorType and value.type == GENERATOR:
-                return False
-        return True
-
-
-def _is_calm_op(op: str) -> bool:
-    restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
-    return not restless and op not in WAITS and op != "prim::GetAttr"
-
-
 @dataclass(slots=True)
 class _Memory:
     """What has happened so far to one memory."""
@@ -233,7 +195,7 @@ class _Visit:
 
     def run(self) -> list[list[int]]:
         """For each node, the positions of the earlier ones that it is tied to."""
-        is_calm = _Calm(self._db).is_calm
+        is_calm = CalmNodes(self._db).is_calm
         calm = [is_calm(node) for node in self._block.nodes]
         self._keys = self._memories_of(node for node, quiet in zip(self._block.nodes, calm, strict=True) if not quiet)
         place: dict[Value, int] = {}

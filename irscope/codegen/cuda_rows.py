@@ -17,33 +17,25 @@ from typing import Any
 
 from irscope.codegen.cuda_element import MEMORY, REGISTER
 from irscope.codegen.cuda_join import first_values, joined, kinds
-from irscope.codegen.cuda_kernel import EntryText
 from irscope.codegen.cuda_schedule import Schedule, new_in_pass
+from irscope.codegen.cuda_team import TeamText
 from irscope.codegen.kernel_spec import KernelSpec
-from irscope.codegen.reduction_nest import Pass, reduction_nest
+from irscope.codegen.reduction_nest import Pass
 
 __all__ = ["RowsText"]
 
-_WARP = 32
 
-
-class RowsText(EntryText):
+class RowsText(TeamText):
     """Rows or columns, as the spec has it."""
 
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         super().__init__(spec, schedule, width, repeat, helpers)
-        self.nest = reduction_nest(spec)
-        self.columns = spec.by_columns
-        self.lanes = width if self.columns else 1
-        """How many results of each reduction a thread has."""
         self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
-        self.known: set[int] = set()
-        """Instructions computed at every point in an earlier pass of a held row."""
 
     def write(self, name: str) -> None:
         """The whole entry."""
         with self.entry(name):
-            self._shared_memory()
+            self.shared_memory()
             self._cell()
             self._plan_passes()
             for number, each in enumerate(self.nest.passes):
@@ -53,17 +45,6 @@ class RowsText(EntryText):
             self._write_once()
 
     # -- places -------------------------------------------------------------------------------------------------------
-
-    def _shared_memory(self) -> None:
-        team, side = self.schedule.team, self.schedule.side
-        if team == 1 or (not self.columns and team <= _WARP):
-            return
-        cells = self.schedule.cells
-        size = f"[{cells}][{team}][{self.width}][{side}]" if self.columns else f"[{team // _WARP}]"
-        for each in self.nest.passes:
-            for index in each.reductions:
-                for part, kind in enumerate(kinds(self.spec, index)):
-                    self.add(f"__shared__ {kind} m{index}_{part}{size};")
 
     def _cell(self) -> None:
         """Which row or tile this thread's team has, and where it lies."""
@@ -164,12 +145,9 @@ class RowsText(EntryText):
             self.add(f"const {kind} t{index} = {text};", node=code.node)
         else:
             self.add(f"{kind} t{index}[{self.lanes}];", node=code.node)
-            with self._each_lane():
+            with self.each_lane():
                 self.add(f"t{index}[e] = {text};", node=code.node)
         self.names[index] = self._lane(f"t{index}")
-
-    def _each_lane(self, first: int = 0) -> Any:
-        return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
 
     def _once_input(self, index: int) -> None:
         code = self.spec.instructions[index]
@@ -212,7 +190,7 @@ class RowsText(EntryText):
                 node = self.spec.instructions[self.spec.outputs[slot].instruction].node
                 if self.columns and self.is_vector(slot):
                     self.declare_word(slot)
-                    with self._each_lane():
+                    with self.each_lane():
                         self.set_word(slot)
                     self.store_word(slot, f"r{slot}")
                 else:
@@ -244,7 +222,7 @@ class RowsText(EntryText):
             with self.braces(f"for (; first{number} < end; first{number} += {team})"):
                 self.add(f"const {self.step} first = first{number};")
                 self._vectors(number, each, operands, 1, "")
-        self._join(each)
+        self.join(each)
 
     def _vectors(self, number: int, each: Pass, operands: Sequence[int], repeat: int, end: str) -> None:
         """Some vectors of each thread, of which those before `end` are there; without an end all are.
@@ -286,7 +264,7 @@ class RowsText(EntryText):
             self.names[index] = f"k{index}[u][{'e' if self.width > 1 else '0'}]"
         for slot in each.writes:
             self.declare_word(slot)
-        with self._each_lane() if self.width > 1 else nullcontext():
+        with self.each_lane() if self.width > 1 else nullcontext():
             for index in fresh:
                 self._instruction(index)
             for index in each.reductions:
@@ -316,77 +294,6 @@ class RowsText(EntryText):
         self.names[index] = f"t{index}"
         if index in self.carried:
             self.add(f"k{index}[u][{'e' if self.width > 1 else '0'}] = t{index};", node=code.node)
-
-    # -- joining a team -----------------------------------------------------------------------------------------------
-
-    def _join(self, each: Pass) -> None:
-        """All threads of a team end with what the whole team gathered."""
-        spec, team = self.spec, self.schedule.team
-        if not self.columns and self.width > 1:
-            for index in each.reductions:
-                with self._each_lane(1):
-                    self._take(index, "0", lambda name: f"{name}[e]")
-        if self.columns:
-            if team > 1:
-                self._join_columns(each)
-        elif team > 1:
-            for index in each.reductions:
-                self._across_lanes(index, min(team, _WARP))
-            if team > _WARP and each.reductions:
-                self._across_warps(each)
-        for index in each.reductions:
-            node = spec.instructions[index].node
-            value = f"a{index}_{len(kinds(spec, index)) - 1}"
-            kind = kinds(spec, index)[-1]
-            if self.lanes == 1:
-                self.add(f"const {kind} t{index} = {value}[0];", node=node)
-                self.names[index] = f"t{index}"
-            else:
-                self.names[index] = f"{value}[e]"
-
-    def _take(self, index: int, lane: str, more: Any) -> None:
-        names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]
-        text = joined(
-            self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers
-        )
-        self.add(text, node=self.spec.instructions[index].node)
-
-    def _across_lanes(self, index: int, lanes: int) -> None:
-        self.helpers.add("other")
-        with self.braces(f"for (int d = {lanes // 2}; d; d >>= 1)", unrolled=True):
-            parts = range(len(kinds(self.spec, index)))
-            for part, kind in enumerate(kinds(self.spec, index)):
-                self.add(f"const {kind} o{part} = other(a{index}_{part}[0], d);")
-            found = {f"a{index}_{part}": f"o{part}" for part in parts}
-            self._take(index, "0", lambda name: found[name])
-
-    def _across_warps(self, each: Pass) -> None:
-        """Through shared memory, of which every reduction has its own: one barrier is enough."""
-        warps = self.schedule.team // _WARP
-        with self.braces(f"if (threadIdx.x % {_WARP} == 0)"):
-            for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"m{index}_{part}[threadIdx.x / {_WARP}] = a{index}_{part}[0];")
-        self.add("__syncthreads();")
-        for index in each.reductions:
-            for part in range(len(kinds(self.spec, index))):
-                self.add(f"a{index}_{part}[0] = m{index}_{part}[threadIdx.x % {warps}];")
-            self._across_lanes(index, warps)
-
-    def _join_columns(self, each: Pass) -> None:
-        if not each.reductions:
-            return
-        with self._each_lane():
-            for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"m{index}_{part}[own][t][e][lane] = a{index}_{part}[e];")
-        self.add("__syncthreads();")
-        with self._each_lane():
-            for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"a{index}_{part}[e] = m{index}_{part}[own][0][e][lane];")
-                with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
-                    self._take(index, "e", lambda name: f"m{name[1:]}[own][o][e][lane]")
 
 
 class _Both:

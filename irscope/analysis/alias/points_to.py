@@ -35,7 +35,9 @@ These places are:
    once given, and memory of its own: an operand *escapes*, with everything inside it, and the results may be anything
    that escaped (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown.
    Escaped containers may hold all of that, and an escaped tensor may get the storage of another. What was never given
-   away and never came from outside cannot be touched.
+   away and never came from outside cannot be touched. A task that the graph waits for and did
+   not start is such code too, the caller's: it may have written any input. And where there are tasks, unseen code may wait
+   for one: all memory is then read and written behind it.
 9. *Groups*: a block whose parameters stand for the node's inputs one to one is read as if inlined. So is the callee of
    a call, if it is known, by its summary (`irscope.analysis.alias.summary`).
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from irscope.analysis.alias.apply_summary import apply
 from irscope.analysis.alias.by_schema import SchemaRules
-from irscope.analysis.alias.structure import TENSOR, Structures, class_name
+from irscope.analysis.alias.structure import MIXED, TENSOR, Structures, class_name
 from irscope.analysis.alias.summary import Summaries
 from irscope.analysis.call_sites import CALLS, callee_of, operands_of
 from irscope.ir.core import Graph, Node
@@ -221,6 +221,10 @@ class NodeRules(SchemaRules):
     # Tasks
 
     def wait(self, node: Node) -> None:
+        """A task that the graph does not start may have written any input by now."""
+        maker = self.graph.producer.get(node.inputs[0])
+        if maker is None or maker.op != "prim::fork":
+            self.builder.write(node, self.builder.outside("input", MIXED), to_shape=True)
         for value in node.outputs:
             self.bind_inside(value, [self.builder.element(node.inputs[0])], node)
 

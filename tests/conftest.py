@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
-RUNNERS: Mapping[str, str] = {"alias": "tests.analysis.alias_cases", "fusion": "tests.transforms.fusion_cases", "passes": "tests.transforms.pass_cases"}
+RUNNERS: Mapping[str, str] = {
+    "alias": "tests.analysis.alias_cases",
+    "fusion": "tests.transforms.fusion_cases",
+    "passes": "tests.transforms.pass_cases",
+}
 """The module whose `answer(sections)` runs the cases of a folder."""
 
 Sections = dict[str, str]

@@ -4,6 +4,9 @@ A pass walks a row in whole vectors, with an accumulator in every lane, and ends
 `_CHUNK` vectors the accumulators are added to others in memory, so that the rounding errors of a long sum grow with
 the number of chunks and the length of a chunk, not with their product.
 
+A long row that is only gathered is read in several places at once: each register of a vector has a part of the row to
+itself. The processor then follows as many streams, and reads memory a tenth to a fifth faster than one after the other.
+
 What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept: in the row of a result
 that is written only in that later pass, if there is one of its type; else in a row on the stack, if rows are known to
 be short enough for that.
@@ -17,14 +20,17 @@ from typing import Final
 from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
 from irscope.codegen.gather_text import across_lanes, first_values, kinds, taken_in
 from irscope.codegen.kept_value import kept_value
-from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec
+from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, UNIT, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText, Target
 from irscope.codegen.reduction_nest import Pass, reduction_nest
 from irscope.codegen.source import NO_NODE
+from irscope.ops.expression import POSITIONS
 
 __all__ = ["RowKernel"]
 
 _CHUNK: Final = 128
+_LONG: Final = 1 << 18
+"""Elements of a row from which it is read in several places; a shorter one may lie in a near cache."""
 
 
 class RowKernel(KernelText):
@@ -39,6 +45,8 @@ class RowKernel(KernelText):
         """Of the last vector: how many lanes there are, and their mask."""
         self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
         """Whether a row is one vector: what was computed in one pass is still there in the next."""
+        self.apart: list[str] = []
+        """While a vector is read in several places: how many elements behind its first register each one lies."""
 
     def write(self) -> None:
         """The kept loops around one row."""
@@ -125,13 +133,21 @@ class RowKernel(KernelText):
         """The innermost loop once: whole vectors, then the rest."""
         body, length = self.body, self.sizes[-1]
         full = body.value(f"and i64 {length}, {-self.width}")
-        if each.reductions:
-            stride = _CHUNK * self.width
-            with self.loop(full, step=stride) as chunk:
-                stop = self.least(body.value(f"add i64 {chunk.index}, {stride}"), full)
-                self._vectors(number, each, chunk.index, stop)
+        registers = self._registers(each) if each.reductions else 1
+        if registers > 1:
+            is_long = body.value(f"icmp sge i64 {length}, {_LONG}")
+            with self.only_if(is_long):
+                lanes = self.width // registers
+                part = body.value(f"udiv i64 {full}, {registers}")
+                self.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
+                self._chunks(number, each, part, lanes)
+                self.apart = []
+            with self.only_if(body.value(f"xor i1 {is_long}, true")):
+                self._chunks(number, each, full, self.width)
+        elif each.reductions:
+            self._chunks(number, each, full, self.width)
         else:
-            self._vectors(number, each, "0", full)
+            self._vectors(number, each, "0", full, self.width)
         rest = body.value(f"sub i64 {length}, {full}")
         with self.only_if(body.value(f"icmp sgt i64 {rest}, 0")):
             mask = self.lanes_below(rest)
@@ -139,13 +155,36 @@ class RowKernel(KernelText):
             for index in each.reductions:
                 self._hold(index, self._taken_in(index, self._held(index), mask))
 
-    def _vectors(self, number: int, each: Pass, start: str, stop: str) -> None:
+    def _registers(self, each: Pass) -> int:
+        """Over how many parts of a row a vector may spread in a pass: its registers, if nothing asks for its place."""
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        read = [self.spec.inputs[code.value] for code in codes if code.op == "input" and code.value is not None]
+        along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
+        item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
+        is_free = (
+            len(self.spec.reduced) == self.spec.rank  # of many rows few are long
+            and not each.writes
+            and not any(code.op in POSITIONS for code in codes)
+            and (self.kept is None or self.kept[0] not in each.body)
+            and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
+            and all(ITEM_SIZE[operand.dtype] == item for operand in along)
+        )
+        return self.width * item // self.target.vector_bytes if is_free else 1
+
+    def _chunks(self, number: int, each: Pass, end: str, step: int) -> None:
+        """Gather up to `end` in whole vectors, chunk by chunk."""
+        stride = _CHUNK * step
+        with self.loop(end, step=stride) as chunk:
+            stop = self.least(self.body.value(f"add i64 {chunk.index}, {stride}"), end)
+            self._vectors(number, each, chunk.index, stop, step)
+
+    def _vectors(self, number: int, each: Pass, start: str, stop: str, step: int) -> None:
         carry = [
             (self.vector.type(kind), first)
             for index in each.reductions
             for kind, first in zip(kinds(self.spec, index), first_values(self.spec, index, self.vector), strict=True)
         ]
-        with self.loop(stop, start=start, step=self.width, carry=carry) as loop:
+        with self.loop(stop, start=start, step=step, carry=carry) as loop:
             self._point(number, each, loop.index, None)
             names = iter(loop.carried)
             for index in each.reductions:
@@ -232,9 +271,24 @@ class RowKernel(KernelText):
 
     def load_row(self, slot: int) -> str:
         """A vector of elements side by side, or those of them that there are."""
-        if self.some is None:
+        if self.some is not None:
+            return self.load_some(slot, self.places[slot], None, *self.some)
+        if not self.apart:
             return super().load_row(slot)
-        return self.load_some(slot, self.places[slot], None, *self.some)
+        kind, lanes = MEMORY[self.dtypes[slot]], self.width // len(self.apart)
+        parts = []
+        for offset in self.apart:
+            place = self.at(slot, self.places[slot], offset, None)
+            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
+        while len(parts) > 1:
+            lanes *= 2
+            order = ", ".join(f"i32 {lane}" for lane in range(lanes))
+            half = f"<{lanes // 2} x {kind}>"
+            parts = [
+                self.body.value(f"shufflevector {half} {one}, {half} {other}, <{lanes} x i32> <{order}>")
+                for one, other in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
 
     def gathered(self, kind: str, align: int, place: str, step: str) -> str:
         """A vector of elements that stand apart, or those of them that there are."""

@@ -289,6 +289,21 @@ def test_a_long_sum_is_nearly_exact(device: Device) -> None:
     check(device, lambda b, x: call(b, "sum", x, [0], False, None), lambda x: x.sum(0), tall, rtol=6e-7)
 
 
+@pytest.mark.parametrize("length", [(1 << 18) - 1, 1 << 18, (1 << 18) + 77])
+def test_a_long_row_is_read_in_several_places(device: Device, length: int) -> None:
+    x, y = normal(length) + np.arange(length, dtype=np.float32) % 7, normal(length + 1)[1:]
+    x[length - 3] = 50.0
+
+    def body(b: GraphBuilder, x: Any, y: Any) -> Any:
+        product = call(b, "mul", x, y)
+        return [call(b, "sum", product, None), call(b, "amax", x, [0], False), call(b, "logsumexp", x, [0], False)]
+
+    check(device, body, lambda x, y: ((x * y).sum(), x.amax(0), x.logsumexp(0)), x, y)
+    whole = np.arange(length) % 1000
+    check(device, lambda b, x: call(b, "sum", x, None), lambda x: x.sum(), whole)
+    check(device, lambda b, x: call(b, "argmax", x, 0, False), lambda x: x.argmax(0), x)
+
+
 def test_what_is_refused() -> None:
     def twice(b: GraphBuilder, x: Any) -> Any:
         return call(b, "sum", call(b, "sum", x, [1], False, None), [0], False, None)

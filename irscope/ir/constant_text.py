@@ -16,8 +16,9 @@ import numpy as np
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
 from irscope.ir.lexer import Cursor, quote
+from irscope.ir.packed_tensor import PACKED
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.tensor_text import TENSOR_START, is_scalar_like, read_braced, read_tensor, tensor_text
+from irscope.ir.tensor_text import TENSOR_START, is_scalar_like, read_braced, read_packed, read_tensor, tensor_text
 from irscope.ir.type_text import annotation, parse_type, read_type
 from irscope.ir.types import (
     BOOL,
@@ -66,6 +67,8 @@ def _read_one(cursor: Cursor, type: Type | None, key: str) -> Any:
         return cursor.string()
     if TENSOR_START.match(cursor.text, cursor.pos):
         return read_tensor(cursor)
+    if PACKED.match(cursor.text, cursor.skip()):
+        return read_packed(cursor)
     if cursor.at("{"):
         return read_braced(cursor, type) if is_scalar_like(cursor) else _read_dict(cursor, type, key)
     if cursor.at("[<Tensors>]") or _OTHER_TENSOR.match(cursor.text, cursor.pos) or cursor.at("[<Graphs>]"):

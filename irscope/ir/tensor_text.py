@@ -1,4 +1,5 @@
-"""How a constant tensor is written: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many.
+"""How a constant tensor is written: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many, or
+packed (`packed_tensor`) if they are known and are no frontend's.
 
 torch rounds to four digits; what we print has as many as the elements need. `{0.5}` says neither dtype nor shape: they
 are those of the value's type, and without such a type the constant stays a text.
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.lexer import Cursor
+from irscope.ir.packed_tensor import MAX_PACKED, PACKED, packed, unpacked
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import DTYPES, TensorType, Type
 
-__all__ = ["MAX_SHOWN", "TENSOR_START", "is_scalar_like", "read_braced", "read_tensor", "tensor_text"]
+__all__ = ["MAX_SHOWN", "TENSOR_START", "is_scalar_like", "read_braced", "read_packed", "read_tensor", "tensor_text"]
 
 MAX_SHOWN = 10
-"""Tensors of more elements print as `<Tensor>`, as in torch."""
+"""Tensors of more elements are not shown element by element, as in torch."""
 
 _REAL = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|inf|nan)"
 _BODY = rf"(?:\s|{_REAL}(?![\w.])|\(\d+(?:,\d+)*,\.,\.\)\s*=|\*|Columns\s+\d+\s+(?:to|and)\s+\d+|\([^()\[\]\n]*\))*+"
@@ -75,6 +77,23 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     return _tensor(cursor, elements, dtype, shape, _DEVICES[prefix]) or Opaque(text)
 
 
+def read_packed(cursor: Cursor) -> TensorData:
+    """`<Tensor CPULongType{20} eNpj…>`."""
+    start = cursor.skip()
+    found = cursor.match(PACKED)
+    assert found is not None  # the caller matched it
+    word, sizes, letters = found.groups()
+    prefix = next((name for name in _DEVICES if word.startswith(name)), "")
+    dtype = _DTYPE_OF.get(word.removeprefix(prefix))
+    if dtype is None or not prefix or any(len(size) > 18 for size in sizes.split(",")):
+        cursor.wrong(f"{word!r} is no device and element type", start)
+    shape = tuple(int(size) for size in sizes.split(",") if size)
+    array = unpacked(letters, shape, np.dtype(_BIT_PATTERNS.get(dtype, dtype)))
+    if array is None:
+        cursor.wrong(f"these letters are not the elements of a {dtype} tensor of shape {list(shape)}", start)
+    return TensorData(dtype, shape, array, _DEVICES[prefix])
+
+
 def _number(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 30 else float(text)
 
@@ -104,22 +123,33 @@ def _to_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def tensor_text(tensor: TensorData, type: Type | None) -> str:
-    """The tensor as a text that reads back to the same elements, or `<Tensor>` when there are many."""
+    """The tensor as a text that reads back to the same elements, or `<Tensor>` when there are many of a frontend's."""
     array = tensor.array
-    if array is None or array.size > MAX_SHOWN or tensor.dtype not in _DTYPE_OF.values() or not _is_plain(tensor):
+    if array is None or tensor.dtype not in _DTYPE_OF.values() or not _is_plain(tensor):
         return "<Tensor>"
+    if array.size > MAX_SHOWN:
+        return _packed_text(tensor, array)
     if tensor.dtype == "bfloat16":
         array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     words = [_element_text(element) for element in array.reshape(-1)]
     if array.dtype.kind == "c":
         fits = isinstance(type, TensorType) and type.dtype == tensor.dtype and type.shape == tensor.shape
-        return f"{{{words[0]}}}" if fits and len(words) == 1 else "<Tensor>"
+        return f"{{{words[0]}}}" if fits and len(words) == 1 else _packed_text(tensor, array)
     refined = isinstance(type, TensorType) and type.dtype == tensor.dtype and type.shape == tensor.shape
     if refined and len(words) == 1 and (type.device or "cpu") == tensor.device:  # type: ignore[union-attr]
         return f"{{{words[0]}}}"
+    return f"{''.join(f' {word}' for word in words)} [ {_type_word(tensor)} ]"
+
+
+def _packed_text(tensor: TensorData, array: np.ndarray[Any, Any]) -> str:
+    is_ours = tensor.original is None and array.size <= MAX_PACKED
+    return f"<Tensor {_type_word(tensor)} {packed(array)}>" if is_ours else "<Tensor>"
+
+
+def _type_word(tensor: TensorData) -> str:
+    """Device, element type and extents, as in `CPUFloatType{2,3}`."""
     prefix = next((prefix for prefix, device in _DEVICES.items() if device == tensor.device.partition(":")[0]), "CPU")
-    sizes = ",".join(map(str, tensor.shape))
-    return f"{''.join(f' {word}' for word in words)} [ {prefix}{DTYPES[tensor.dtype]}Type{{{sizes}}} ]"
+    return f"{prefix}{DTYPES[tensor.dtype]}Type{{{','.join(map(str, tensor.shape))}}}"
 
 
 def _is_plain(tensor: TensorData) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
+from base64 import urlsafe_b64encode
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from irscope.errors import ParseError
+from irscope.ir.packed_tensor import MAX_PACKED, packed
 from irscope.ir.parser import parse
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload
@@ -31,11 +36,42 @@ def test_what_is_printed_has_the_same_elements(array):
     tensor = TensorData.of(array)
     type = TensorType(tensor.dtype, tensor.shape)
     back = read(tensor_text(tensor, type), str(type))
-    if array.size > MAX_SHOWN or (array.dtype.kind == "c" and array.size != 1):
-        assert isinstance(back, TensorData)
-        assert (back.dtype, back.shape, back.array) == (tensor.dtype, tensor.shape, None)
-    else:
-        assert same_payload(back, tensor)
+    assert same_payload(back, tensor)
+
+
+def test_many_elements_are_packed_unless_they_are_a_frontends_or_too_many():
+    few, many = np.arange(MAX_SHOWN), np.arange(MAX_SHOWN + 1)
+    assert "<" not in tensor_text(TensorData.of(few), None)
+    assert tensor_text(TensorData.of(many), None).startswith("<Tensor CPULongType{11} ")
+    assert tensor_text(TensorData("int64", many.shape, many, original=many), None) == "<Tensor>"
+    assert tensor_text(TensorData.of(np.zeros(MAX_PACKED + 1)), None) == "<Tensor>"
+    assert len(tensor_text(TensorData.of(np.tri(64, dtype=np.bool_)), None)) < 400
+
+
+def test_every_bit_of_packed_elements_is_kept():
+    bits = np.array([0x7FC00001, 0xFF800001, 0x80000000, 1] * 5, np.uint32)
+    back = read(tensor_text(TensorData.of(bits.view(np.float32)), None))
+    assert back.array.view(np.uint32).tolist() == bits.tolist()  # type: ignore[attr-defined]
+
+
+ZEROS = packed(np.zeros(20))
+MANY = urlsafe_b64encode(zlib.compress(bytes(1 << 20))).decode()
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        f"CPULongType{{21}} {ZEROS}",
+        f"CPULongType{{3000000000}} {ZEROS}",
+        f"CPULongType{{20}} {MANY}",
+        f"CPULongType{{20}} {ZEROS[:-4]}",
+        "CPULongType{20} abc",
+        f"CPUOddType{{20}} {ZEROS}",
+    ],
+)
+def test_letters_that_are_not_those_of_the_tensor_are_refused(inside):
+    with pytest.raises(ParseError, match=r"these letters are not|is no device and element type"):
+        read(f"<Tensor {inside}>")
 
 
 def test_bfloat16_is_read_to_the_nearest_even():

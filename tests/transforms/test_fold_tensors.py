@@ -135,3 +135,23 @@ def test_what_is_written_later_is_not_known() -> None:
       %d : Float(2) = aten::neg(%c)
       return (%d)""")
     assert fold_tensors(graph).after is graph
+
+
+def test_a_fused_graph_with_a_larger_constant_runs_after_it_was_printed() -> None:
+    graph = irs.parse("""graph(%x : Float(8, 8, strides=[8, 1])):
+      %none : NoneType = prim::Constant()
+      %one : int = prim::Constant[value=1]()
+      %zero : int = prim::Constant[value=0]()
+      %eight : int = prim::Constant[value=8]()
+      %i : Long(8, strides=[1]) = aten::arange(%eight, %none, %none, %none, %none)
+      %c : Long(8, 1, strides=[1, 1]) = aten::unsqueeze(%i, %one)
+      %m : Bool(8, 8, strides=[8, 1]) = aten::le(%i, %c)
+      %y : Float(8, 8) = aten::masked_fill(%x, %m, %zero)
+      %z : Float(8, 8) = aten::exp(%y)
+      return (%z)""")
+    fused = irs.fuse(graph).graph
+    again = irs.parse(str(fused))
+    assert "<Tensor CPUBoolType{8,8} " in str(fused)
+    assert str(again) == str(fused)
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    np.testing.assert_array_equal(run_reference(again, x), run_reference(graph, x))

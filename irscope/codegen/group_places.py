@@ -124,6 +124,11 @@ def _patched(values: GroupValues, position: int, node: Node, op: Op, arguments: 
     else:
         start, stop, _ = slice(start, stop).indices(shape[axis])
     own = (*shape[:axis], *(() if one else (max(stop - start, 0),)), *shape[axis + 1 :])
-    if step not in (None, 1) or own != values.shape(part) or part in values.known:
+    if (
+        step not in (None, 1)
+        or (one and not 0 <= start < shape[axis])
+        or own != values.shape(part)
+        or part in values.known
+    ):
         raise CodegenError(f"{node.op} replaces no range of neighbours", where=repr(node), rule="codegen-patch")
     return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)

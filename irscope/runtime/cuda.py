@@ -183,7 +183,9 @@ class CudaDevice:
 
     def compile(self, spec: KernelSpec) -> CudaKernel:
         """The kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
-        return self._kernel((spec, likely_schedule(spec)), self._present())
+        gpu, wanted = self._present(), (spec, likely_schedule(spec))
+        self._compile_together([wanted], gpu)
+        return self._kernel(wanted, gpu)
 
     # -- plans --------------------------------------------------------------------------------------------------------
 
@@ -268,7 +270,7 @@ class CudaDevice:
         """Make what is missing, several to a module, and modules side by side; each kernel once, whoever asks."""
         with self._compiling:
             missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
-            if len(missing) < 2:
+            if not missing:
                 return
             share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
             groups = [missing[start : start + share] for start in range(0, len(missing), share)]

@@ -10,7 +10,7 @@ import numpy as np
 from irscope.ops.elementwise import elementwise, require_known
 from irscope.ops.expression import Expr, call, where
 from irscope.ops.op import Op
-from irscope.ops.pointwise_choice import larger, limited
+from irscope.ops.pointwise_choice import at_least, limited
 from irscope.ops.special import erf, sigmoid
 
 __all__ = ["OPS"]
@@ -93,7 +93,7 @@ def _between(x: Expr, low: Expr | float, high: Expr | float) -> Expr:
 
 
 _FORWARD: Final = (
-    *_activation("relu(Tensor self)", lambda x: np.maximum(x, 0), lambda x: larger(x, 0)),
+    *_activation("relu(Tensor self)", lambda x: np.maximum(x, 0), lambda x: at_least(x, 0)),
     *_activation("relu6(Tensor self)", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6), layout="like-first"),
     *_activation(
         "leaky_relu(Tensor self, Scalar negative_slope=0.01)",

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ops.elementwise import elementwise, require_known
-from irscope.ops.expression import Expr, call, where
+from irscope.ops.expression import Expr, call, lift, where
 from irscope.ops.op import Op
 from irscope.ops.promotion import is_integral
 
-__all__ = ["OPS", "limited"]
+__all__ = ["OPS", "at_least", "limited"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +33,20 @@ def smaller(a: Expr, b: Expr | float) -> Expr:
     return a & b if a.dtype == "bool" and isinstance(b, Expr) else call("minimum", a, b)
 
 
+def at_least(x: Expr, low: Expr | float) -> Expr:
+    """`x`, or the limit if `x` is below it: a negative zero is not below zero."""
+    return larger(lift(low, x.dtype), x)
+
+
+def at_most(x: Expr, high: Expr | float) -> Expr:
+    """`x`, or the limit if `x` is above it: zero is not above a negative one."""
+    return smaller(lift(high, x.dtype), x)
+
+
 def limited(x: Expr, low: Expr | float | None, high: Expr | float | None) -> Expr:
     """`x` within limits; where they cross, the upper one wins."""
-    x = x if low is None else larger(x, low)
-    return x if high is None else smaller(x, high)
+    x = x if low is None else at_least(x, low)
+    return x if high is None else at_most(x, high)
 
 
 def _np_limited(x: Array, low: Any = None, high: Any = None) -> Array:
@@ -108,8 +118,8 @@ OPS: Final = (
     *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
     *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
     *_clamp(),
-    *_one_limit("clamp_min", "min", np.maximum, larger),
-    *_one_limit("clamp_max", "max", np.minimum, smaller),
+    *_one_limit("clamp_min", "min", np.maximum, at_least),
+    *_one_limit("clamp_max", "max", np.minimum, at_most),
     *elementwise(
         "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",

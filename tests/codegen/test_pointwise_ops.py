@@ -89,3 +89,18 @@ def test_kernels_of_single_ops_give_what_torch_gives(device: CpuDevice, dtype: s
         torch.testing.assert_close(found, want, rtol=rtol, atol=rtol, equal_nan=True, msg=schema.full_name)
         checked += 1
     assert checked > 100
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "hardtanh", "clamp_min", "clamp_max", "clamp"])
+def test_what_is_within_its_limits_stays_what_it_is(device: CpuDevice, name: str) -> None:
+    """Zero is a limit and not below or above a negative one, whose sign `1 / x` or `atan2` can tell."""
+    limits = {"relu": (), "relu6": (), "clamp_min": (0.0,), "clamp_max": (0.0,)}.get(name, (0.0, 1.0))
+    x = torch.tensor([-0.0, torch.nan, -1.0, 2.0] * 9)
+    plan = spec_of_group(
+        group(lambda builder, x: call(builder, name, x, *limits), [TENSOR]), [TensorType("float32", (36,), (1,))]
+    )
+    found = torch.empty(36)
+    device.prepare(plan)([found.data_ptr()], [x.data_ptr()])
+    want = getattr(torch.ops.aten, name)(x, *limits)
+    torch.testing.assert_close(found, want, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(found.signbit()[::4], want.signbit()[::4])

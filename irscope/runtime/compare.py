@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from irscope._base.progress import progress
+from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph
@@ -237,7 +238,7 @@ class _Contest:
         memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
         return (
-            f"{where}. Median and quartiles of {turns} turns; {self.threads} threads; {library} for all, {memory}; {reads}; "
+            f"{where}. Median and quartiles of {plural(turns, 'turn')}; {self.threads} threads; {library} for all, {memory}; {reads}; "
             f"errors against a float64 run.{_busy()}"
         )
 
@@ -264,7 +265,7 @@ def _row(
     cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
     without = f"{len(made.remarks)} groups without a kernel" if made is not None and made.remarks else ""
     ratio = times[base].median / time.median if time.median else 1.0
-    faster = f"{ratio:.2g}× as fast as {base}" if entry.label != base else ""
+    faster = f"{ratio:{'.0f' if ratio >= 100 else '.2g'}}× as fast as {base}" if entry.label != base else ""
     return Row(
         entry.label, time.median * 1e3, time.low * 1e3, time.high * 1e3,
         cold, len(made.kernels) if made is not None else 0, first.launched,

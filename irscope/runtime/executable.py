@@ -172,8 +172,15 @@ class Executable:
         try:
             return compiled[index].source
         except (IndexError, TypeError):
-            made = f"there are {len(compiled)}, counted from 0" if compiled else "no kernel has been compiled yet"
+            made = f"there are {len(compiled)}, counted from 0" if compiled else self._why_none()
             raise UnknownName(f"there is no kernel {index!r}", hint=made) from None
+
+    def _why_none(self) -> str:
+        if not self._groups:
+            return "the program has no fusion groups; irs.fuse(graph) makes some"
+        if self.remarks:
+            return self.remarks[0].because
+        return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"
 
     def __call__(self, *args: Any) -> Any:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
-from irscope.errors import ArgumentError, DeviceUnavailable, RunError
+from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownName
 from irscope.runtime.executable import Executable, compile_graph
 from tests.strategies import Program, programs
 
@@ -256,6 +256,8 @@ def test_a_group_that_no_kernel_can_run_falls_back_with_a_remark():
     (remark,) = run.remarks
     assert "one by one" in remark.because
     assert run.kernels == ()
+    with pytest.raises(UnknownName, match="one by one"):
+        run.source()
 
 
 def test_many_threads_at_once():
@@ -406,3 +408,16 @@ print(len(irs.compare(fusion, x, x, repeats=1).rows), len(run.kernels))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["3", "1"]
+
+
+def test_why_there_is_no_kernel_to_look_at_yet() -> None:
+    graph = irs.trace(lambda x: np.tanh(x) * 2, (3, 4))  # how the rows of a shape lie is not known
+    with pytest.raises(UnknownName, match="no kernel 0") as early:
+        irs.compile(irs.fuse(graph)).source()
+    assert "when the program first runs" in str(early.value)
+    with pytest.raises(UnknownName) as unfused:
+        irs.compile(graph).source()
+    assert "irs.fuse(graph)" in str(unfused.value)
+    run = irs.compile(irs.fuse(graph))
+    run(np.zeros((3, 4), np.float32))
+    assert run.source().lines_of(0)

@@ -189,7 +189,7 @@ class Executable:
             return self.run(args)
         try:
             result = direct.quick(args)
-        except AttributeError:  # an argument is no tensor
+        except (AttributeError, ValueError):  # an argument is no tensor, or there are too many or too few
             result = None
         if result is not None:
             return result

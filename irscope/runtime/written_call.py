@@ -18,7 +18,8 @@ from irscope.runtime.memory import Memory
 __all__ = ["Call", "written_call"]
 
 Call = Callable[[Sequence[Any]], Any]
-"""Gives the results, or None for arguments that it was not written for."""
+"""Gives the results, or None for arguments that it was not written for; raises AttributeError or ValueError if they are
+no tensors, or not as many."""
 
 _COMPARED: Final = ("shape", "stride()", "strides")
 """Facts that are equal without being the same object."""
@@ -46,8 +47,6 @@ def written_call(
     results = [f"y{place}" for place in gives]
     text = "\n".join([
         "def call(arguments):",
-        f"    if len(arguments) != {len(arguments)}:",
-        "        return None",
         f"    {''.join(f'x{place}, ' for place in range(len(arguments)))}= arguments",
         f"    if {' and '.join(tests)}:",
         *makes,

@@ -323,7 +323,7 @@ def _prepared(graph: Graph, apart: frozenset[Value]) -> tuple[list[PassRecord], 
     pure = functionalize(found.record.after, scatter=False, shapes=shapes)
     whole = frozenset[Value]()
     if any(remark.rule == "writes-a-part" for remark in pure.remarks):
-        whole = written_in_parts(found.record.after) - apart
+        whole = written_in_parts(found.record.after, shapes) - apart
         pure = functionalize(found.record.after, scatter=whole, shapes=shapes) if whole else pure
     if pure.edits:
         cleaned = remove_dead_nodes(pure.after)  # a write that nobody sees is gone, and what was written may be too

@@ -21,7 +21,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.shapes import infer
+from irscope.analysis.shapes import Shapes, infer
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.domain import MAX_PATCHES
@@ -62,9 +62,9 @@ def chains_of(graph: Graph) -> Iterator[Chain]:
             yield Chain(base, copies)
 
 
-def written_in_parts(graph: Graph) -> frozenset[Value]:
+def written_in_parts(graph: Graph, shapes: Shapes) -> frozenset[Value]:
     """The fresh tensors of which `functionalize` should make copies where parts of them are written."""
-    trial = functionalize(graph).after
+    trial = functionalize(graph, shapes=shapes).after
     if trial is graph:
         return frozenset()
     chains = [chain for chain in chains_of(trial) if _is_new(chain, graph)]

@@ -1,0 +1,118 @@
+"""The suite of kernels held against what it is meant to reach, and the table of the README, from one command.
+
+    python tests/benchmarks/check_targets.py --json tests/benchmarks/results/NAME.json     # measures, about five minutes
+    python tests/benchmarks/check_targets.py --read tests/benchmarks/results/NAME.json     # what was measured before
+
+Run it with a Python that has torch, jax and numexpr beside irscope, on a quiet machine. "By quickest turns" says what a
+quiet machine would have shown where the medians were disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from irscope.bench.cases import CASES
+
+OURS = "fused"
+KINDS = {"median": "by medians", "best": "by quickest turns"}
+PEERS = {"eager": 0.0, "torch.compile": 1.5, "jax.jit": 1.2}
+"""Whose time over ours should have at least this geometric mean over all cases."""
+BOUND_BY_MEMORY = tuple(case.name for case in CASES if case.memory_bound)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def rows_of(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["label"]: row for row in run["rows"]}
+
+
+def ratios(runs: Iterable[dict[str, Any]], peer: str, kind: str) -> list[float]:
+    """A competitor's time over ours."""
+    found = [rows_of(run) for run in runs]
+    return [rows[peer][kind] / rows[OURS][kind] for rows in found if peer in rows]
+
+
+def best_ratio(run: dict[str, Any], kind: str) -> tuple[float, str]:
+    """The best competitor's time over ours, and who it is."""
+    rows = rows_of(run)
+    return min((row[kind] / rows[OURS][kind], label) for label, row in rows.items() if label != OURS)
+
+
+def verdict(what: str, value: float, bound: float, *, at_most: bool = False) -> str:
+    reached = value <= bound if at_most else value >= bound
+    return f"  {'reached' if reached else 'MISSED '} {what}: {value:.2f} ({'at most' if at_most else 'at least'} {bound:g})"
+
+
+def targets(runs: list[dict[str, Any]], kind: str) -> list[str]:
+    lines = [
+        verdict(f"{peer} over ours", geometric_mean(ratios(runs, peer, kind)), bound)
+        for peer, bound in PEERS.items()
+        if bound and ratios(runs, peer, kind)
+    ]
+    for run in sorted(runs, key=lambda run: best_ratio(run, kind)):
+        ratio, label = best_ratio(run, kind)
+        if ratio < 0.8:
+            lines.append(verdict(f"{run['case']} {run['size']:.0e} on {run['threads']}, {label} over ours", ratio, 0.8))
+    return lines
+
+
+def further_targets(runs: list[dict[str, Any]]) -> list[str]:
+    """What is measured one way only: the share of the copy by medians, a call and compiling by quickest turns."""
+    lines = []
+    for run in runs:
+        share = rows_of(run)[OURS]["copy_fraction"]
+        if run["size"] >= 1e7 and run["threads"] == 2 and run["case"] in BOUND_BY_MEMORY:
+            lines.append(verdict(f"{run['case']} 1e7 on 2, share of the copy", share, 0.85))
+        if run.get("kernel_call_us") is not None and run["threads"] == 1:
+            lines.append(verdict(f"{run['case']} 1e3, µs a kernel's call", run["kernel_call_us"], 2.0, at_most=True))
+    for name in dict.fromkeys(run["case"] for run in runs):
+        mine = [rows_of(run)[OURS] for run in runs if run["case"] == name]
+        for words, key, bound in (("compiling", "compile", 20.0), ("from the disk cache", "warm_compile", 3.0)):
+            lines.append(verdict(f"{name}, ms {words}", min(row[key] for row in mine), bound, at_most=True))
+    return lines
+
+
+def table(runs: list[dict[str, Any]], kind: str) -> list[str]:
+    """Geometric means and worst cases by threads and elements, as Markdown."""
+    titles = ["threads", "elements", *(cell for peer in PEERS for cell in (peer, "worst"))]
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    groups = dict.fromkeys((run["threads"], run["size"]) for run in runs)
+    for key in [*groups, None]:
+        chosen = [run for run in runs if key is None or (run["threads"], run["size"]) == key]
+        cells = ["all", "all"] if key is None else [str(key[0]), f"{key[1]:.0e}".replace("e+0", "e")]
+        for peer in PEERS:
+            found = ratios(chosen, peer, kind)
+            cells += [f"{geometric_mean(found):.2f}", f"{min(found):.2f}"] if found else ["-", "-"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = options.add_mutually_exclusive_group(required=True)
+    given.add_argument("--json", type=Path, help="measure, and write the figures here")
+    given.add_argument("--read", type=Path)
+    options.add_argument("--quick", action="store_true")
+    chosen = options.parse_args()
+    if chosen.json is not None:
+        command = "import sys; from irscope.cli import main; sys.exit(main(sys.argv[1:]))"
+        words = ["bench", "--suite", "kernels", "--json", str(chosen.json), *(["--quick"] if chosen.quick else [])]
+        subprocess.run([sys.executable, "-c", command, *words], check=True)
+    found = json.loads((chosen.json or chosen.read).read_text())
+    print(f"load {found['machine']['load'][0]:g} before, {found['load_after'][0]:g} after")
+    for kind, words in KINDS.items():
+        print(f"\n{words}", *targets(found["runs"], kind), "", *table(found["runs"], kind), sep="\n")
+    print("\neither way", *further_targets(found["runs"]), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

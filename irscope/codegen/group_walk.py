@@ -184,7 +184,12 @@ class Read:
 
 def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
     """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
-    own = (forms[axis],) if axis is not None and len(shape) == 1 else forms[len(forms) - len(shape) :]
+    if axis is None or len(shape) != 1:
+        own = forms[len(forms) - len(shape) :]
+    elif axis < len(forms):
+        own = (forms[axis],)
+    else:
+        raise CodegenError(f"an operand lies along axis {axis} of a result that has {len(forms)}", rule="codegen-axis")
     return tuple(ZERO if size == 1 else form for size, form in zip(shape, own, strict=True))
 
 

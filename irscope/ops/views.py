@@ -275,7 +275,9 @@ def _same(self: TensorType) -> TensorType:
 def _contiguous(self: TensorType, memory_format: Abstract = 0) -> TensorType:
     shape = static_shape(self)
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
-        return refined(self.dtype, self.shape) if memory_format != 0 else fresh(self.dtype, self.shape)
+        # what lies row by row already comes back as it is, and then extents below 2 may have any stride
+        told = memory_format == 0 and shape is not None and min(shape, default=2) > 1
+        return fresh(self.dtype, self.shape) if told else refined(self.dtype, self.shape)
     if memory_format in (2, 3):
         return (
             self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))

@@ -123,3 +123,13 @@ def test_the_error_names_both_shapes() -> None:
     assert op is not None and op.type_rule is not None
     with pytest.raises(ArgumentError, match=r"\(2, 3\), 6 elements, cannot be seen as \(4, 5\)"):
         op.type_rule(self=TensorType("float32", (2, 3)), size=[4, 5])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 1), (2, 0)])
+def test_contiguous_claims_only_strides_that_every_layout_gets(shape: tuple[int, int]) -> None:
+    op = lookup("aten::contiguous")
+    assert op is not None
+    assert op.type_rule is not None
+    claimed = op.type_rule(self=TensorType("float32", shape)).strides
+    given = {numbers(*shape).contiguous().stride(), numbers(*shape[::-1]).t().contiguous().stride()}
+    assert claimed == (given.pop() if len(given) == 1 else None)

@@ -302,10 +302,11 @@ class ColumnKernel(KernelText):
 
 
 def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:
-    """A value to keep in a result, if later passes only write: the lanes that two vectors share hold something else by
-    then, and must not be gathered."""
+    """A value to keep in a result, if later passes only write, and only that result: the lanes that two vectors share
+    hold something else by then, which must not be gathered, and must not reach another result."""
     found = kept_value(spec, on_stack=False)
     if found is None:
         return None
-    later = reduction_nest(spec, found[:3]).passes[found[1] + 1 :]
-    return None if any(each.reductions and found[0] in each.body for each in later) else found
+    index, first, _, slot = found
+    later = [each for each in reduction_nest(spec, found[:3]).passes[first + 1 :] if index in each.body]
+    return None if any(each.reductions or set(each.writes) - {slot} for each in later) else found

@@ -156,7 +156,7 @@ def _rms_norm_array(
 ) -> Array:
     data = wide(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    tiny = np.finfo(input.dtype).eps if eps is None else eps
+    tiny = np.finfo(wide(input).dtype).eps if eps is None else eps
     result = data / np.sqrt(np.square(data).mean(axis=axes, keepdims=True) + np.asarray(tiny, data.dtype))
     return np.asarray(result if weight is None else result * weight).astype(input.dtype, copy=False)
 

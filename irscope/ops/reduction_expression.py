@@ -311,11 +311,11 @@ def _affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
 def rms_norm(input: Expr, normalized_shape: Any, weight: Expr | None = None, eps: Any = None) -> Expr:
     """The element divided by the root of the mean of the squares."""
     axes, compute = _last_axes(input, normalized_shape), _floating(input, "rms norm")
-    tiny = _EPSILON[input.dtype] if require_known(eps, "eps") is None else eps
+    tiny = _EPSILON[compute] if require_known(eps, "eps") is None else eps
     x = cast(input, compute)
     scale = call("rsqrt", _mean(x * x, axes) + lift(tiny, compute))
     return cast(_affine(x * scale, weight, None), input.dtype)
 
 
-_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""The distance of 1 to the next number."""
+_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
+"""The distance of 1 to the next number, of the types that norms are computed in."""

@@ -226,6 +226,25 @@ def test_layer_norm_with_statistics_and_weights(device: Device) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("dtype", "spelling"), [("float16", "Half"), ("bfloat16", "BFloat16"), ("float32", "Float"), ("float64", "Double")]
+)
+def test_the_epsilon_of_an_rms_norm_is_that_of_the_type_it_is_computed_in(dtype: str, spelling: str) -> None:
+    x = torch.full((4, 8), 0.01, dtype=getattr(torch, dtype))
+    graph = irs.parse(f"""graph(%x : {spelling}(4, 8, strides=[8, 1])):
+      %sizes : int[] = prim::Constant[value=[8]]()
+      %none : NoneType = prim::Constant()
+      %y : Tensor = aten::rms_norm(%x, %sizes, %none, %none)
+      %z : Tensor = aten::neg(%y)
+      return (%z)""")
+    want = -torch.rms_norm(x, [8])
+    program = irs.compile(irs.fuse(graph))
+    torch.testing.assert_close(program(x), want)
+    assert len(program.kernels) == 1
+    if dtype != "bfloat16":
+        torch.testing.assert_close(irs.compile(graph, device="reference")(x), want)
+
+
 def test_prologue_epilogue_and_several_results_share_a_launch(device: Device) -> None:
     def body(b: GraphBuilder, x: Any, y: Any) -> Any:
         shifted = call(b, "add", call(b, "mul", x, 2.0), y, 1)

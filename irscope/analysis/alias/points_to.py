@@ -32,7 +32,8 @@ These places are:
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
    inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
 8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was
-   once given, and memory of its own: an operand *escapes*, with everything inside it, and the results may be anything
+   once given, and memory of its own: an operand *escapes*, with everything inside it, as does what a block that such
+   code is given uses of the program around it (`prim::Closure` gives one and runs nothing), and the results may be anything
    that escaped (even later: that is the element "escaped", to which each escape adds an edge), any input, or unknown.
    Escaped containers may hold all of that, and an escaped tensor may get the storage of another. What was never given
    away and never came from outside cannot be touched. A task that the graph waits for and did

@@ -218,6 +218,13 @@ class NodeRules(SchemaRules):
             apply(self.builder, summary, node, operands_of(node))
         return summary is not None
 
+    def closure(self, node: Node) -> None:
+        """Code that does not run yet; whoever runs it later is unseen code, and has what it was made with."""
+        for value in node.inputs:
+            self.escape(value, node)
+        for value in node.outputs:
+            self.bind_unknown(value)
+
     # Tasks
 
     def wait(self, node: Node) -> None:
@@ -256,6 +263,7 @@ RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::GetAttr": NodeRules.get_attr,
     "prim::SetAttr": NodeRules.set_attr,
     **dict.fromkeys(CALLS, NodeRules.call),
+    "prim::Closure": NodeRules.closure,
     "prim::BailOut": NodeRules.pass_on_second,
     "prim::AutogradAdd": NodeRules.pass_on_any,
     "prim::BroadcastingChunk": NodeRules.broadcasting_chunk,

@@ -15,7 +15,7 @@ from irscope.analysis.alias.sealed import PointsTo, Write
 from irscope.analysis.alias.structure import TENSOR, Structures
 from irscope.analysis.alias.summary import NO_CALLEES, Summaries
 from irscope.analysis.effects import OBJECT, MemorySignature, fits
-from irscope.ir.core import Block, Graph, Node
+from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.types import TensorType
 from irscope.ops.registry import overloads
 
@@ -169,7 +169,7 @@ class Walk(NodeRules):
         elif is_inlined(node):
             for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
                 builder.share(param, operand, node)
-        elif node.op not in ("prim::If", "prim::GradOf"):
+        elif not _is_understood(node):
             for block in node.blocks:
                 for param in block.params:
                     self.bind_unknown(param)
@@ -190,10 +190,9 @@ class Walk(NodeRules):
         elif is_inlined(node):
             self.leave_group(node)
         else:
-            self.opaque(node)
-            for block in node.blocks:
-                for value in block.returns:
-                    self.escape(value, node)
+            self.closure(node) if node.op == "prim::Closure" else self.opaque(node)
+            for value in _in_reach(node):
+                self.escape(value, node)
 
     def leave_loop(self, node: Node) -> None:
         builder, body = self.builder, node.blocks[0]
@@ -225,6 +224,29 @@ def is_inlined(node: Node) -> bool:
     """Whether a node's block is read as if it stood in the node's place."""
     known = node.op in GROUPS or node.op == "prim::fork"
     return known and len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)
+
+
+def _is_understood(node: Node) -> bool:
+    """Whether it is known when a node runs its blocks, and what becomes of their results."""
+    return node.op in ("prim::If", "prim::Loop", "prim::GradOf") or is_inlined(node)
+
+
+def _in_reach(node: Node) -> dict[Value, None]:
+    """What unseen code gets by running a node's blocks: their results, and what they use of the program around them.
+
+    Blocks of unseen code inside these blocks are left out: they have been asked before, so that all this is linear.
+    """
+    used, own = dict[Value, None](), set[Value]()
+    blocks = list(node.blocks)
+    for block in blocks:  # grows
+        own.update(block.params)
+        used.update(dict.fromkeys(block.returns))
+        for inner in block.nodes:
+            own.update(inner.outputs)
+            used.update(dict.fromkeys(inner.inputs))
+            blocks.extend(inner.blocks if _is_understood(inner) else ())
+    results = dict.fromkeys(value for block in node.blocks for value in block.returns)
+    return results | {value: None for value in used if value not in own}
 
 
 def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:

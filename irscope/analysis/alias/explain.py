@@ -15,6 +15,7 @@ from irscope.analysis.alias.crossing import Obstacle
 from irscope.analysis.alias.derivation import Step
 from irscope.analysis.alias.paths import Paths
 from irscope.analysis.alias.sealed import Label, Place, Write
+from irscope.analysis.alias.structure import MIXED
 from irscope.ir.core import Node, Value
 
 __all__ = ["Explainer"]
@@ -70,6 +71,10 @@ class Explainer(Paths):
         """Which node writes the memory of a value, through what, and why that is the same memory."""
         node = write.node
         through = next((v for v in node.inputs if self.is_at(v, write.element)), None)
+        if through is None and self._is_any_input(write):
+            return yes(
+                f"{self.node_words(node)} waits for a task of the caller's, which may write any input", node, value
+            )
         if through is None:
             return yes(
                 f"{self.node_words(node)} may write anything that it was given or that was given away before",
@@ -110,8 +115,19 @@ class Explainer(Paths):
     def access_words(self, access: Access, verb: str = "") -> str:
         """`aten::relu_ writes %b`."""
         doing = verb or ("writes" if self._does_write(access) else "reads")
-        thing = f"%{self.name(access.value)}" if access.value is not None else "anything that was given away"
+        thing = f"%{self.name(access.value)}" if access.value is not None else self._unnamed(access)
         return f"{self.node_words(access.node)} {doing} {'the shape of ' if access.shape and doing == 'reads' else ''}{thing}"
+
+    def _unnamed(self, access: Access) -> str:
+        """The memory that a node gets at by no operand."""
+        class_of = self._points_to.class_of
+        same = (w for w in self._writes_of.get(access.node, ()) if class_of[w.element] == access.place)
+        return "any input" if any(map(self._is_any_input, same)) else "anything that was given away"
+
+    def _is_any_input(self, write: Write) -> bool:
+        """Whether a write is that of a task that came in with the inputs."""
+        label = self._points_to.labels[write.element]
+        return isinstance(label, Place) and label.kind == "input" and label.name == MIXED.bucket
 
     def _does_write(self, access: Access) -> bool:
         element_class = self._points_to.class_of

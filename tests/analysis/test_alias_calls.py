@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import irscope as irs
+from irscope._base.verdict import Verdict
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.walk import Walk
 from irscope.analysis.dependence import dependences
@@ -334,3 +335,44 @@ def test_an_unknown_callee_is_unseen_code() -> None:
         '%f : Function = prim::Constant[name="other"]()\n%c : Tensor = prim::CallFunction(%f, %x)',
     )
     assert db.has_writers("x") and db.may_alias("c", "x")
+
+
+# Tasks on one side of a call, who ends them on the other
+
+TASK = """prim::fork(%a)
+    block0(%p : Tensor):
+      %w : Tensor = aten::relu_(%p)
+      %q : Tensor = aten::neg(%w)
+      -> (%q)"""
+CALLEES = {
+    "start": parse(f"graph(%a : Tensor):\n  %f : Future(Tensor) = {TASK}\n  return (%f)"),
+    "ready": parse("graph(%a : Tensor):\n  %f : Future(Tensor) = foreign::ready()\n  return (%f)"),
+    "finish": parse("graph(%f : Future(Tensor)):\n  %r : Tensor = foreign::finish(%f)\n  return (%r)"),
+    "wait": parse("graph(%f : Future(Tensor)):\n  %r : Tensor = aten::wait(%f)\n  return (%r)"),
+}
+CALL_START, CALL_READY = "prim::CallFunction(%start, %a)", "prim::CallFunction(%ready, %a)"
+CALL_FINISH, CALL_WAIT = "prim::CallFunction(%finish, %f)", "prim::CallFunction(%wait, %f)"
+
+
+def may_read_before(start: str, finish: str) -> Verdict:
+    """Whether %y, which reads what was passed to the start of a task, may stand before what may end it."""
+    names = [f'%{name} : Function = prim::Constant[name="{name}"]()' for name in CALLEES]
+    started, finished = f"%f : Future(Tensor) = {start}", f"%r : Tensor = {finish}"
+    read = ["%c : Tensor = aten::neg(%x)", "%y : Tensor = aten::neg(%a)"]
+    lines = ["graph(%x : Tensor):", *names, "%a : Tensor = aten::neg(%x)", started, finished, *read, "return (%y)"]
+    db = AliasDb(parse("\n  ".join(lines)), callees=CALLEES)
+    return db.can_move_before("y", db.graph.producer[db.graph.value("r")])
+
+
+@pytest.mark.parametrize("start", [TASK, CALL_START], ids=["starts", "callee-starts"])
+@pytest.mark.parametrize(
+    "finish", ["foreign::finish(%f)", CALL_FINISH, CALL_WAIT], ids=["ends", "callee-ends", "waits"]
+)
+def test_unseen_code_that_is_given_a_future_may_end_its_task(start: str, finish: str) -> None:
+    moved = may_read_before(start, finish)
+    assert not moved and "waits for a task that may have written anything" in moved.because
+
+
+@pytest.mark.parametrize("finish", ["foreign::finish(%f)", CALL_FINISH])
+def test_where_no_task_is_started_unseen_code_ends_none(finish: str) -> None:
+    assert may_read_before(CALL_READY, finish)

@@ -58,7 +58,8 @@ ADD = body("%p : Tensor = prim::AutogradAdd(%a, %b)")
 LISTS = "graph(%x : Union(Tensor, Tensor[]), %y : Tensor, %l : Tensor[], %d : Dict(str, Tensor)):\n  return (%x, %y, %l, %d)"
 CLOSURE = body("foreign::keep(%b)", "%y : Tensor = aten::neg(%b)", "%c : Function = prim::Closure()",
                "%z : Tensor = aten::neg(%b)")  # fmt: skip
-CAPTURE = body("%c : Function = prim::Closure()", "  block0():", "    %v : Tensor = aten::relu_(%a)", "    %n : Tensor = aten::neg(%v)", "    -> (%n)",
+CAPTURE = body("%c : Function = prim::Closure()", "  block0():", "    %v : Tensor = aten::relu_(%a)",
+               "    %n : Tensor = aten::neg(%v)", "    -> (%n)",
                "%y : Tensor = aten::neg(%b)", "%r : Tensor = prim::CallFunction(%c)", "%s : Tensor = aten::neg(%a)",
                "%t : Tensor = aten::neg(%b)")  # fmt: skip
 RETURN = CAPTURE.replace("-> (%n)", "-> (%v)")

@@ -61,6 +61,8 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     around = graph.owner.get(graph.block_of[node])
     if node in fusion.groups:
         count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
+        if node.attrs.get("kind") == "view":
+            return f"a group of {count} views, which needs no kernel"
         return f"a fusion group of {count} nodes that runs as one kernel"
     if around is not None and around in fusion.groups:
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)

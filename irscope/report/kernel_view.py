@@ -28,6 +28,8 @@ class KernelViews:
         """The kernels of each group that has some."""
         found: dict[Node, tuple[KernelSpec, ...]] = {}
         for group in self._groups:
+            if group.attrs.get("kind") == "view":
+                continue
             try:
                 plan = spec_of_group(group, [value.type for value in group.inputs])
             except CodegenError:

@@ -31,7 +31,7 @@ from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_graph import Captured, CupyRecorder, TorchRecorder, captured
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
-from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels
+from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
 from irscope.runtime.library import library_for
 from irscope.runtime.program import Program, as_torch
 from irscope.transforms.base import Remark
@@ -126,7 +126,7 @@ class Executable:
         self.compile_seconds = 0.0
         """How long it took to plan the program and to compile the kernels that were known beforehand."""
         self._kernels = Kernels(device_of or _no_device)
-        fused = [node for node in graph.nodes() if node.op == "prim::FusionGroup"] if device_of is not None else []
+        fused = [node for node in graph.nodes() if has_kernels(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
         self._checks = [check_of(value, graph.names[value]) for value in self._free]

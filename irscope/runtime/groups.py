@@ -28,10 +28,15 @@ from irscope.runtime.library import Library
 from irscope.runtime.memory import Make, Memory
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupKernels", "Kernels", "Ready"]
+__all__ = ["CompiledKernel", "GroupKernels", "Kernels", "Ready", "has_kernels"]
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
+
+
+def has_kernels(node: Node) -> bool:
+    """Whether a node is a group that wants kernels: one of kind `"view"` runs as its views."""
+    return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"
 
 
 @dataclass(eq=False)

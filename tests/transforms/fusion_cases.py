@@ -37,17 +37,24 @@ def answer(sections: Mapping[str, str]) -> dict[str, str]:
 
 def _options(text: str) -> dict[str, Any]:
     pairs = (part.partition("=") for part in text.split())
-    return {key: int(given) if given.isdigit() else given for key, _, given in pairs}
+    return {
+        key: given == "True" if given in ("True", "False") else int(given) if given.isdigit() else given
+        for key, _, given in pairs
+    }
 
 
 def _remark_line(fusion: Fusion, remark: Any) -> str:
     subject = remark.subject
     if isinstance(subject, Node):
-        graph = fusion.graph if remark.kind == "passed" else fusion.history.graph(-2)
+        graph = fusion.graph if remark.kind == "passed" else _planned_graph(fusion)
         told = ", ".join(f"%{graph.names[value]}" for value in subject.outputs) or subject.op
     else:
-        told = f"%{fusion.history.graph(-2).names[subject]}"
+        told = f"%{_planned_graph(fusion).names[subject]}"
     return f"{remark.kind} [{remark.rule}] {told}: {remark.because}"
+
+
+def _planned_graph(fusion: Fusion) -> Graph:
+    return next(record.before for record in fusion.history.records if record.name == "fuse")
 
 
 def _answered(fusion: Fusion, line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from irscope.transforms.fusion.refusal import Refusal
 from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.table import DEFAULT_BANDWIDTH, group_table
+from irscope.transforms.fusion.view_groups import group_views
 from irscope.transforms.fusion.why import same_group, why_apart
 from irscope.transforms.history import History
 
@@ -71,7 +72,7 @@ class Fusion:
     """The group nodes that this pass made, in program order over all blocks."""
     history: History
     """`fold-constants`; `functionalize`, `remove-dead-nodes` and `fold-tensors` if they found something to do; then `fuse`,
-    whose edits are the merges in the order in which they were decided."""
+    whose edits are the merges in the order in which they were decided; then `group-views` if it was wanted and found some."""
     _plans: _Plans = field(repr=False)
 
     @property
@@ -82,7 +83,11 @@ class Fusion:
     @cached_property
     def alias_db(self) -> AliasDb:
         """The alias db of the fused graph."""
-        return self._plans.upkeep.of(self.history.records[-1])
+        fuse, *later = self.history.records[self._fused_at :]
+        db = self._plans.upkeep.of(fuse)
+        for record in later:
+            db = db.follow(record)
+        return db
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: what it computes, over which points, and what that costs.
@@ -168,6 +173,9 @@ class Fusion:
         if isinstance(node, Verdict):
             return node
         rules, graph = self._plans.rules, self._plans.rules.graph
+        group = self._plans.grouped.group_of.get(node)
+        if group is not None and group.attrs["kind"] == "view":
+            return yes("it is in a group of views, which needs no kernel", group, node)
         refusal = rules.refusal(node)
         if refusal is not None:
             return no(refusal.because, *refusal.evidence)
@@ -198,8 +206,13 @@ class Fusion:
             return self.original.node(subject)
         value = self._value(subject)
         value = self._plans.groups.outside_of.get(value, value)
-        kept = self.history.forward(value, 0, len(self.history) - 1) or value
+        kept = self.history.forward(value, 0, self._fused_at) or value
         return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
+
+    @property
+    def _fused_at(self) -> int:
+        """How many passes ran before `fuse`."""
+        return next(step for step, record in enumerate(self.history.records) if record.name == "fuse")
 
     def _value(self, name: Value | str) -> Value:
         """The value, or that of this name, in the original graph, or else in the fused one."""
@@ -233,6 +246,7 @@ class Fusion:
 def fuse(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, alias: AliasUpkeep = "follow", check: bool = False,
+    view_groups: bool = False,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
@@ -248,6 +262,10 @@ def fuse(
     `alias` is how `Fusion.alias_db` comes about: it follows the merges, or (for comparison, with the same result) it is
     rebuilt before each block or after each merge. `check` follows merge by merge and compares each db with a new one;
     it raises PassError where they differ.
+
+    `view_groups` makes one node, of kind `"view"`, of two or more views that follow one another and are in no kernel.
+    It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, the picture is smaller;
+    that is why it is a choice. It happens after all kernels are planned, as a pass `group-views` of the history.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -281,7 +299,24 @@ def fuse(
         fusion = _fused(graph, chosen, Limits(max_arguments, max_nodes), min_size, alias)
     if check:
         check_following(fusion.history, fusion._plans.rules.db)
-    return fusion
+    return _with_view_groups(fusion) if view_groups else fusion
+
+
+def _with_view_groups(fusion: Fusion) -> Fusion:
+    """The same kernels, and the views that they left over in groups of their own."""
+    plans = fusion._plans
+    record, group_of = group_views(fusion.graph, list(_blocks_of(fusion.graph)), plans.rules.known, fusion.alias_db)
+    if not group_of:
+        return fusion
+    everywhere = {**plans.grouped.group_of, **group_of}
+    made = {*fusion.groups, *group_of.values()}
+    return replace(
+        fusion,
+        graph=record.after,
+        groups=tuple(node for node in record.after.nodes() if node in made),
+        history=fusion.history.then(record),
+        _plans=replace(plans, grouped=replace(plans.grouped, group_of=everywhere)),
+    )
 
 
 def _fused(

@@ -10,9 +10,9 @@ graphs: a group goes by its last node, keeps its id while it grows, and is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict, fast_constructor
 from irscope.ir.core import Block, Graph, Node, Value, make_block, make_node, make_value, new_id
@@ -24,7 +24,7 @@ from irscope.transforms.fusion.domain import Domain
 from irscope.transforms.fusion.fitness import Fitness
 from irscope.transforms.fusion.plan import BlockPlan
 
-__all__ = ["MAKES_NUMBERS", "Grouped", "Groups"]
+__all__ = ["MAKES_NUMBERS", "Grouped", "Groups", "common_scope", "unused_numbers"]
 
 MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
 """Ops that can go when nobody reads what they make."""
@@ -93,7 +93,7 @@ class Groups:
         scheduled: dict[Block, Sequence[Node]] = {}
         for plan, schedule in zip(self._plans, schedules, strict=True):
             scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
-        unused = _unused_numbers(self._graph, group_of, self._fitness)
+        unused = unused_numbers(self._graph, group_of, self._fitness.rules.known, self._fitness.readings)
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
         for block in self._graph.blocks():
             gone = [Erased(node, _COPIED) for node in block.nodes if node in unused] if unused else []
@@ -142,7 +142,7 @@ class Groups:
         returns = tuple([standing[value] for value in leaving])
         block = make_block(identity.block, tuple(params.values()), tuple(body), returns)
         attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
-        scope = _common_scope({node.scope for node in members})
+        scope = common_scope({node.scope for node in members})
         return make_node(
             identity.node, "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,),
             members[-1].location, scope,
@@ -173,7 +173,7 @@ class Groups:
         return copy
 
 
-def _common_scope(scopes: Iterable[str]) -> str:
+def common_scope(scopes: Iterable[str]) -> str:
     """The innermost module that holds all of them."""
     common: list[str] | None = None
     for scope in scopes:
@@ -186,13 +186,14 @@ def _agreement(a: list[str], b: list[str]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _unused_numbers(graph: Graph, group_of: dict[Node, Node], fitness: Fitness) -> set[Node]:
+def unused_numbers(
+    graph: Graph, group_of: Mapping[Node, Node], known: Callable[[Value], Any], readings: Mapping[Value, int]
+) -> set[Node]:
     """The makers of known numbers, and of lists of them, that only groups read, which have copies now."""
     inside: Counter[Value] = Counter()
     inside.update(
         value for node in group_of for value in node.inputs if value.type.__class__ is not TensorType
     )  # a constant tensor is an argument, and has no copy
-    known, readings = fitness.rules.known, fitness.readings
     unused: set[Node] = set()
     pending = [value for value in inside if known(value) is not NOT_CONSTANT]
     while pending:

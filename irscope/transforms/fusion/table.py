@@ -10,6 +10,7 @@ from irscope.errors import ArgumentError
 from irscope.ir.core import Block, Graph, Node
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.rules import Rules
+from irscope.transforms.fusion.spaces import told_space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,12 +53,15 @@ def group_table(
     for index, (group, nodes) in enumerate(members.items()):
         plan = plans[rules.graph.block_of[nodes[-1]]]
         moving = [node for node in nodes if not rules.is_view(node)]
+        space = str(plan.group(plan.index[nodes[-1]]).domain)
+        if group.attrs["kind"] == "view":  # some that kernels do not see through are among them
+            moving, space = [], told_space(rules.space(nodes[-1]))
         before = sum(_bytes(rules, node) for node in moving)
         after = _bytes(rules, group) if moving else 0
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
-            "space": str(plan.group(plan.index[nodes[-1]]).domain), "bytes before": before, "bytes after": after,
+            "space": space, "bytes before": before, "bytes after": after,
             "bytes saved": before - after, "flops": sum(_flops(rules, node) for node in nodes),
             f"µs at {told}": round(after / speed * 1e6, 3),
         })  # fmt: skip

@@ -54,8 +54,8 @@ def test_a_click_on_a_node_of_yolov3_arrives_in_python(tour: Lab, tmp_path: Path
     page.locator(f"{LIVE} .irs-box.selected").first.wait_for()
     chosen = page.locator(f"{LIVE} .irs-box.selected").first.get_attribute("data-id")
     assert tour.python(f"print({chosen} in e.selection)") == "True"
-    tour.python("e.selection = [g.node('aten::copy_#0')]")
-    page.locator(f"{LIVE} .irs-line.selected", has_text="aten::copy_").wait_for()
+    tour.python("e.selection = [g.node('aten::view#0')]")
+    page.locator(f"{LIVE} .irs-line.selected", has_text="aten::view").wait_for()
     page.locator(f"{LIVE} .irs-points-to").wait_for()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         tour.theme(theme)

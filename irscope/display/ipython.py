@@ -91,13 +91,21 @@ def _alias_db(db: Any) -> str:
 
 
 def _comparison(comparison: Any) -> str:
-    table: str = comparison.table().to_html(border=0, float_format=lambda number: f"{number:.4g}")
+    shown = comparison.table().dropna(axis="columns", how="all").rename(index=_unbroken)
+    shown["note"] = shown["note"].map(_unbroken)
+    rows = shown.to_html(border=0, na_rep="", float_format=lambda number: _unbroken(f"{number:.3g}"))
+    table = f'<div style="overflow-x:auto">{rows}</div>'
     caption = f'<p style="max-width:60em">{escape(comparison.caption)}</p>'
     try:
         picture = _png(comparison.chart())
     except ImportError:
         return table + caption
     return f'{table}{caption}<img alt="run times" src="data:image/png;base64,{b64encode(picture).decode()}">'
+
+
+def _unbroken(text: str) -> str:
+    """Text that a narrow column of a table keeps in one line, whatever the page's style says."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _png(figure: Any) -> bytes:

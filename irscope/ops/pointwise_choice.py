@@ -9,7 +9,7 @@ import numpy as np
 from irscope.ops.elementwise import elementwise, require_known
 from irscope.ops.expression import Expr, call, lift, where
 from irscope.ops.op import Op
-from irscope.ops.promotion import is_integral
+from irscope.ops.promotion import NUMBER_STRENGTH, is_integral
 
 __all__ = ["OPS", "at_least", "limited"]
 
@@ -34,13 +34,17 @@ def smaller(a: Expr, b: Expr | float) -> Expr:
 
 
 def at_least(x: Expr, low: Expr | float) -> Expr:
-    """`x`, or the limit if `x` is below it: a negative zero is not below zero."""
-    return larger(lift(low, x.dtype), x)
+    """`x`, or the limit if `x` is below it. A number that is zero keeps a negative zero, a tensor's zero does not."""
+    return larger(x, low) if _is_tensor(low) else larger(lift(low, x.dtype), x)
 
 
 def at_most(x: Expr, high: Expr | float) -> Expr:
-    """`x`, or the limit if `x` is above it: zero is not above a negative one."""
-    return smaller(lift(high, x.dtype), x)
+    """`x`, or the limit if `x` is above it. A number that is -0.0 keeps a zero, a tensor's does not."""
+    return smaller(x, high) if _is_tensor(high) else smaller(lift(high, x.dtype), x)
+
+
+def _is_tensor(limit: Expr | float) -> bool:
+    return isinstance(limit, Expr) and limit.strength > NUMBER_STRENGTH
 
 
 def limited(x: Expr, low: Expr | float | None, high: Expr | float | None) -> Expr:

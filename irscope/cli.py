@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope import __version__
+from irscope._base.words import byte_count
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 
 __all__ = ["main"]
@@ -184,7 +185,7 @@ def _report(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
     path = write_report(options.file, *map(_example, options.input), output=options.output)
-    print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB); open it in any browser")
+    print(f"wrote {path} ({byte_count(path.stat().st_size)}); open it in any browser")
 
 
 def _bench(options: argparse.Namespace) -> None:
@@ -221,11 +222,11 @@ def _cache(options: argparse.Namespace) -> None:
         if options.action == "clear":
             count, size = store.summary().entries, store.size_bytes
             store.clear()
-            print(f"{device}: {count} kernels deleted, {size / 1e6:.1f} MB, from {store.directory}")
+            print(f"{device}: {count} kernels deleted, {byte_count(size)}, from {store.directory}")
             continue
         now = store.summary()
         print(
-            f"{device}: {now.entries} kernels, {now.size_bytes / 1e6:.1f} of {now.limit_bytes / 1e6:.0f} MB, in {now.directory}"
+            f"{device}: {now.entries} kernels, {byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}, in {now.directory}"
         )
         print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")
         if now.trouble:

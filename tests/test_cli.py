@@ -60,7 +60,7 @@ def test_cache_shows_and_clears_the_compiled_kernels(
     store.load("c")
     assert main(["cache", "info"]) == 0
     printed = capsys.readouterr().out
-    assert f"cpu: 2 kernels, 2.0 of 268 MB, in {tmp_path}" in printed
+    assert f"cpu: 2 kernels, 2 MB of 268 MB, in {tmp_path}" in printed
     assert "loaded 1 times, 1 times not found" in printed
     assert "cuda: 0 kernels" in printed
     assert main(["cache", "clear", "--device", "cpu"]) == 0

@@ -1,8 +1,8 @@
-"""Numbers with their nouns."""
+"""Numbers with their nouns and units."""
 
 from __future__ import annotations
 
-__all__ = ["plural"]
+__all__ = ["byte_count", "plural"]
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
@@ -12,3 +12,16 @@ def plural(count: int, noun: str, many: str = "") -> str:
     ('1 node', '1,200 nodes', '0 classes')
     """
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def byte_count(count: float) -> str:
+    """An amount of memory with a decimal prefix, in three digits.
+
+    >>> byte_count(800), byte_count(1_500_000)
+    ('800 B', '1.5 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope._base.words import plural
+from irscope._base.words import byte_count, plural
 from irscope.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 
 __all__ = ["amount", "byte_count", "duration", "plural", "short_type"]
@@ -34,19 +34,6 @@ def short_type(type: Type) -> str:
         case TupleType(elements) if elements:
             return f"({', '.join(map(short_type, elements))})"
     return str(type)
-
-
-def byte_count(count: float) -> str:
-    """Bytes with a decimal prefix.
-
-    >>> byte_count(1_900_000_000)
-    '1.9 GB'
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.2g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def duration(milliseconds: float) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from irscope._base.words import byte_count
 from irscope.ir.core import Node, Value
 from irscope.ops.registry import lookup
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.group import Grouped
 from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.refusal import Refusal
-from irscope.transforms.fusion.why import explain_path, told_bytes
+from irscope.transforms.fusion.why import explain_path
 
 __all__ = ["remarks_of"]
 
@@ -33,7 +34,7 @@ def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
             saved[group] = saved.get(group, 0) + merge.bytes_saved
     for group, bytes_saved in saved.items():
         count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
-        amount = f", which saves {told_bytes(bytes_saved)} of memory traffic" if bytes_saved else ""
+        amount = f", which saves {byte_count(bytes_saved)} of memory traffic" if bytes_saved else ""
         yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
 
 

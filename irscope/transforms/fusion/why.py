@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from irscope._base.verdict import Verdict, yes
+from irscope._base.words import byte_count
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.ir.core import Graph, Node
@@ -13,7 +14,7 @@ from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.policies import Policy
 from irscope.transforms.fusion.refusal import Refusal
 
-__all__ = ["explain_path", "obstacle", "same_group", "told_bytes", "why_apart"]
+__all__ = ["explain_path", "obstacle", "same_group", "why_apart"]
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
@@ -115,7 +116,7 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
     merge = plan.merges[_first_that_blocks(plan, x, y)]
     nodes = plan.nodes(merge.producer, merge.consumer)
     a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
-    saving = f", saving {told_bytes(merge.bytes_saved)}" if merge.bytes_saved else ""
+    saving = f", saving {byte_count(merge.bytes_saved)}" if merge.bytes_saved else ""
     what = f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
     return Refusal("other-partner", what, (*nodes, *now.evidence))
 
@@ -140,17 +141,3 @@ def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
     """The verdict on two nodes of one group."""
     names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
     return yes(f"both are in the fusion group that makes {names}", group, a, b)
-
-
-def told_bytes(count: int) -> str:
-    """An amount of memory with its unit.
-
-    >>> told_bytes(800), told_bytes(1_500_000)
-    ('800 B', '1.5 MB')
-    """
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:.3g} {unit}"

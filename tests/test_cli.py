@@ -64,7 +64,7 @@ def test_cache_shows_and_clears_the_compiled_kernels(
     assert "loaded 1 times, 1 times not found" in printed
     assert "cuda: 0 kernels" in printed
     assert main(["cache", "clear", "--device", "cpu"]) == 0
-    assert "cpu: 2 kernels deleted, 2.0 MB" in capsys.readouterr().out
+    assert "cpu: 2 kernels deleted, 2 MB" in capsys.readouterr().out
     assert store.load("a") is None
 
 

@@ -15,53 +15,23 @@ import argparse
 import gc
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
+from tests.benchmarks.families import chain, cut, independent, live, twice
 
-Lines = Iterator[str]
-HEAD = "graph(%x : Tensor, %y : Tensor):"
-
-
-def chain(count: int) -> Lines:
-    yield HEAD
-    for i in range(count):
-        yield f"  %v{i} : Tensor = aten::mul(%{f'v{i - 1}' if i else 'x'}, %y)"
-    yield f"  return (%v{count - 1})"
-
-
-def twice(count: int) -> Lines:
-    """Each value is used by the two ops behind it."""
-    yield HEAD
-    for i in range(count):
-        a, b = (f"v{i - 1}" if i else "x"), (f"v{i - 2}" if i > 1 else "y")
-        yield f"  %v{i} : Tensor = aten::mul(%{a}, %{b})"
-    yield f"  return (%v{count - 1})"
-
-
-def cut(count: int) -> Lines:
-    """Every tenth op has no gradient formula."""
-    yield HEAD
-    for i in range(count):
-        yield f"  %v{i} : Tensor = aten::{'mul' if i % 10 else 'atan2'}(%{f'v{i - 1}' if i else 'x'}, %y)"
-    yield f"  return (%v{count - 1})"
-
-
-def independent(count: int) -> Lines:
-    yield HEAD
-    for i in range(count):
-        yield f"  %v{i} : Tensor = aten::mul(%x, %y)"
-    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
-
-
-def live(count: int) -> Lines:
-    """A chain all of whose values are returned."""
-    yield from list(chain(count))[:-1]
-    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
-
-
-FAMILIES: dict[str, Callable[[int], Lines]] = {f.__name__: f for f in (chain, twice, cut, independent, live)}
+FAMILIES: dict[str, Callable[[int], Iterator[str]]] = {
+    "chain": chain,
+    "twice": twice,
+    "cut": lambda count: cut(count, "Tensor", "atan2"),  # which has no gradient formula
+    "independent": independent,
+    "live": live,
+}
 
 
 def ours(text: str, repeats: int, collect: bool) -> tuple[float, int]:

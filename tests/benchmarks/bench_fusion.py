@@ -23,58 +23,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import irscope as irs
 from irscope.transforms.fusion import fuse
 from irscope.transforms.fusion.policies import POLICIES
+from tests.benchmarks.families import chain, cut, independent, live, twice
 
 Lines = Iterator[str]
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
 
 
-def head() -> str:
-    return f"graph(%x : {TENSOR}, %y : {TENSOR}):\n  %one : int = prim::Constant[value=1]()"
-
-
-def chain(count: int) -> Lines:
-    yield head()
-    for i in range(count):
-        yield f"  %v{i} : {TENSOR} = aten::mul(%{f'v{i - 1}' if i else 'x'}, %y)"
-    yield f"  return (%v{count - 1})"
-
-
-def cut(count: int) -> Lines:
-    """A product of matrices after every nine pointwise ops."""
-    yield head()
-    for i in range(count):
-        yield f"  %v{i} : {TENSOR} = aten::{'mul' if i % 10 else 'matmul'}(%{f'v{i - 1}' if i else 'x'}, %y)"
-    yield f"  return (%v{count - 1})"
-
-
-def twice(count: int) -> Lines:
-    """Each value is used by the two ops behind it."""
-    yield head()
-    for i in range(count):
-        a, b = (f"v{i - 1}" if i else "x"), (f"v{i - 2}" if i > 1 else "y")
-        yield f"  %v{i} : {TENSOR} = aten::mul(%{a}, %{b})"
-    yield f"  return (%v{count - 1})"
-
-
-def independent(count: int) -> Lines:
-    yield head()
-    for i in range(count):
-        yield f"  %v{i} : {TENSOR} = aten::mul(%x, %y)"
-    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
-
-
-def live(count: int) -> Lines:
-    """A chain all of whose values are returned."""
-    yield from list(chain(count))[:-1]
-    yield f"  return ({', '.join(f'%v{i}' for i in range(count))})"
+HEAD = f"graph(%x : {TENSOR}, %y : {TENSOR}):"
 
 
 def mutating(count: int) -> Lines:
     """Every fifth op writes in place."""
-    yield head()
+    yield HEAD
     for i in range(count):
         last = f"v{i - 1}" if i else "x"
         yield f"  %v{i} : {TENSOR} = aten::{'mul' if i % 5 else 'mul_'}(%{last}, %y)"
@@ -83,7 +48,8 @@ def mutating(count: int) -> Lines:
 
 def recurrent(count: int) -> Lines:
     """A gated recurrent cell, unrolled: nine ops a step, of which two are products of matrices."""
-    yield head()
+    yield HEAD
+    yield "  %one : int = prim::Constant[value=1]()"
     state = "x"
     for i in range(count // 9):
         yield f"  %g{i} : {TENSOR} = aten::matmul(%{state}, %y)"
@@ -100,8 +66,14 @@ def recurrent(count: int) -> Lines:
 
 
 FAMILIES: dict[str, Callable[[int], Lines]] = {
-    f.__name__: f for f in (chain, cut, twice, independent, live, mutating, recurrent)
-}  # fmt: skip
+    "chain": lambda count: chain(count, TENSOR),
+    "cut": lambda count: cut(count, TENSOR, "matmul"),
+    "twice": lambda count: twice(count, TENSOR),
+    "independent": lambda count: independent(count, TENSOR),
+    "live": lambda count: live(count, TENSOR),
+    "mutating": mutating,
+    "recurrent": recurrent,
+}
 
 
 def gru(steps: int) -> Lines:

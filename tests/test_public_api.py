@@ -34,6 +34,15 @@ def test_importing_irscope_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_importing_the_compiler_for_the_processor_waits_for_neither_numpy_nor_llvm() -> None:
+    code = (
+        "import sys, irscope.runtime.cpu; "
+        "heavy = {'numpy', 'llvmlite', 'torch', 'irscope.ops.registry', 'irscope.session'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_parsing_and_analysis_work_without_torch() -> None:
     code = """
 import sys

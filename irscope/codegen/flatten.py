@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope.codegen.kernel_spec import Instruction, constant_bits, constant_value
-from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const, evaluate
+from irscope.ops.evaluation import evaluate
+from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const
 
 __all__ = ["InstructionList", "to_expressions"]
 

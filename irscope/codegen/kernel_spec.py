@@ -19,13 +19,12 @@ group needs, one for each distinct iteration space among its outputs.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
-
-import numpy as np
 
 from irscope._base.words import plural
 from irscope.ir.types import ITEM_SIZE, TensorType
@@ -200,13 +199,12 @@ class Launch:
     @property
     def elements(self) -> int:
         """How many points the iteration space has."""
-        return int(np.prod(self.sizes, dtype=np.int64))
+        return math.prod(self.sizes)
 
     @property
     def kept_elements(self) -> int:
         """How many points the kept loops have: with none there is nothing to do, even where nothing is gathered."""
-        kept = [size for loop, size in enumerate(self.sizes) if loop not in self.spec.reduced]
-        return int(np.prod(kept, dtype=np.int64))
+        return math.prod(size for loop, size in enumerate(self.sizes) if loop not in self.spec.reduced)
 
     @property
     def bytes_moved(self) -> int:
@@ -215,7 +213,7 @@ class Launch:
         for tensor, strides in zip(self.spec.tensors, self.strides, strict=True):
             if tensor.pattern and not (isinstance(tensor, Operand) and tensor.kind == "index"):
                 extents = [size for size, stride in zip(self.sizes, strides, strict=True) if stride]
-                total += ITEM_SIZE[tensor.dtype] * int(np.prod(extents, dtype=np.int64))
+                total += ITEM_SIZE[tensor.dtype] * math.prod(extents)
         return total
 
 
@@ -290,13 +288,16 @@ def _told_pattern(pattern: tuple[int, ...]) -> str:
 
 
 def _rounded(value: float, dtype: str) -> float:
-    with np.errstate(over="ignore"):
-        if dtype == "float32":
-            return float(np.float32(value))
+    """The nearest value of a type, ties to even; too large ones become infinite."""
+    if dtype == "float64" or not math.isfinite(value):
+        return value
+    try:
         if dtype == "float16":
-            return float(np.float16(value))
-    if dtype == "bfloat16" and np.isfinite(value):
-        bits = int(np.float32(value).view(np.uint32))
-        bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
-        return float(np.uint32(bits).view(np.float32))
-    return value
+            return float(struct.unpack("<e", struct.pack("<e", value))[0])
+        single = struct.pack("<f", value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if dtype == "bfloat16":
+        bits = int.from_bytes(single, "little")
+        single = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).to_bytes(4, "little")
+    return float(struct.unpack("<f", single)[0])

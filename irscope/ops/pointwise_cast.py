@@ -9,7 +9,8 @@ import numpy as np
 from irscope.ir.types import TensorType
 from irscope.ops.define import define
 from irscope.ops.elementwise import require_known, result_type
-from irscope.ops.expression import Expr, NoExpression, cast, round_to
+from irscope.ops.evaluation import round_to
+from irscope.ops.expression import Expr, NoExpression, cast
 from irscope.ops.op import Op
 from irscope.ops.type_rules import Unknown, dtype_name
 

@@ -10,11 +10,10 @@ Source: `result_type` in torch's aten/src/ATen/native/TypeProperties.cpp, `promo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
-
-import numpy as np
 
 from irscope.ir.types import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.type_rules import Unknown
@@ -128,7 +127,8 @@ def operand_of(value: Any) -> Operand:
     >>> operand_of(2.5), operand_of(TensorType("int64", ()))
     (Operand(dtype='float32', strength=0), Operand(dtype='int64', strength=1))
     """
-    if isinstance(value, bool | np.bool_):
+    np = sys.modules.get("numpy")  # without it there are no values of its types
+    if isinstance(value, bool) or (np is not None and isinstance(value, np.bool_)):
         return Operand("bool", NUMBER_STRENGTH)
     if isinstance(value, int):
         return Operand("int64", NUMBER_STRENGTH)
@@ -141,7 +141,7 @@ def operand_of(value: Any) -> Operand:
         return Operand(words.get(value.type), NUMBER_STRENGTH)
     if isinstance(value, TensorType):
         return Operand(value.dtype, None if value.rank is None else DIMENSIONED if value.rank else ZERO_DIM)
-    if isinstance(value, np.ndarray | np.generic):
+    if np is not None and isinstance(value, np.ndarray | np.generic):
         return Operand(str(value.dtype), DIMENSIONED if value.ndim else ZERO_DIM)
     is_float_number = value.strength == NUMBER_STRENGTH and kind_of(value.dtype) == 2
     return Operand(DEFAULT_FLOAT if is_float_number else value.dtype, value.strength)

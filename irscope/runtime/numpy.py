@@ -17,7 +17,8 @@ import numpy as np
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, constant_value
 from irscope.codegen.llvm_text import GENERIC, emit_llvm
 from irscope.codegen.source import SourceText
-from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, gathered
+from irscope.ops.evaluation import apply, evaluate, gathered
+from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr, const
 from irscope.runtime.base import Availability
 
 __all__ = ["NumpyDevice", "NumpyKernel", "NumpyPlan"]

@@ -11,7 +11,8 @@ from irscope.codegen.flatten import InstructionList
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
 from irscope.codegen.loop_nest import collapse_loops
 from irscope.ir.types import TensorType
-from irscope.ops.expression import Expr, evaluate, round_to
+from irscope.ops.evaluation import evaluate, round_to
+from irscope.ops.expression import Expr
 from irscope.ops.strides import contiguous_strides
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,8 @@ import numpy as np
 
 from irscope.codegen.flatten import InstructionList, to_expressions
 from irscope.codegen.kernel_spec import constant_value
-from irscope.ops.expression import Expr, call, cast, const, evaluate, input_element
+from irscope.ops.evaluation import evaluate
+from irscope.ops.expression import Expr, call, cast, const, input_element
 
 
 def ops(code: InstructionList) -> list[str]:

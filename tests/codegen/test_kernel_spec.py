@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, Operand, Result, constant_bits, constant_value
@@ -43,6 +44,19 @@ def test_constants_keep_their_sign_and_are_rounded_to_their_type(dtype: str) -> 
     third = constant_value(constant_bits(1 / 3, dtype), dtype)
     assert third == constant_value(constant_bits(third, dtype), dtype)
     assert (third == 1 / 3) == (dtype == "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_constants_round_as_torch_rounds(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    bits = np.random.default_rng(0).integers(0, 2**64, 2000, np.uint64).view(np.float64)
+    near = np.random.default_rng(1).normal(size=2000) * 10.0 ** np.random.default_rng(2).integers(-46, 40, 2000)
+    edges = [65504.0, 65519.99, 65520.0, 3.4028235677973366e38, 3.3961775292304601e38, 1e-45, 7e-46, 2**-25, 2**-24]
+    values = [*bits[np.isfinite(bits)], *near, *edges, *(-edge for edge in edges), math.inf, -math.inf, 0.0]
+    wanted = torch.tensor(values, dtype=torch.float64)
+    wanted = (wanted.float() if dtype == "bfloat16" else wanted).to(getattr(torch, dtype)).double().tolist()
+    found = [constant_value(constant_bits(float(value), dtype), dtype) for value in values]
+    assert found == wanted
 
 
 def test_a_launch_counts_each_tensor_once() -> None:

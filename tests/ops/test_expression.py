@@ -9,18 +9,8 @@ import numpy as np
 import pytest
 
 from irscope.ir.types import TensorType
-from irscope.ops.expression import (
-    Expr,
-    NoExpression,
-    call,
-    cast,
-    const,
-    evaluate,
-    input_element,
-    number,
-    round_to,
-    where,
-)
+from irscope.ops.evaluation import evaluate, round_to
+from irscope.ops.expression import Expr, NoExpression, call, cast, const, input_element, number, where
 from irscope.ops.registry import lookup
 from irscope.ops.special import erf, sigmoid
 

@@ -12,7 +12,8 @@ import pytest
 from irscope.ir.schema import Argument, OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, OptionalType, TensorType
 from irscope.ops import pointwise
-from irscope.ops.expression import Expr, NoExpression, evaluate, input_element, number, round_to
+from irscope.ops.evaluation import evaluate, round_to
+from irscope.ops.expression import Expr, NoExpression, input_element, number
 from irscope.ops.op import Op
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

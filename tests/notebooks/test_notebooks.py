@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -39,8 +38,6 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path) -> None:
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    started = time.perf_counter()
     client.execute()
-    print(f"{path.stem}: {time.perf_counter() - started:.1f} s")
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error" or output.get("name") == "stderr"]

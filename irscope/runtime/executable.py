@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import plural
 from irscope.codegen.source import SourceText
@@ -26,15 +26,16 @@ from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.cuda import CudaDevice
 from irscope.runtime.cuda_compiler import imported_cupy
-from irscope.runtime.cuda_graph import Captured, CupyRecorder, TorchRecorder, captured
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
 from irscope.runtime.library import library_for
 from irscope.runtime.program import Program, as_torch
 from irscope.transforms.base import Remark
+
+if TYPE_CHECKING:
+    from irscope.runtime.cuda_graph import Captured
 
 __all__ = ["Executable", "compile_graph"]
 
@@ -229,6 +230,9 @@ class Executable:
             raise DeviceUnavailable(
                 f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"'
             )
+        from irscope.runtime.cuda import CudaDevice
+        from irscope.runtime.cuda_graph import CupyRecorder, TorchRecorder, captured
+
         torch = self._bound_library == "torch" or library_for(args).name == "torch"
         self._program("torch" if torch else "numpy")  # says what is missing
         recorder = TorchRecorder(import_module("torch")) if torch else CupyRecorder(imported_cupy())

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,12 +25,16 @@ from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
+from irscope.runtime.cpu_entry import ENTRY, SYMBOL, Jump, entry, python_symbols
 from irscope.runtime.cpu_launch import (
     Function,
     LaunchCall,
+    PoolCall,
     Range,
     SplitCall,
     TeamCall,
+    data_block,
+    floats_of,
     gather_cuts,
     gather_ranges,
     split_kept,
@@ -103,6 +107,7 @@ class CpuDevice:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._loop: tuple[int, Any] | None = None
+        self._entries: Callable[..., Jump] | None = None
 
     @property
     def threads(self) -> int:
@@ -213,22 +218,38 @@ class CpuDevice:
         ranges = tuple(split_kept(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
         if len(ranges) > 1:
             return self._shared(kernel, launch, ranges)
-        return LaunchCall(kernel.call_holding if seconds < _HOLD_GIL else kernel.call, launch, ranges, None)
+        return LaunchCall(self._jump(kernel, launch, ranges[0], lets=seconds >= _HOLD_GIL), launch, ranges)
 
     def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
         """A launch whose parts run at the same time."""
-        openmp = loaded_openmp()
-        if openmp is not None:
-            alone = estimated_seconds(launch, self.host.target.vector_bytes)
-            return TeamCall(kernel.call, launch, ranges, kernel.address, openmp, self._team_loop(), Patience(alone))
-        return LaunchCall(kernel.call, launch, ranges, self._workers)
+        jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
+        if openmp is None:
+            return PoolCall(jump, launch, ranges, kernel.call, self._workers)
+        patience = Patience(estimated_seconds(launch, self.host.target.vector_bytes))
+        return TeamCall(jump, launch, ranges, kernel.call, kernel.address, openmp, self._team_loop(), patience)
+
+    def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:
+        """What runs a part of a launch; `lets`: while other Python threads run."""
+        make = self._entry()
+        if make is not None:
+            return make(kernel.address, part.dims_address, floats_of(launch), lets, kernel, part)
+        pack = data_block(launch)
+        return lambda *words: (kernel.call if lets else kernel.call_holding)(pack(*words), part.dims_address)
+
+    def _entry(self) -> Callable[..., Jump] | None:
+        """What makes a kernel a built-in function; None where Python is not CPython."""
+        with self._lock:
+            if self._entries is None and (symbols := python_symbols()):
+                for name, place in symbols.items():
+                    _llvm().add_symbol(name, place)
+                self._entries = entry(*self._code(ENTRY, SYMBOL)[0])
+            return self._entries
 
     def _team_loop(self) -> tuple[int, Any]:
         """The address of what each of torch's threads runs, and what owns its code."""
         with self._lock:
             if self._loop is None:
-                self._loop = _load(_compiled(LOOP, self.host), "irscope_team", self.host)
-            assert self._loop is not None, "an object file that LLVM has just made must load"
+                self._loop = self._code(LOOP, "irscope_team")[0]
             return self._loop
 
     def _workers(self) -> ThreadPoolExecutor:
@@ -239,18 +260,22 @@ class CpuDevice:
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()
-        host, text = self.host, emit_llvm(spec, self.host.target).text
+        (address, machine), size, from_disk = self._code(emit_llvm(spec, self.host.target).text, spec.name)
+        return CpuKernel(spec, time.perf_counter() - start, from_disk, size, address, machine)
+
+    def _code(self, text: str, symbol: str) -> tuple[tuple[int, Any], int, bool]:
+        """A text's machine code, from disk or from LLVM: its address and its owner, its bytes, whether it was on disk."""
+        host = self.host
         key = "\n".join((host.versions, host.cpu, host.features, text))
         code = self.store.load(key)
-        loaded = _load(code, spec.name, host) if code is not None else None
+        loaded = _load(code, symbol, host) if code is not None else None
         from_disk = loaded is not None
         if code is None or loaded is None:
             code = _compiled(text, host)
-            loaded = _load(code, spec.name, host)
+            loaded = _load(code, symbol, host)
             assert loaded is not None, "an object file that LLVM has just made must load"
             self.store.save(key, code)
-        address, machine = loaded
-        return CpuKernel(spec, time.perf_counter() - start, from_disk, len(code), address, machine)
+        return loaded, len(code), from_disk
 
 
 class CpuPlan:
@@ -262,8 +287,7 @@ class CpuPlan:
         self.plan = plan
         self.kernels = kernels
         self._calls = calls
-        alone = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall and calls[0].workers is None else None
-        self.single = alone
+        self.single = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall else None
         """The plan's only launch, if it runs on the calling thread."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:

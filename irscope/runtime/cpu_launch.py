@@ -18,15 +18,19 @@ from typing import Any, Final
 
 from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
+from irscope.runtime.cpu_entry import Jump
 from irscope.runtime.team import OpenMP, Patience
 
 __all__ = [
     "Function",
     "LaunchCall",
+    "PoolCall",
     "Range",
     "SplitCall",
     "TeamCall",
+    "data_block",
     "finish",
+    "floats_of",
     "gather_cuts",
     "gather_ranges",
     "split_kept",
@@ -42,41 +46,43 @@ Function = Callable[[bytes, int], None]
 class LaunchCall:
     """One launch with everything laid out but the pointers."""
 
-    def __init__(
-        self,
-        function: Function,
-        launch: Launch,
-        ranges: tuple[Range, ...],
-        workers: Callable[[], ThreadPoolExecutor] | None,
-    ) -> None:
-        self.function = function
+    def __init__(self, jump: Jump, launch: Launch, ranges: tuple[Range, ...]) -> None:
+        """`jump` runs the first of the ranges."""
+        self.jump = jump
         self.launch = launch
         self.ranges = ranges
-        self.workers = workers
-        self.first = ranges[0].dims_address
-        self.pack = struct.Struct("q" * len(launch.writes) + "".join(map(_slot, launch.spec.inputs))).pack
         self.moved = ranges[0].offsets
         self.still = not any(self.moved)
         self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
-        """Whether the data block is the output, then the inputs in order."""
+        """Whether the kernel's arguments are the output, then the inputs in order."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        if self.workers is not None:
-            self._run_parts(outputs, inputs)
-        elif self.plain and len(inputs) == len(self.launch.reads):
-            self.function(self.pack(outputs[0], *inputs), self.first)
+        if self.plain and len(inputs) == len(self.launch.reads):
+            self.jump(outputs[0], *inputs)
         elif self.still:
-            self.function(self.pack(*self._words(outputs, inputs)), self.first)
+            self.jump(*self._words(outputs, inputs))
         else:
-            self.function(self.pack(*map(add, self._words(outputs, inputs), self.moved)), self.first)
+            self.jump(*map(add, self._words(outputs, inputs), self.moved))
 
     def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
-        """The data block before anything is moved: addresses and numbers; 0 for an index."""
+        """The kernel's arguments before anything is moved: addresses and numbers; 0 for an index."""
         launch = self.launch
         return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
 
-    def _run_parts(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        assert self.workers is not None
+
+class PoolCall(LaunchCall):
+    """A launch on threads of Python's."""
+
+    def __init__(
+        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function,
+        workers: Callable[[], ThreadPoolExecutor],
+    ) -> None:  # fmt: skip
+        super().__init__(jump, launch, ranges)
+        self.function = function
+        self.workers = workers
+        self.pack = data_block(launch)
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         pool, words = self.workers(), self._words(outputs, inputs)
         jobs: list[Future[None]] = []
         try:
@@ -84,7 +90,7 @@ class LaunchCall:
                 pool.submit(self.function, self.pack(*map(add, words, part.offsets)), part.dims_address)
                 for part in self.ranges[1:]
             )
-            self.function(self.pack(*map(add, words, self.moved)), self.first)
+            self.jump(*map(add, words, self.moved))
         finally:
             finish(jobs)
 
@@ -93,10 +99,12 @@ class TeamCall(LaunchCall):
     """A launch on torch's threads; see `irscope.runtime.team` for the block that they read."""
 
     def __init__(
-        self, function: Function, launch: Launch, ranges: tuple[Range, ...], kernel: int, openmp: OpenMP,
+        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function, kernel: int, openmp: OpenMP,
         loop: tuple[int, Any], patience: Patience,
     ) -> None:  # fmt: skip
-        super().__init__(function, launch, ranges, None)
+        super().__init__(jump, launch, ranges)
+        self.function = function
+        self.pack = data_block(launch)
         words = len(launch.writes) + len(launch.reads)
         header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
         self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
@@ -132,6 +140,17 @@ class SplitCall:
         own = [first + start for start in self.starts[:-1]]
         for call in self.calls:
             call([*outputs, *own], [*inputs, *own])
+
+
+def data_block(launch: Launch) -> Callable[..., bytes]:
+    """What packs the arguments of a launch's kernel into the block that it reads."""
+    return struct.Struct("".join("d" if is_number else "q" for is_number in floats_of(launch))).pack
+
+
+def floats_of(launch: Launch) -> list[bool]:
+    """Which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
+    operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
+    return [False] * len(launch.writes) + operands
 
 
 def finish(jobs: Sequence[Future[None]]) -> None:
@@ -211,8 +230,3 @@ def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
 def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
     rows = [stride for strides in launch.strides for stride in strides]
     return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)
-
-
-def _slot(operand: Any) -> str:
-    """How eight bytes of the data block hold an operand."""
-    return "d" if operand.kind == "scalar" and is_float(operand.dtype) else "q"

@@ -69,5 +69,5 @@ def _launch(plan: PreparedPlan, results: int, reads: Sequence[int], memory: Memo
     launch = single.launch
     words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
     moved = [f"{word} + {offset}" if offset else word for word, offset in zip(words, single.moved, strict=True)]
-    names.update(kernel=single.function, pack=single.pack, dims=single.first)
-    return f"kernel(pack({', '.join(moved)}), dims)"
+    names["kernel"] = single.jump
+    return f"kernel({', '.join(moved)})"

@@ -1,0 +1,133 @@
+"""Kernels as built-in functions: they take what a packed block would take, refuse the rest, and outlive who made them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
+from irscope.ir.types import TensorType
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu_entry import python_symbols
+from irscope.runtime.cpu_launch import LaunchCall
+
+pytest.importorskip("llvmlite")
+
+CODE = tuple(Instruction("input", (), dtype, place) for place, dtype in enumerate(("float64", "float64", "int64")))
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> CpuDevice:
+    return CpuDevice(store=ObjectStore(tmp_path / "cpu"), threads=1)
+
+
+def plan(size: int) -> LaunchPlan:
+    """x * number, and a whole number in every element."""
+    code = (*CODE, Instruction("mul", (0, 1), "float64"))
+    inputs = (Operand("float64", "tensor", (1,)), Operand("float64", "scalar"), Operand("int64", "scalar"))
+    spec = KernelSpec(inputs, code, (Result("float64", (1,), 3), Result("int64", (1,), 2)), 1)
+    launch = Launch(spec, (size,), (0, 1, 2), (0, 1), ((1,), (1,), (1,), (), ()))
+    return LaunchPlan((launch,), (TensorType("float64", (size,), (1,)), TensorType("int64", (size,), (1,))), 3)
+
+
+def launched(device: CpuDevice, size: int = 5) -> LaunchCall:
+    (launch,) = device.prepare(plan(size))._calls
+    assert isinstance(launch, LaunchCall)
+    return launch
+
+
+def arrays(size: int = 5) -> tuple[Any, Any, Any]:
+    return np.zeros(size), np.zeros(size, np.int64), np.arange(size) + 0.5
+
+
+@pytest.mark.parametrize("number", [2.5, -1.0, 3, True, np.float64(-0.25), np.float32(1.5), float("nan"), float("inf")])
+@pytest.mark.parametrize("whole", [7, -1, -(2**63), 2**63 - 1, True, np.int32(-3)])
+def test_numbers_arrive_as_they_are(device: CpuDevice, number: Any, whole: Any) -> None:
+    product, filled, x = arrays()
+    launched(device).jump(product.ctypes.data, filled.ctypes.data, x.ctypes.data, number, whole)
+    np.testing.assert_array_equal(product, x * float(number))
+    assert set(filled) == {int(whole)}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ((3, "text"), TypeError), ((4, 1.5), TypeError), ((4, 2**63), OverflowError), ((2, None), TypeError),
+        ((3, None), TypeError), ((3, 10**400), OverflowError),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_refused_before_the_kernel_runs(
+    device: CpuDevice, change: tuple[int, Any], error: type[Exception]
+) -> None:
+    product, filled, x = arrays()
+    words: list[Any] = [product.ctypes.data, filled.ctypes.data, x.ctypes.data, 2.0, 7]
+    words[change[0]] = change[1]
+    with pytest.raises(error):
+        launched(device).jump(*words)
+    assert not product.any()
+    assert not filled.any()
+
+
+@pytest.mark.parametrize("count", [0, 4, 6])
+def test_another_number_of_arguments_is_refused(device: CpuDevice, count: int) -> None:
+    with pytest.raises(TypeError):
+        launched(device).jump(*[0] * count)
+
+
+def test_a_function_outlives_the_device_and_the_plan(device: CpuDevice) -> None:
+    jump = launched(device).jump
+    del device
+    gc.collect()
+    product, filled, x = arrays()
+    jump(product.ctypes.data, filled.ctypes.data, x.ctypes.data, 2.0, 7)
+    np.testing.assert_array_equal(product, x * 2)
+
+
+def test_a_call_leaves_no_reference_behind(device: CpuDevice) -> None:
+    jump = launched(device).jump
+    product, filled, x = arrays()
+    address, number = x.ctypes.data + 0, 2.5e300
+    before = gc.get_referrers(jump), ctypes.c_ssize_t.from_address(id(number)).value
+    for _ in range(100):
+        jump(product.ctypes.data, filled.ctypes.data, address, number, 7)
+    assert ctypes.c_ssize_t.from_address(id(number)).value == before[1]
+
+
+def test_many_threads_call_one_function(device: CpuDevice) -> None:
+    size = 400_000  # long enough to let the others run
+    launch, wrong = launched(device, size), []
+
+    def work(number: float) -> None:
+        product, filled, x = arrays(size)
+        for _ in range(5):
+            launch.jump(product.ctypes.data, filled.ctypes.data, x.ctypes.data, number, int(number))
+            if not (np.array_equal(product, x * number) and (filled == int(number)).all()):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(float(number),)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_without_cpython_the_same_is_packed(device: CpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.runtime.cpu.python_symbols", dict)
+    jump = launched(device).jump
+    assert not hasattr(jump, "__self__")
+    product, filled, x = arrays()
+    jump(product.ctypes.data, filled.ctypes.data, x.ctypes.data, -1.0, -1)
+    np.testing.assert_array_equal(product, -x)
+    assert set(filled) == {-1}
+
+
+def test_all_that_the_text_calls_is_there() -> None:
+    assert all(python_symbols().values())

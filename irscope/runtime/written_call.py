@@ -33,13 +33,8 @@ def written_call(
     `reads`: the argument behind each operand of the plan; `gives`: its result behind each of the program's.
     """
     names: dict[str, Any] = {"plan": ready.plan, "address": memory.address}
-    tests = []
-    for place, argument in enumerate(arguments):
-        for number, fact in enumerate(memory.facts):
-            name = f"fact{place}_{number}"
-            value = getattr(argument, fact.removesuffix("()"))
-            names[name] = value() if fact.endswith("()") else value
-            tests.append(f"x{place}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
+    xs = [f"x{place}" for place in range(len(arguments))]
+    wanted = _wanted(arguments, xs, memory, names)
     makes = []
     for place, make in enumerate(ready.makers):
         names[f"make{place}"] = make
@@ -47,8 +42,8 @@ def written_call(
     results = [f"y{place}" for place in gives]
     text = "\n".join([
         "def call(arguments):",
-        f"    {''.join(f'x{place}, ' for place in range(len(arguments)))}= arguments",
-        f"    if {' and '.join(tests)}:",
+        f"    {', '.join(xs)}, = arguments",
+        f"    if {wanted}:",
         *makes,
         f"        {_launch(ready.plan, len(ready.makers), reads, memory, names)}",
         f"        return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}",
@@ -57,6 +52,20 @@ def written_call(
     exec(compile(text, "<a call of a kernel>", "exec"), names)  # of counts, and of facts that a memory names
     made: Call = names["call"]
     return made
+
+
+def _wanted(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
+    """The condition under which the call is meant: at one stroke where that works, and else fact by fact."""
+    tests = []
+    for place, argument in enumerate(arguments):
+        for number, fact in enumerate(memory.facts):
+            name = f"fact{place}_{number}"
+            value = getattr(argument, fact.removesuffix("()"))
+            names[name] = value() if fact.endswith("()") else value
+            tests.append(f"{xs[place]}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
+    facts = " and ".join(tests)
+    names["same"] = memory.guard(arguments)
+    return facts if names["same"] is None else f"same({', '.join(xs)}) or {facts}"
 
 
 def _launch(plan: PreparedPlan, results: int, reads: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:

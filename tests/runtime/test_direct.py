@@ -189,3 +189,21 @@ def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> N
     for _ in range(3):
         for a, b in layouts:
             np.testing.assert_allclose(np.asarray(run(a, b)), chain(np.asarray(a), np.asarray(b)), rtol=1e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("guards", [True, False])
+def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if not guards:
+        monkeypatch.setattr("irscope.runtime.memory._quick_guards", lambda torch: None)
+    x, y = (torch.from_numpy(array) for array in given(8))
+    run = fused(TEXT, x, y)
+    run(x, y)
+    assert run._direct is not None
+    wanted = torch.tanh(torch.relu(x) * y)
+    for mode in (torch.no_grad(), torch.inference_mode(), torch.enable_grad(), torch.autocast("cpu")):
+        with mode:
+            torch.testing.assert_close(run._direct.quick((x, y)), wanted)
+    assert run._direct.quick((x, y.double())) is None
+    assert run._direct.quick((x[:4], y)) is None

@@ -3,11 +3,13 @@ analysis."""
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.ops.elementwise import Kind, elementwise, require_float, require_known
+from irscope.ops.evaluation import remainder
 from irscope.ops.expression import Expr, NoExpression, call, const, where
 from irscope.ops.promotion import NUMBER_STRENGTH, is_integral
 from irscope.ops.type_rules import Unknown
@@ -58,7 +60,7 @@ def _fmod(a: Expr, b: Expr) -> Expr:
 
 def _floor_divide(a: Expr, b: Expr) -> Expr:
     if is_integral(a.dtype):
-        return -a if _divisor(b) == -1 else (a - _remainder(a, b)) / b
+        return _whole_floor_divide(a, b)
     rest = call("fmod", a, b)
     quotient = (a - rest) / b
     crosses = call("ne", rest, 0.0) & (call("lt", b, 0.0) ^ call("lt", rest, 0.0))
@@ -67,6 +69,15 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
     whole = where(quotient - down > 0.5, down + 1.0, down)
     plain = a / b
     return where(call("eq", b, 0.0), plain, where(call("eq", quotient, 0.0), plain * 0.0, whole))
+
+
+def _whole_floor_divide(a: Expr, b: Expr) -> Expr:
+    """One less than the quotient cut off where that was cut up; `a` less its remainder need not fit into the type."""
+    divisor = _divisor(b)
+    if abs(divisor) == 1:
+        return a * int(divisor)
+    rest = call("fmod", a, b)
+    return where(rest < 0 if divisor > 0 else rest > 0, a / b - 1, a / b)
 
 
 def _div_kind(rounding_mode: Any = None) -> Kind | None:
@@ -109,7 +120,7 @@ def _np_div(a: Array, b: Array, rounding_mode: str | None = None) -> Array:
 
 def _np_remainder(a: Array, b: Array) -> Array:
     _checked(a, b)
-    return np.asarray(np.remainder(a, b))
+    return remainder(a, b)
 
 
 def _np_fmod(a: Array, b: Array) -> Array:
@@ -126,14 +137,20 @@ def _pow(base: Expr, exponent: Expr) -> Expr:
             )
         return call("pow", base, exponent)
     power = exponent.value
-    if is_integral(base.dtype):
+    if is_integral(base.dtype) or power in (2.0, 3.0):
         return _whole_power(base, int(power))
-    if power in (2.0, 3.0):
-        return _whole_power(base, int(power))
+    if abs(power) == 0.5 and base.op == "cast" and base.args[0].dtype == "float16":
+        return _c_root(base, power)
     if power == -2.0:
         return 1.0 / (base * base)
     special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
     return call(special[power], base) if power in special else call("pow", base, exponent)
+
+
+def _c_root(base: Expr, power: float) -> Expr:
+    """C's power of 0.5 or -0.5, which differs from the root at -0 and -inf: what torch gives for float16, and only there."""
+    root = call("sqrt" if power > 0 else "rsqrt", base + 0.0)
+    return where(call("eq", base, -inf), inf if power > 0 else 0.0, root)
 
 
 def _whole_power(base: Expr, power: int) -> Expr:
@@ -156,7 +173,7 @@ def _np_pow(base: Array, exponent: Array) -> Array:
     if np.issubdtype(base.dtype, np.integer):
         inverse = np.where(base == 1, 1, np.where(base == -1, 1 - 2 * (exponent & 1), 0))
         return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0)))
-    if exponent.ndim == 0 and float(exponent) in (0.5, -0.5):
+    if base.dtype != np.float16 and exponent.ndim == 0 and float(exponent) in (0.5, -0.5):
         root = np.sqrt(base)
         return root if exponent > 0 else 1 / root
     return np.asarray(np.power(base, exponent))
@@ -168,6 +185,7 @@ _SUMS: Final = (
         "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         numpy=lambda a, b, alpha=1: a + (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
         expr=lambda a, b, alpha=1: _plus(a, _scaled(b, alpha)),
+        rounds=True,
     ),
     *elementwise(
         "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -175,6 +193,7 @@ _SUMS: Final = (
         numpy=lambda a, b, alpha=1: a - (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
         expr=lambda a, b, alpha=1: _minus(a, _scaled(b, alpha)),
         also="subtract",
+        rounds=True,
     ),
     *elementwise(
         "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -183,6 +202,7 @@ _SUMS: Final = (
         expr=lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
         in_place=False,
         layout="reversed",
+        rounds=True,
     ),
     *elementwise(
         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -249,18 +269,21 @@ _QUOTIENTS: Final = (
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
         numpy=_np_remainder,
         expr=_remainder,
+        rounds=True,
     ),
     *elementwise(
         "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         numpy=_np_remainder,
         expr=_remainder,
         in_place=False,
+        rounds=True,
     ),
     *elementwise(
         "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
         numpy=_np_fmod,
         expr=_fmod,
+        rounds=True,
     ),
 )
 
@@ -268,27 +291,33 @@ _POWERS: Final = (
     *elementwise(
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        kind="exact",
         numpy=_np_pow,
         expr=_pow,
         operands="self exponent",
         in_place=False,
         layout="numbers-aside",
+        rounds=True,
     ),
     *elementwise(
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        kind="exact",
         numpy=_np_pow,
         expr=_pow,
         operands="self exponent",
         in_place=False,
         layout="rows",
+        rounds=True,
     ),
     *elementwise(
         "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+        kind="exact",
         numpy=_np_pow,
         expr=_pow,
         operands="self exponent",
         written=True,
+        rounds=True,
     ),
     *elementwise(
         "aten::square(Tensor self) -> Tensor",

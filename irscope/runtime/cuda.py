@@ -133,6 +133,7 @@ class CudaDevice:
         self.compiler: Compiler = compiler or Nvrtc()
         self.held = Held()
         self._gpu = gpu
+        self._gpus: dict[int, Gpu] = {}
         self._kernels: KernelCache[CudaKernel] = KernelCache()
         self._modules: KernelCache[Any] = KernelCache()
         self._compiling = threading.Lock()
@@ -258,10 +259,14 @@ class CudaDevice:
         """The GPU. Raises DeviceUnavailable."""
         if self._gpu is not None:
             return self._gpu
+        known = self._gpus.get(imported_cupy().cuda.runtime.getDevice()) if self._gpus else None
+        if known is not None:
+            return known
         here = self.availability()
         if not here:
             raise DeviceUnavailable(here.what, hint=f"{here.fix}; device='cpu' works without it")
-        return CupyGpu()
+        gpu = CupyGpu()
+        return self._gpus.setdefault(gpu.key[0], gpu)
 
     def _kernel(self, wanted: _Wanted, gpu: Gpu | None) -> CudaKernel:
         return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])

@@ -8,12 +8,16 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
 
 from irscope.errors import RunError
 from irscope.runtime.cuda_compiler import imported_cupy
 
-__all__ = ["CupyGpu", "Gpu", "Held", "Lease"]
+__all__ = ["CupyGpu", "Gpu", "Held", "Lease", "Owner"]
+
+Owner = Literal["", "cupy", "torch"]
+"""Whose arrays a kernel works on: its stream must be that on which they were made, and its memory comes from there."""
 
 
 class Lease(Protocol):
@@ -44,14 +48,17 @@ class Gpu(Protocol):
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
         """Start an entry on a stream; does not wait."""
 
-    def stream(self) -> int:
-        """The stream that the caller works on."""
+    def selected(self) -> AbstractContextManager[Any]:
+        """While it lasts, this is the calling thread's GPU: a new thread has number 0."""
 
-    def memory(self, nbytes: int, stream: int) -> Lease:
-        """Memory for work on a stream. Raises RunError when there is not enough."""
+    def stream(self, owner: Owner = "") -> int:
+        """The stream that the caller works on with these arrays."""
 
-    def is_capturing(self) -> bool:
-        """Whether launches on the caller's stream are being recorded as a CUDA graph, whoever records them."""
+    def memory(self, nbytes: int, owner: Owner = "") -> Lease:
+        """Memory for work on that stream. Raises RunError when there is not enough."""
+
+    def is_capturing(self, owner: Owner = "") -> bool:
+        """Whether launches on that stream are being recorded as a CUDA graph, whoever records them."""
 
     def owner(self, address: int) -> int:
         """The number of the GPU whose memory this is; -1 if it is no GPU's."""
@@ -71,48 +78,67 @@ class CupyGpu:
         self.cupy = cupy
         device = cupy.cuda.Device()
         self.key = (int(device.id), str(device.compute_capability))
+        self.name = str(cupy.cuda.runtime.getDeviceProperties(self.key[0])["name"].decode())
         self.multiprocessors = int(device.attributes["MultiProcessorCount"])
         self.count = int(cupy.cuda.runtime.getDeviceCount())
 
+    def __repr__(self) -> str:
+        return self.name
+
+    def selected(self) -> AbstractContextManager[Any]:
+        device: AbstractContextManager[Any] = self.cupy.cuda.Device(self.key[0])
+        return device
+
     def load(self, code: bytes) -> Any:
         module = self.cupy.cuda.function.Module()
-        module.load(code)
+        try:
+            with self.selected():
+                module.load(code)
+        except Exception as error:
+            raise RunError(
+                f"the driver does not load code for compute capability {self.key[1]}: {error}",
+                hint="a driver older than NVRTC refuses its code: update the driver, or install the NVRTC of its CUDA",
+                rule="cuda-load",
+            ) from error
         return module
 
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
         entry((*grid, 1), (block, 1, 1), tuple(args), stream=_At(stream))
 
-    def stream(self) -> int:
-        """CuPy's stream if one is in use, else torch's if torch uses the GPU, else the default one."""
-        torch = self._torch()
+    def stream(self, owner: Owner = "") -> int:
+        """The current stream of the library whose arrays these are; if nobody says whose: CuPy's if one is in use, else
+        torch's if torch uses the GPU, else the default one."""
+        torch = self._torch(owner)
         return int(self._own_stream() if torch is None else torch.cuda.current_stream().cuda_stream)
 
     def _own_stream(self) -> int:
         return int(self.cupy.cuda.get_current_stream().ptr)
 
-    def _torch(self) -> Any:
+    def _torch(self, owner: Owner) -> Any:
         """Torch, if it is its stream that work goes to."""
-        torch = sys.modules.get("torch")
-        return None if torch is None or self._own_stream() or not torch.cuda.is_initialized() else torch
+        torch = None if owner == "cupy" else sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return None
+        return torch if owner == "torch" or not self._own_stream() else None
 
-    def is_capturing(self) -> bool:
-        torch = self._torch()
+    def is_capturing(self, owner: Owner = "") -> bool:
+        torch = self._torch(owner)
         if torch is not None:
             return bool(torch.cuda.is_current_stream_capturing())
         stream = self.cupy.cuda.get_current_stream()
         return bool(stream.ptr) and bool(stream.is_capturing())
 
-    def memory(self, nbytes: int, stream: int) -> Lease:
-        cuda, torch = self.cupy.cuda, self._torch()
-        if torch is not None:  # whose allocator knows of its streams and of graphs that are recorded
+    def memory(self, nbytes: int, owner: Owner = "") -> Lease:
+        """From the allocator of that library, which gives it back to the stream on which it was taken."""
+        cuda, torch = self.cupy.cuda, self._torch(owner)
+        if torch is not None:  # its allocator also knows of graphs that are recorded
             try:
                 return _TorchLease(torch.empty(nbytes, dtype=torch.uint8, device="cuda"))
             except torch.cuda.OutOfMemoryError:
                 raise out_of_memory(nbytes) from None
         try:
-            with cuda.ExternalStream(stream):  # the pool gives memory back to the stream that used it
-                lease: Lease = cuda.alloc(nbytes)
-                return lease
+            lease: Lease = cuda.alloc(nbytes)
+            return lease
         except cuda.memory.OutOfMemoryError:
             raise out_of_memory(nbytes) from None
 

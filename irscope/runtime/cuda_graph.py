@@ -8,12 +8,18 @@ cannot be recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.cuda_gpu import Held
+from irscope.runtime.cuda_memory import as_torch_on_gpu, host_array, on_processor
 
 __all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
+
+_BEFORE: Final = 2
+"""Runs before the one that is recorded: what is made once must be there."""
 
 
 class Recorder(Protocol):
@@ -84,19 +90,28 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, d
     """
     own = [recorder.copy(value) if _is_array(value) else value for value in args]
     leases: list[Any] = []
+    runs = 0
+
+    def once() -> Any:
+        nonlocal runs
+        runs += 1
+        leases.clear()  # only those of the run that is recorded belong to the graph
+        return run(*own)
+
     for held in devices:
         held.leases = leases
     try:
-        results, replay = recorder.record(lambda: run(*own))
+        results, replay = recorder.record(once)
         for target, value in zip(own, args, strict=True):
             if _is_array(target):  # a program that writes its arguments has written them while it was recorded
                 recorder.write(target, value)
         return Captured(own, results, replay, recorder, leases)
-    except IrscopeError:
-        raise
     except Exception as error:
+        if isinstance(error, IrscopeError) and runs <= _BEFORE:
+            raise  # it does not run, recorded or not
+        because = error.what if isinstance(error, IrscopeError) else error
         raise RunError(
-            f"the program cannot be recorded as a CUDA graph: {error}",
+            f"the program cannot be recorded as a CUDA graph: {because}",
             hint="a program that looks at a tensor's numbers on the way cannot; x(*args) runs it", rule="cuda-graph",
         ) from error  # fmt: skip
     finally:
@@ -111,17 +126,17 @@ class TorchRecorder:
         self.torch = torch
 
     def copy(self, value: Any) -> Any:
-        return self.torch.as_tensor(value).to("cuda", copy=True)
+        return self.torch.as_tensor(as_torch_on_gpu(value)).to("cuda", copy=True)
 
     def write(self, target: Any, value: Any) -> None:
-        target.copy_(self.torch.as_tensor(value))
+        target.copy_(self.torch.as_tensor(as_torch_on_gpu(value)))
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
         cuda = self.torch.cuda
         side = cuda.Stream()
         side.wait_stream(cuda.current_stream())
         with cuda.stream(side):
-            for _ in range(2):
+            for _ in range(_BEFORE):
                 run()
         cuda.current_stream().wait_stream(side)
         graph = cuda.CUDAGraph()
@@ -137,17 +152,23 @@ class CupyRecorder:
         self.cupy = cupy
 
     def copy(self, value: Any) -> Any:
-        return self.cupy.array(value, copy=True)
+        return self.cupy.array(self._here(value), copy=True)
 
     def write(self, target: Any, value: Any) -> None:
-        target[...] = self.cupy.asarray(value)
+        target[...] = self.cupy.asarray(self._here(value))
+
+    def _here(self, value: Any) -> Any:
+        """What CuPy takes: its own arrays, NumPy's, and those of others that lie on a GPU."""
+        if isinstance(value, self.cupy.ndarray | np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
+            return value
+        return host_array(value) if on_processor(value) else self.cupy.from_dlpack(value)
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
         cuda = self.cupy.cuda
         pool, stream, caller = cuda.MemoryPool(), cuda.Stream(non_blocking=True), cuda.get_current_stream()
         caller.synchronize()
         with stream, cuda.using_allocator(pool.malloc):
-            for _ in range(2):
+            for _ in range(_BEFORE):
                 run()
             stream.synchronize()
             stream.begin_capture()

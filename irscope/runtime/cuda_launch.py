@@ -6,7 +6,9 @@ between the entry for vectors and the one for any alignment, and hands each laun
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -17,7 +19,7 @@ from irscope.codegen.cuda_schedule import Schedule, alignments, grid_of, stride_
 from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, LaunchPlan, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
-from irscope.runtime.cuda_gpu import Gpu, Held, Lease
+from irscope.runtime.cuda_gpu import Gpu, Held, Lease, Owner
 
 __all__ = ["CudaPlan", "Step", "laid_out"]
 
@@ -101,12 +103,21 @@ class CudaPlan:
         self.gpu = gpu
         self.held = held
         self.unavailable = unavailable
+        self.owner: Owner = ""
         self.starts = [0]
         for nbytes in temporaries:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
         self._leases: dict[int, Lease] = {}
         self._of_graphs: list[Lease] = []
         """Memory of graphs that somebody else recorded: nobody says when these are gone."""
+        self._one_after_another = threading.Lock()
+        """Threads share a stream, and with it the memory between launches: those of one call must stay together."""
+
+    def on(self, owner: Owner) -> CudaPlan:
+        """The same plan for arrays of this library: on its current stream, with memory from its allocator."""
+        found = copy(self)
+        found.owner, found._leases = owner, {}
+        return found
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Launch on device addresses (and numbers); see `irscope.runtime.base.PreparedPlan`. Does not wait.
@@ -120,11 +131,22 @@ class CudaPlan:
             raise self.unavailable
         if gpu.count > 1:
             self._check_owner(gpu, outputs, inputs)
-        stream = gpu.stream()
-        if len(self.starts) > 1:
-            first = self._memory(gpu, stream).ptr
-            own = [first + start for start in self.starts[:-1]]
-            outputs, inputs = [*outputs, *own], [*inputs, *own]
+            with gpu.selected():
+                self._run(gpu, outputs, inputs)
+        else:
+            self._run(gpu, outputs, inputs)
+
+    def _run(self, gpu: Gpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        stream = gpu.stream(self.owner)
+        if len(self.starts) == 1:
+            self._launch(gpu, stream, outputs, inputs)
+            return
+        with self._one_after_another:
+            lease = self._memory(gpu, stream)
+            own = [lease.ptr + start for start in self.starts[:-1]]
+            self._launch(gpu, stream, [*outputs, *own], [*inputs, *own])
+
+    def _launch(self, gpu: Gpu, stream: int, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         for step in self.steps:
             vector, args = step.arguments(outputs, inputs)
             entry = step.kernel.vector_entry if vector else step.kernel.any_entry
@@ -143,14 +165,14 @@ class CudaPlan:
     def _memory(self, gpu: Gpu, stream: int) -> Lease:
         """Memory between launches: one piece for each stream, whose launches follow one another; a graph has its own."""
         graphs = self._of_graphs if self.held.leases is None else self.held.leases
-        if self.held.leases is not None or gpu.is_capturing():
-            graphs.append(gpu.memory(self.starts[-1], stream))
+        if self.held.leases is not None or gpu.is_capturing(self.owner):
+            graphs.append(gpu.memory(self.starts[-1], self.owner))
             return graphs[-1]
         kept = self._leases.get(stream)
         if kept is None:
-            kept = gpu.memory(self.starts[-1], stream)
+            kept = gpu.memory(self.starts[-1], self.owner)
             if len(self._leases) < _STREAMS:
-                kept = self._leases.setdefault(stream, kept)
+                self._leases[stream] = kept
         return kept
 
     def _check_owner(self, gpu: Gpu, outputs: Sequence[int], inputs: Sequence[float]) -> None:

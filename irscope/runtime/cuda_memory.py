@@ -1,14 +1,16 @@
 """Arrays on a GPU for a program without torch: CuPy's, and those of others that share memory by DLPack.
 
-Arguments of NumPy are copied to the GPU, and results back; JAX's arrays and every other array with `__dlpack__` are
-used where they lie. Results are of the kind of the first array among the arguments.
+Arguments of NumPy are copied to the GPU, and results back, and so is every array that lies on the processor; JAX's
+arrays and all others with `__dlpack__` are used where they lie if that is a GPU. Results are of the kind of the first
+array among the arguments.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +19,10 @@ from irscope.errors import ArgumentError
 from irscope.ir.types import TensorType, Type
 from irscope.runtime.memory import Make, Memory, extents, number_type
 
-__all__ = ["CupyMemory", "as_torch_on_gpu", "giver_back"]
+__all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back", "host_array", "on_processor"]
+
+_PROCESSOR: Final = (1, 3)
+"""DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
 
 
 class CupyMemory(Memory):
@@ -56,11 +61,7 @@ class CupyMemory(Memory):
 
     def maker(self, type: TensorType) -> Make:
         assert type.dtype is not None
-        if type.dtype == "bfloat16":
-            raise ArgumentError(
-                "CuPy has no bfloat16", hint="load the program from torch, whose tensors it then takes", rule="no-dtype"
-            )
-        shape, cupy, dtype = extents(type), self.cupy, np.dtype(type.dtype)
+        shape, cupy, dtype = extents(type), self.cupy, dtype_of(type.dtype)
         steps = tuple(step * dtype.itemsize for step in type.strides or ())
         nbytes = max(1, ITEM_SIZE[type.dtype] * int(np.prod(shape, dtype=np.int64)))
         return lambda: cupy.ndarray(shape, dtype, memptr=cupy.cuda.alloc(nbytes), strides=steps)
@@ -73,12 +74,45 @@ class CupyMemory(Memory):
         return [x.data.ptr if isinstance(x, array) else x for x in operands]
 
     def adopted(self, value: Any) -> Any:
-        """An argument on the GPU: copied from NumPy, shared with anything that offers DLPack."""
+        """An argument on the GPU: shared if it lies there and offers DLPack, copied from the processor."""
         if isinstance(value, self.cupy.ndarray):
             return value
         if isinstance(value, np.ndarray | np.generic):
             return self.cupy.asarray(value)
-        return self.cupy.from_dlpack(value) if hasattr(value, "__dlpack__") else value
+        if not hasattr(value, "__dlpack__"):
+            return value
+        return self.cupy.asarray(host_array(value)) if on_processor(value) else self.cupy.from_dlpack(value)
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """NumPy's element type of this name; that of bfloat16 is in a package of its own, which JAX and CuPy use too.
+
+    >>> dtype_of("float16")
+    dtype('float16')
+    """
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        found: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+        return found
+    except ImportError:
+        raise ArgumentError(
+            "NumPy and CuPy have no bfloat16 without the package ml_dtypes",
+            hint="pip install ml_dtypes, or load the program from torch, whose tensors it then takes", rule="no-dtype",
+        ) from None  # fmt: skip
+
+
+def on_processor(value: Any) -> bool:
+    """Whether an array with `__dlpack__` lies in the processor's memory."""
+    return int(value.__dlpack_device__()[0]) in _PROCESSOR
+
+
+def host_array(value: Any) -> np.ndarray[Any, Any]:
+    """An array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
+    try:
+        return np.from_dlpack(value)
+    except (TypeError, RuntimeError, BufferError):  # NumPy's DLPack knows no bfloat16, which `__array__` may
+        return np.asarray(value)
 
 
 def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
@@ -86,10 +120,14 @@ def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
     first = next((x for x in arguments if hasattr(x, "shape") and hasattr(x, "dtype")), None)
     if isinstance(first, cupy.ndarray):
         return lambda result: result
+    back: Callable[[Any], Any] = cupy.asnumpy
     jax = sys.modules.get("jax")
-    if first is not None and jax is not None and isinstance(first, jax.Array):
-        return lambda result: jax.dlpack.from_dlpack(result) if isinstance(result, cupy.ndarray) else result
-    return lambda result: cupy.asnumpy(result) if isinstance(result, cupy.ndarray) else result
+    if jax is not None and isinstance(first, jax.Array):
+        if on_processor(first):
+            back = lambda result: jax.numpy.asarray(cupy.asnumpy(result))  # noqa: E731
+        else:  # whose arrays have no strides
+            back = lambda result: jax.dlpack.from_dlpack(cupy.ascontiguousarray(result))  # noqa: E731
+    return lambda result: back(result) if isinstance(result, cupy.ndarray) else result
 
 
 def as_torch_on_gpu(value: Any) -> Any:

@@ -7,15 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cuda_compiler import imported_cupy
+from irscope.runtime.cuda_library import CupyLibrary
 from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu, giver_back
 from irscope.runtime.flat_code import FlatCode, Instruction, flatten
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
+from irscope.runtime.written_program import Writing
 
 __all__ = ["Program", "as_torch"]
 
@@ -43,13 +46,14 @@ class Program:
             negated = not ops.isdisjoint(_NEGATING)
             self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own)
         elif self.move_to:
-            self.library, self.memory = library_for(()), CupyMemory(imported_cupy())
+            self.library, self.memory = CupyLibrary(cupy := imported_cupy()), CupyMemory(cupy)
         else:
             self.library, self.memory = library_for(()), NumpyMemory(pool or BufferPool(limit_bytes=0))
         bound = {
             value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
         }
         self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
+        self.writing = Writing(self.code)
         self.slots = tuple(
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
         )
@@ -75,6 +79,8 @@ class Program:
                 torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
+        if visit is None and after is None:
+            self.writing.after_run()
         results = tuple([slots[slot] for slot in self.code.outputs])
         if isinstance(self.memory, CupyMemory):
             return tuple(map(giver_back(args, self.memory.cupy), results))
@@ -101,12 +107,23 @@ class Program:
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
-            value = as_torch(value)
+            value = _adopted(value)
         elif self.move_to:
             value = as_torch_on_gpu(value)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
             self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def _adopted(array: Any) -> Any:
+    """A caller's array as a tensor. Raises ArgumentError for one that torch has no tensor for."""
+    try:
+        return as_torch(array)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"torch cannot use an argument, an array of {array.dtype} with strides {array.strides}, where it lies: {error}",
+            hint="pass a copy that is an ordinary array: numpy.array(x, dtype=..., order='C')",
+        ) from None
 
 
 def as_torch(value: Any) -> Any:

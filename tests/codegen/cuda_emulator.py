@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -219,14 +220,17 @@ class EmulatedGpu:
         )
         assert trouble == 0, f"{name}: " + ["", "a warp waits", "a block waits", "a deadlock"][trouble]
 
-    def stream(self) -> int:
+    def selected(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def stream(self, owner: str = "") -> int:
         return self.current_stream
 
-    def memory(self, nbytes: int, stream: int) -> _Memory:
+    def memory(self, nbytes: int, owner: str = "") -> _Memory:
         self.allocated.append(nbytes)
         return _Memory(nbytes)
 
-    def is_capturing(self) -> bool:
+    def is_capturing(self, owner: str = "") -> bool:
         return False
 
     def owner(self, address: int) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,7 +32,7 @@ from irscope.transforms.fusion import fuse
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
 from tests.codegen.groups import call, group
 from tests.codegen.kernels import plan_of
-from tests.runtime.fake_cupy import FakeArray, FakeCupy
+from tests.runtime.fake_cupy import FakeArray, FakeCupy, FakeStream
 
 Array = np.ndarray[Any, Any]
 emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
@@ -96,7 +97,7 @@ def run_on(plan: LaunchPlan, prepared: Any, *inputs: Array) -> list[Array]:
     """Call a plan on arrays of the fake GPU."""
     outputs = [FakeArray(type.shape, type.dtype) for type in plan.outputs]
     prepared([array.data.ptr for array in outputs], [array.ctypes.data for array in inputs])
-    return [np.array(array) for array in outputs]
+    return [array.host for array in outputs]
 
 
 def launches(cupy: FakeCupy) -> list[Any]:
@@ -142,9 +143,83 @@ def test_kernels_run_on_the_stream_that_the_caller_uses(
     prepared = device_of(tmp_path).prepare(plan)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     run_on(plan, prepared, x)
-    with cupy.cuda.ExternalStream(9):
+    with FakeStream(cupy, 9):
         run_on(plan, prepared, x)
     assert [each[5] for each in launches(cupy)] == [5, 9], "CuPy's stream if one is in use, else torch's"
+
+
+@emulated
+def test_a_plan_for_one_librarys_arrays_runs_on_its_stream_whatever_the_others_use(
+    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    with FakeStream(cupy, 9):
+        assert run_on(plan, prepared.on("torch"), x)[0] == np.sum(x, dtype=np.float64)
+    assert {each[5] for each in launches(cupy)} == {5}
+    assert not [each for each in cupy.calls if each[0] == "alloc"], "torch's allocator gave the memory"
+    assert run_on(plan, prepared.on("cupy"), x)[0] == np.sum(x, dtype=np.float64)
+    assert {each[5] for each in launches(cupy)[3:]} == {0}
+    assert [each for each in cupy.calls if each[0] == "alloc"]
+
+
+@emulated
+def test_threads_that_share_a_stream_do_not_share_what_lies_between_launches(
+    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second thread comes in the middle of the first one's launches."""
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    plain, started, seen = CupyGpu.launch, threading.Event(), threading.Event()
+
+    def launch(gpu: CupyGpu, entry: Any, *more: Any) -> None:
+        plain(gpu, entry, *more)
+        if not started.is_set():
+            started.set()
+            seen.wait(0.05)
+
+    monkeypatch.setattr(CupyGpu, "launch", launch)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run_on, plan, prepared, x)
+        assert started.wait(10)
+        second = pool.submit(run_on, plan, prepared, x * 2)
+        assert first.result()[0] * 2 == second.result()[0] == 2 * np.sum(x, dtype=np.float64)
+    order = [each[4][0] for each in launches(cupy)]
+    assert order[:3] != order[3:]
+    results = [int(launches(cupy)[place][4][0]) for place in (2, 5)]
+    assert len(set(results)) == 2, "each call's launches stand together"
+
+
+@emulated
+def test_a_thread_whose_gpu_is_another_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Modules are loaded by threads of a pool, and CUDA gives each new thread the first GPU."""
+    cupy = installed(FakeCupy(devices=2), monkeypatch)
+    cupy.here = 1
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    prepared = device_of(tmp_path).prepare(plan)
+    assert prepared.gpu is not None
+    assert prepared.gpu.key == (1, "90")
+    outputs = FakeArray(x.shape, x.dtype)
+    cupy.owners = {outputs.data.ptr: 1, x.ctypes.data: 1}
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(prepared, [outputs.data.ptr], [x.ctypes.data]).result()
+    np.testing.assert_array_equal(outputs.host, x * 2)
+
+
+@emulated
+def test_code_that_the_driver_does_not_load(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(module: Any, cubin: bytes) -> None:
+        raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+
+    monkeypatch.setattr("tests.runtime.fake_cupy.FakeModule.load", refuse)
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    with pytest.raises(RunError, match=r"does not load code for compute capability 90.*NO_BINARY"):
+        device_of(tmp_path).prepare(plan)
 
 
 @emulated
@@ -155,7 +230,7 @@ def test_memory_between_launches_is_kept_for_each_stream(cupy: FakeCupy, tmp_pat
     assert [kernel.schedule.partial for kernel in prepared.kernels] == [True, False, False]
     for _ in range(2):
         assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64)
-    with cupy.cuda.ExternalStream(3):
+    with FakeStream(cupy, 3):
         run_on(plan, prepared, x)
     allocated = [each for each in cupy.calls if each[0] == "alloc"]
     assert [stream for _, _, stream in allocated] == [0, 3]
@@ -326,15 +401,20 @@ def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
 # -- whole programs ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def compiled(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Executable:
-    """The program on the fake GPU."""
-    device = device_of(tmp_path)
+def on_the_fake(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, folder: Path, program_: Any) -> Executable:
+    """A program on the fake GPU."""
+    device = device_of(folder)
     monkeypatch.setattr(executable, "_device", lambda name, disk: device)
     for module in (executable, program):
         monkeypatch.setattr(module, "imported_cupy", lambda: cupy)
+    return compile_graph(program_, "cuda")
+
+
+@pytest.fixture
+def compiled(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Executable:
+    """The program on the fake GPU."""
     x, w = np.zeros((8, 64), np.float32), np.zeros(64, np.float32)
-    return compile_graph(fused(x, w), "cuda")
+    return on_the_fake(cupy, monkeypatch, tmp_path, fused(x, w))
 
 
 def numbers() -> Sequence[Array]:
@@ -350,16 +430,18 @@ def wanted(x: Array, w: Array) -> Array:
 
 
 class Foreign:
-    """An array of another library."""
+    """An array of another library, on the processor or on the GPU."""
 
-    def __init__(self, array: Array) -> None:
-        self.array, self.dtype, self.shape = array, array.dtype, array.shape
+    def __init__(self, array: Array, *, on_gpu: bool = True) -> None:
+        self.host, self.dtype, self.shape, self.on_gpu = array, array.dtype, array.shape, on_gpu
+        self.streams: list[Any] = []
 
-    def __dlpack__(self, **more: Any) -> Any:
-        return self.array.__dlpack__(**more)
+    def __dlpack__(self, *, stream: Any = None, **more: Any) -> Any:
+        self.streams.append(stream)
+        return self.host.__dlpack__(**more)
 
     def __dlpack_device__(self) -> Any:
-        return self.array.__dlpack_device__()
+        return (2, 0) if self.on_gpu else (1, 0)
 
 
 @emulated
@@ -371,10 +453,78 @@ def test_arrays_of_numpy_cupy_and_others(cupy: FakeCupy, compiled: Executable) -
     on_gpu = cupy.asarray(x), cupy.asarray(w)
     kept = compiled(*on_gpu)
     assert isinstance(kept, FakeArray), "arrays of the GPU stay there"
-    np.testing.assert_array_equal(np.array(kept), copied)
-    shared = compiled(Foreign(x), Foreign(w))
+    np.testing.assert_array_equal(kept.host, copied)
+    given = Foreign(x), Foreign(w)
+    with FakeStream(cupy, 9):
+        shared = compiled(*given)
     np.testing.assert_array_equal(shared, copied)
     assert x.ctypes.data in [int(arg) for arg in launches(cupy)[-1][4]], "its memory is read where it lies"
+    assert [each.streams for each in given] == [[9], [9]], "its library is told which stream will read it"
+    elsewhere = compiled(Foreign(x, on_gpu=False), Foreign(w, on_gpu=False))
+    np.testing.assert_array_equal(elsewhere, copied)
+    assert x.ctypes.data not in [int(arg) for arg in launches(cupy)[-1][4]], "what lies on the processor is copied"
+
+
+@emulated
+def test_arrays_of_jax_come_back_as_jaxs(cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in says that its arrays lie on the GPU, which no JAX here has."""
+
+    class JaxArray(Foreign):
+        pass
+
+    taken: list[Any] = []
+    jax = SimpleNamespace(
+        Array=JaxArray, dlpack=SimpleNamespace(from_dlpack=lambda given: taken.append(given) or JaxArray(given.host)),
+        numpy=SimpleNamespace(asarray=lambda given: JaxArray(given, on_gpu=False)),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    x, w = numbers()
+    there = compiled(JaxArray(x), JaxArray(w))
+    assert isinstance(there, JaxArray)
+    assert isinstance(taken[0], FakeArray), "shared, not copied"
+    np.testing.assert_allclose(there.host, wanted(x, w), rtol=3e-6)
+    here = compiled(JaxArray(x, on_gpu=False), w)
+    assert isinstance(here, JaxArray)
+    assert not here.on_gpu
+    assert len(taken) == 1
+    np.testing.assert_array_equal(here.host, there.host)
+
+
+LIBRARY = """graph(%x : Tensor, %w : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %t : Tensor = aten::transpose(%x, %zero, %one)
+  %row : Tensor = aten::select(%t, %zero, %one)
+  %add : Tensor = aten::add_(%row, %w, %one)
+  %p : Tensor = aten::mm(%x, %t)
+  %both : Tensor[] = aten::chunk(%p, %two, %zero)
+  %a : Tensor, %b : Tensor = prim::ListUnpack(%both)
+  %c : Tensor = aten::t(%b)
+  %r : Tensor = aten::matmul(%a, %c)
+  return (%r, %t, %add)
+"""
+
+
+@emulated
+def test_nodes_without_a_kernel_run_on_the_processor_and_keep_views(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    x = np.random.default_rng(3).standard_normal((4, 6)).astype(np.float32)
+    w = np.arange(4, dtype=np.float32)
+    made = on_the_fake(cupy, monkeypatch, tmp_path, load(LIBRARY, x, w))
+    given = cupy.asarray(x)
+    product, turned, row = made(given, cupy.asarray(w))
+    changed = x.copy()
+    changed[:, 1] += w
+    np.testing.assert_array_equal(given.host, changed, "a write through a view is seen in the argument")
+    assert turned.data.ptr == given.data.ptr
+    assert (turned.shape, turned.strides) == ((6, 4), (4, 24)), "a view has no memory of its own"
+    assert row.data.ptr == given.data.ptr + 4
+    square = changed @ changed.T
+    np.testing.assert_allclose(product.host, square[:2] @ square[2:].T, rtol=1e-5)
+    with pytest.raises(RunError, match="cannot be recorded as a CUDA graph"):
+        made.captured(given, cupy.asarray(w))
 
 
 @emulated
@@ -384,9 +534,9 @@ def test_a_graph_is_replayed_on_new_arguments(cupy: FakeCupy, compiled: Executab
     before = len(launches(cupy))
     for scale in (1.0, 2.0, -1.0):
         found = graph(cupy.asarray(x * np.float32(scale)), cupy.asarray(w))
-        np.testing.assert_allclose(np.array(found), wanted(x * np.float32(scale), w), rtol=3e-6)
+        np.testing.assert_allclose(found.host, wanted(x * np.float32(scale), w), rtol=3e-6)
         assert found is graph.results
-    np.testing.assert_allclose(np.array(graph()), wanted(-x, w), rtol=3e-6)
+    np.testing.assert_allclose(graph().host, wanted(-x, w), rtol=3e-6)
     assert len(launches(cupy)) == before, "a replay asks for no launch"
     with pytest.raises(ArgumentError, match=r"argument 0 was .* and is"):
         graph(cupy.asarray(x[:4]), cupy.asarray(w))
@@ -398,15 +548,12 @@ def test_a_graph_is_replayed_on_new_arguments(cupy: FakeCupy, compiled: Executab
 def test_memory_between_the_launches_of_a_graph_is_the_graphs_own(
     cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    device = device_of(tmp_path)
-    monkeypatch.setattr(executable, "_device", lambda name, disk: device)
-    for module in (executable, program):
-        monkeypatch.setattr(module, "imported_cupy", lambda: cupy)
     x = (np.arange(50_000) % 7).astype(np.float32)
     text = "graph(%x : Tensor):\n  %n : NoneType = prim::Constant()\n  %a : Tensor = aten::abs(%x)\n"
     text += "  %s : Tensor = aten::sum(%a, %n)\n  return (%s)\n"
-    made = compile_graph(fuse(load(text, x)), "cuda")
+    made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(load(text, x)))
     graph = made.captured(cupy.asarray(x))
-    assert graph._kept, "the partial sums live as long as the graph"
-    assert np.array(graph(cupy.asarray(x * 2))) == 2 * np.sum(x, dtype=np.float64)
-    assert device.held.leases is None
+    assert len(graph._kept) == 1, "the partial sums live as long as the graph, and those of the runs before do not"
+    assert graph(cupy.asarray(x * 2)).host == 2 * np.sum(x, dtype=np.float64)
+    devices = [kernel.device for kernel in made.kernels]
+    assert all(device.held.leases is None for device in devices if isinstance(device, CudaDevice))

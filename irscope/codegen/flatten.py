@@ -3,7 +3,7 @@ left out.
 
 A half-precision op computes in float32 and rounds its result. When the next op widens that result again, the rounding
 between them is dropped, as in other fusing compilers: the fused result is closer to the exact one than op by op.
-A cast that the program itself asks for keeps its rounding.
+A cast of an operand as it is (`to(bfloat16)`, a number that becomes a half) keeps its rounding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InstructionList:
         self.steps: list[Instruction] = []
         self._known: dict[_Key, int] = {}
         self._asked: set[int] = set()
-        """Casts whose rounding the program asked for."""
+        """Casts of operands, whose rounding stays."""
 
     def input(self, operand: int, dtype: str, *, node: int = -1) -> int:
         """The step that reads an operand."""
@@ -75,10 +75,7 @@ class InstructionList:
                     assert index is not None
                     given = (*given, index)
                 done[id(here), scope[1]] = self._expr(here, given, scope[0], node)
-        result = done[id(root), False]
-        if root.op == "cast" and root.args[0].op == "input":
-            self._asked.add(result)
-        return result
+        return done[id(root), False]
 
     def cast(self, step: int, dtype: str, *, node: int) -> int:
         """A step converted to another type; itself when it has that type."""
@@ -107,7 +104,10 @@ class InstructionList:
         if expr.op == "const":
             return self._step("const", (), expr.dtype, constant_bits(expr.value, expr.dtype), node)
         if expr.op == "cast":
-            return self._cast(args[0], expr.dtype, node)
+            step = self._cast(args[0], expr.dtype, node)
+            if expr.args[0].op in ("input", "scalar"):
+                self._asked.add(step)
+            return step
         if expr.op in REDUCTIONS or expr.op == "count":
             return self._step(expr.op, args, expr.dtype, None, node)
         if all(self.steps[arg].op == "const" for arg in args):

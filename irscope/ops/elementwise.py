@@ -8,6 +8,10 @@ Operands are told as text. `"self other"` names the arguments whose types promot
 type (it becomes a bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is
 passed on as None. All further arguments reach the two functions by name: known ones as Python values, run-time numbers
 as `Expr` of the computing type.
+
+Where the promoted type is a half, torch first rounds a tensor of whole numbers to it: 257 times 1.0 is 256 in bfloat16.
+A number, or a tensor without dimensions, takes part unrounded in products and quotients and rounded in sums, comparisons,
+remainders and powers (`rounds`), so that `x == 0.1` finds the 0.1 of bfloat16.
 """
 
 from __future__ import annotations
@@ -21,9 +25,10 @@ import numpy as np
 from irscope._base.frozen import EMPTY
 from irscope.ir.types import TensorType
 from irscope.ops.define import define
+from irscope.ops.evaluation import round_to
 from irscope.ops.expression import Expr, NoExpression, cast, lift
 from irscope.ops.op import Op
-from irscope.ops.promotion import is_integral, operand_of, opmath, result_dtype, to_float
+from irscope.ops.promotion import DIMENSIONED, is_integral, operand_of, opmath, result_dtype, to_float
 from irscope.ops.strides import contiguous_strides, iterator_strides, like_strides
 from irscope.ops.type_rules import Unknown, broadcast, fresh, refined, static_shape
 
@@ -41,6 +46,7 @@ Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
 them. numbers-aside: so, of the tensors alone. reversed: as iterator, with the operands the other way round. like-first:
 as a copy of the first. rows: row by row."""
 
+_HALVES = ("float16", "bfloat16")
 _SUPPORTED = frozenset(
     {
         "bool",
@@ -71,6 +77,8 @@ class Elementwise:
     in_place: bool
     axes: Mapping[str, int]
     layout: Layout
+    rounds: bool
+    """Whether numbers are rounded to the promoted type, or only to the computing one."""
 
     def type_rule(self, /, **args: Any) -> TensorType:
         """The result's type; an in-place op gives its first operand's."""
@@ -94,8 +102,11 @@ class Elementwise:
         dtype = self._result_dtype(values, args)
         assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
         compute = self._compute_dtype(values, args, widen=False)
+        common = _converted_kind(self._promoted(values), self._kind(args))
+        rest = {name: self._number(value, common) for name, value in rest.items()}
         arrays = [
-            self._converted(mark, value, compute) for mark, value in zip(self.operands, self._laid(values), strict=True)
+            self._converted(mark, value, common, compute)
+            for mark, value in zip(self.operands, self._laid(values), strict=True)
         ]
         with np.errstate(all="ignore"):
             result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
@@ -119,14 +130,31 @@ class Elementwise:
             raise NoExpression(
                 f"the element type of the result of {self.name} is not known, or not one that kernels compute with"
             )
+        common = _converted_kind(self._promoted(values), self._kind(args))
         parts = [
-            None if value is None else lift(value, "bool" if mark[0] == "?" else compute)
+            None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute)
             for mark, value in zip(self.operands, values, strict=True)
         ]
         rest = {
-            name: cast(value, compute) if isinstance(value, Expr) else value for name, value in self._rest(args).items()
+            name: self._lifted(value, common, compute) if isinstance(value, Expr) else self._number(value, common)
+            for name, value in self._rest(args).items()
         }
         return cast(self.expr(*parts, **rest), dtype)
+
+    def _lifted(self, value: Any, common: str | None, compute: str) -> Expr:
+        """An operand in the computing type, through a promoted half type where torch goes through it."""
+        if not isinstance(value, Expr):
+            return lift(self._number(value, common), compute)
+        if common in _HALVES and compute != "bool" and (self.rounds or value.strength == DIMENSIONED):
+            value = cast(value, common)
+        return cast(value, compute)
+
+    def _number(self, value: Any, common: str | None) -> Any:
+        """A known number, rounded as an operand of the promoted type; anything else as it is."""
+        if not self.rounds or common not in _HALVES or type(value) not in (int, float):
+            return value
+        with np.errstate(over="ignore"):
+            return float(round_to(np.asarray(value, np.float32), str(common)))
 
     def _values(self, args: Mapping[str, Any]) -> list[Any]:
         return [args.get(mark.lstrip("?=")) for mark in self.operands]
@@ -174,12 +202,15 @@ class Elementwise:
                 laid[index] = value.reshape(bent)
         return laid
 
-    @staticmethod
-    def _converted(mark: str, value: Any, compute: str | None) -> Any:
+    def _converted(self, mark: str, value: Any, common: str | None, compute: str | None) -> Any:
+        """As `_lifted`, for an array or number."""
         if value is None:
             return None
-        dtype = np.dtype("bool" if mark[0] == "?" else compute)
-        return np.asarray(value).astype(dtype, copy=False)
+        array = np.asarray(value)
+        if mark[0] != "?" and common == "float16" != compute != "bool" and (array.ndim or self.rounds):
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float16)
+        return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
 
 
 def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
@@ -228,6 +259,7 @@ def elementwise(
     also: str = "",
     axes: Mapping[str, int] = EMPTY,
     layout: Layout = "iterator",
+    rounds: bool = False,
 ) -> tuple[Op, ...]:
     """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
 
@@ -238,7 +270,7 @@ def elementwise(
     >>> [op.name for op in made]
     ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
     """
-    rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout)
+    rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout, rounds)
     made = []
     first = texts[0].partition("::")[2].partition("(")[0].partition(".")[0]
     for name in (first, *also.split()):

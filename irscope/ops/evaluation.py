@@ -14,7 +14,7 @@ import numpy as np
 from irscope.ops.expression import POSITIONS, REDUCTIONS, Expr
 from irscope.ops.special import erf, sigmoid
 
-__all__ = ["apply", "evaluate", "gathered", "round_to"]
+__all__ = ["apply", "evaluate", "gathered", "remainder", "round_to"]
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +46,7 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
     if expr.op in ("input", "scalar"):
         return np.asarray(inputs[expr.value], _storage(expr.dtype))
     if expr.op == "const":
-        return np.asarray(expr.value).astype(_storage(expr.dtype))
+        return round_to(np.asarray(expr.value), expr.dtype)
     if expr.op == "count":
         return np.asarray(np.prod([args[0].shape[axis] for axis in expr.value]), _storage(expr.dtype))
     if expr.op in REDUCTIONS:
@@ -113,6 +113,16 @@ def _int_div(a: Array, b: Array) -> Array:
     return np.asarray((a - np.fmod(a, b)) // b)
 
 
+def remainder(a: Array, b: Array) -> Array:
+    """`fmod` moved to the sign of the divisor; unlike NumPy's, a zero keeps the sign of `a`, and `b` may be endless.
+
+    >>> float(remainder(np.array(-4.0), np.array(2.0)))
+    -0.0
+    """
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
 def _sign(a: Array) -> Array:
     return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
 
@@ -144,7 +154,7 @@ _NUMPY: Final[dict[str, Callable[..., Any]]] = {
     "ceil": np.ceil,
     "trunc": np.trunc,
     "round": np.round,
-    "remainder": np.remainder,
+    "remainder": remainder,
     "fmod": np.fmod,
     "reciprocal": lambda x: 1 / x,
     "sign": _sign,

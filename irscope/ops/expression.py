@@ -62,6 +62,12 @@ __all__ = [
     "where",
 ]
 
+_OF_FLOATS: Final = frozenset(
+    """floor ceil trunc round pow exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal""".split()
+)
+_OF_BITS: Final = frozenset({"and", "or", "xor", "not"})
+_OF_NUMBERS: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "fmod", "remainder", "sign"})
+
 COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
 REDUCTIONS: Final = POSITIONS | {
@@ -199,8 +205,13 @@ def cast(operand: Expr, dtype: str) -> Expr:
 
 
 def call(op: str, *operands: Expr | float) -> Expr:
-    """An op of the table above on operands of one type; numbers among them take the type of the first expression."""
+    """An op of the table above on operands of one type; numbers among them take the type of the first expression.
+
+    Raises NoExpression for a type that the op does not take.
+    """
     dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
+    if op in (_OF_FLOATS if is_integral(dtype) else _OF_BITS) or (dtype == "bool" and op in _OF_NUMBERS):
+        raise NoExpression(f"{op} of {dtype} elements")
     args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
     assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
     result = "bool" if op in COMPARISONS or op == "isnan" else dtype

@@ -82,9 +82,10 @@ def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None
 
 
 def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
+    """The choice of two, the other one if one is NaN, and the first of two zeros."""
     if is_integral(a.dtype):
         return choice(a, b)  # type: ignore[no-any-return]
-    return where(call("isnan", a), b, where(call("isnan", b), a, choice(a, b)))
+    return where(call("isnan", a), b, where(call("isnan", b), a, choice(b, a)))
 
 
 def _clamp() -> tuple[Op, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ops.elementwise import elementwise
-from irscope.ops.expression import Expr, NoExpression, call
+from irscope.ops.expression import Expr, call
 from irscope.ops.op import Op
 from irscope.ops.promotion import is_integral
 
@@ -25,6 +25,7 @@ def _comparison(name: str, symbol: str, numpy: Any, *, also: str) -> tuple[Op, .
         expr=lambda a, b: call(symbol, a, b),
         kind="bool",
         also=also,
+        rounds=True,
     )
 
 
@@ -38,12 +39,7 @@ def _logical(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
 
 
 def _whole(op: str) -> Callable[[Expr, Expr], Expr]:
-    def expr(a: Expr, b: Expr) -> Expr:
-        if not is_integral(a.dtype):
-            raise NoExpression(f"the bits of {a.dtype} elements")
-        return call(op, a, b)
-
-    return expr
+    return lambda a, b: call(op, a, b)
 
 
 def _bitwise(name: str, numpy: Any) -> tuple[Op, ...]:

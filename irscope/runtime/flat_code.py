@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from irscope.errors import IrscopeError, RunError
 from irscope.ir.core import Block, Node, Value
 from irscope.runtime.library import Library
 
-__all__ = ["FlatCode", "Instruction", "Slots", "flatten"]
+__all__ = ["FlatCode", "Instruction", "Plain", "Run", "Slots", "flatten"]
 
 Slots = list[Any]
 Instruction = Callable[[Slots], int | None]
@@ -27,6 +27,30 @@ NodeCall = Callable[[Node, tuple[int, ...], tuple[int, ...]], Instruction | None
 """What a group's instruction is, given the slots of its operands and results; None leaves the group's block in line."""
 
 _INLINE: Final = ("prim::FusionGroup", "prim::DifferentiableGraph", "prim::TensorExprGroup", "prim::FallbackGraph")
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What an instruction does that only assigns: `writes = function(reads)`, or without a function `writes = reads`."""
+
+    function: Callable[..., Any] | None
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+class Run(Protocol):
+    """What may take the place of several instructions in a row, when nobody watches them."""
+
+    @property
+    def stop(self) -> int:
+        """The position after the last of them."""
+
+    @property
+    def function(self) -> Callable[[Slots], int]:
+        """Runs them; gives `stop`, or the position of one before which it gave up."""
+
+    def position_of(self, error: Exception) -> int:
+        """Which instruction has raised this."""
 
 
 @dataclass(eq=False)
@@ -41,6 +65,14 @@ class FlatCode:
     """The slots that each instruction writes."""
     reads: list[tuple[int, ...]] = field(default_factory=list)
     """The slots whose containers each instruction may fill or empty."""
+    plain: dict[int, Plain] = field(default_factory=dict)
+    """The instructions that only assign, by position."""
+    targets: set[int] = field(default_factory=set)
+    """Where jumps lead."""
+    runs: Mapping[int, Run] = field(default_factory=dict)
+    """By the position of their first instruction."""
+    strayed: bool = False
+    """Whether a run has given up."""
     template: Slots = field(default_factory=list)
     """Constants and bound inputs in their slots."""
     inputs: tuple[int, ...] = ()
@@ -52,17 +84,21 @@ class FlatCode:
         """Run to the end. Raises RunError, which names the node, when an op fails; `visit` sees each node before it runs,
         `after` the position of each instruction that has run, before what is dead after it goes.
         """
-        code = self.instructions
-        position, end = 0, len(code)
-        watched = visit is not None or after is not None
+        code, nodes = self.instructions, self.nodes
+        position, here, end = 0, 0, len(code)
+        runs = self.runs if visit is None and after is None else None
+        run: Run | None = None
         try:
             while position < end:
+                if runs and (run := runs.get(position)) is not None:
+                    position = run.function(slots)
+                    if position == run.stop:
+                        continue
+                    self.strayed, run = True, None
                 step, dead = code[position]
                 here = position
-                if watched:
-                    node = self.nodes[here]
-                    if visit is not None and node is not None:
-                        visit(node)
+                if visit is not None and (node := nodes[here]) is not None:
+                    visit(node)
                 position += 1
                 target = step(slots)
                 if target is not None:
@@ -74,7 +110,7 @@ class FlatCode:
         except IrscopeError:
             raise
         except Exception as error:
-            raise _failed(self.nodes[here], error) from error
+            raise _failed(nodes[here if run is None else run.position_of(error)], error) from error
 
 
 def flatten(body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall) -> FlatCode:
@@ -96,6 +132,7 @@ class _Planner:
         self.slot_of: dict[Value, int] = {}
         self.code = FlatCode()
         self.constants: dict[int, Any] = {}
+        self.jumps: list[_Target] = []
         self.dying: dict[Node | Block, list[Value]] = {}
 
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> FlatCode:
@@ -110,6 +147,7 @@ class _Planner:
             else:
                 stack.append(self.block(inner))
         code.outputs = self.slots(body.returns)
+        code.targets = {target.position for target in self.jumps}
         code.template = [None] * len(self.slot_of)
         for slot, payload in self.constants.items():
             code.template[slot] = payload
@@ -125,12 +163,14 @@ class _Planner:
 
     def emit(
         self, instruction: Instruction, node: Node | None = None, ends: Sequence[Node | Block] = (),
-        dead: Sequence[int] = (), writes: tuple[int, ...] = (),
+        dead: Sequence[int] = (), writes: tuple[int, ...] = (), plain: Plain | None = None,
     ) -> None:  # fmt: skip
         """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots.
 
         It writes the results of its node, and `writes`.
         """
+        if plain is not None:
+            self.code.plain[self.here] = plain
         self.code.writes.append(writes if node is None or writes else self.slots(node.outputs))
         self.code.reads.append(() if node is None else self.slots(node.inputs))
         ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
@@ -153,15 +193,25 @@ class _Planner:
             elif node.blocks:
                 yield from self.inline(node)
             else:
-                self.emit(self.plain(node), node, [node])
+                self.assignment(node)
 
-    def plain(self, node: Node) -> Instruction:
+    def target(self, position: int = -1) -> _Target:
+        self.jumps.append(_Target(position))
+        return self.jumps[-1]
+
+    def assignment(self, node: Node) -> None:
         reads, writes = self.slots(node.inputs), self.slots(node.outputs)
         try:
             function = self.library.function(node)
         except RunError as error:
-            return _raising(error)
-        return _assignment(function, reads, writes)
+            self.emit(_raising(error), node, [node])
+            return
+        self.emit(_assignment(function, reads, writes), node, [node], plain=Plain(function, reads, writes))
+
+    def move(
+        self, reads: tuple[int, ...], writes: tuple[int, ...], ends: Sequence[Node | Block], dead: Sequence[int] = ()
+    ) -> None:
+        self.emit(_moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes))
 
     def inline(self, node: Node) -> Iterator[Block]:
         """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
@@ -175,10 +225,9 @@ class _Planner:
             return
         (body,) = node.blocks
         taken = self.slots(self.only_taken(node, body))
-        self.emit(_moves(self.slots(node.inputs), self.slots(body.params)), writes=self.slots(body.params), dead=taken)
+        self.move(self.slots(node.inputs), self.slots(body.params), (), taken)
         yield body
-        outputs = self.slots(node.outputs)
-        self.emit(_moves(self.slots(body.returns), outputs), None, [body, node], writes=outputs)
+        self.move(self.slots(body.returns), self.slots(node.outputs), [body, node])
 
     def only_taken(self, node: Node, body: Block) -> list[Value]:
         """The operands of a group that nobody needs once its block has them: the block may then let go of them early."""
@@ -190,14 +239,14 @@ class _Planner:
 
     def branch(self, node: Node) -> Iterator[Block]:
         then, other = node.blocks
-        otherwise, end = _Target(), _Target()
+        otherwise, end = self.target(), self.target()
         self.emit(_jump_unless(self.slot(node.inputs[0]), otherwise), node)
         outputs = self.slots(node.outputs)
         yield then
         self.emit(_moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs)
         otherwise.position = self.here
         yield other
-        self.emit(_moves(self.slots(other.returns), outputs), None, [other, node], writes=outputs)
+        self.move(self.slots(other.returns), outputs, [other, node])
         end.position = self.here
 
     def loop(self, node: Node) -> Iterator[Block]:
@@ -207,11 +256,11 @@ class _Planner:
         own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # no values of the program: when to stop
         turns, state = own
         self.emit(_start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
-        head, end = self.here, _Target()
+        head, end = self.target(self.here), self.target()
         self.emit(_jump_when_done(state, turns, count, end))
         yield body
         returns = self.slots(body.returns)
-        self.emit(_moves(returns, (state, *params), _Target(head)), None, [body], writes=tuple(params))
+        self.emit(_moves(returns, (state, *params), head), None, [body], writes=tuple(params))
         end.position = self.here
         outputs = self.slots(node.outputs)
         self.emit(_moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)

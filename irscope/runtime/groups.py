@@ -28,7 +28,7 @@ from irscope.runtime.library import Library
 from irscope.runtime.memory import Make, Memory
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupKernels", "Kernels", "Ready", "has_kernels"]
+__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "Ready", "has_kernels"]
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
@@ -198,35 +198,7 @@ class GroupKernels:
 
     def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
         """The instruction that runs the group on the slots `reads`."""
-        ready: dict[Hashable, Ready | None] = {}
-        fallback: list[Callable[[list[Any]], Sequence[Any]]] = []
-        first = writes[0] if len(writes) == 1 else None
-
-        def run(slots: Slots) -> None:
-            operands = [slots[slot] for slot in reads]
-            key = memory.key(operands)
-            found = ready.get(key)
-            if found is None:
-                if key not in ready:
-                    if len(ready) >= _MOST:
-                        ready.clear()
-                    ready[key] = self.ready(operands, memory)
-                    return run(slots)
-                if not fallback:
-                    fallback.append(_by_library(self.group, library))
-                results = fallback[0](operands)
-            elif first is not None:
-                output = slots[first] = found.make()
-                found.plan((memory.address(output),), memory.addresses(operands))
-                return None
-            else:
-                results = [make() for make in found.makers]
-                found.plan([memory.address(result) for result in results], memory.addresses(operands))
-            for slot, result in zip(writes, results, strict=True):
-                slots[slot] = result
-            return None
-
-        return run
+        return GroupCall(self, reads, writes, memory, library)
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> Ready | None:
         """What runs the group on operands like these; None if no kernel can."""
@@ -244,6 +216,70 @@ class Ready:
         self.plan = plan
         self.makers = makers
         self.make = makers[0] if makers else list
+
+
+class GroupCall:
+    """The instruction of one group: looks up what runs it by the key of the operands."""
+
+    __slots__ = ("fallback", "group", "known", "last", "library", "memory", "reads", "writes")
+
+    def __init__(
+        self, group: GroupKernels, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library
+    ) -> None:
+        self.group = group
+        self.reads = reads
+        self.writes = writes
+        self.memory = memory
+        self.library = library
+        self.known: dict[Hashable, Met | None] = {}
+        self.last: Met | None = None
+        """The layout of the operands of the last call, if a kernel runs on it."""
+        self.fallback: Callable[[list[Any]], Sequence[Any]] | None = None
+
+    def __call__(self, slots: Slots) -> None:
+        memory, writes = self.memory, self.writes
+        operands = [slots[slot] for slot in self.reads]
+        key = memory.key(operands)
+        met = self.last = self.known.get(key) or self._met(key, operands)
+        if met is None:
+            for slot, result in zip(writes, self._by_library(operands), strict=True):
+                slots[slot] = result
+            return
+        found = met.ready
+        if len(writes) == 1:
+            output = slots[writes[0]] = found.make()
+            found.plan((memory.address(output),), memory.addresses(operands))
+            return
+        results = [make() for make in found.makers]
+        found.plan([memory.address(result) for result in results], memory.addresses(operands))
+        for slot, result in zip(writes, results, strict=True):
+            slots[slot] = result
+
+    def _met(self, key: Hashable, operands: Sequence[Any]) -> Met | None:
+        """The layout of operands that may not have been met before."""
+        if key not in self.known:
+            if len(self.known) >= _MOST:
+                self.known = {}
+            ready = self.group.ready(operands, self.memory)
+            owned = bool(operands) and all(map(self.memory.owns, operands))
+            same = self.memory.guard(operands) if owned else None
+            self.known[key] = None if ready is None else Met(key, ready, same)
+        return self.known.get(key)
+
+    def _by_library(self, operands: list[Any]) -> Sequence[Any]:
+        if self.fallback is None:
+            self.fallback = _by_library(self.group.group, self.library)
+        return self.fallback(operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A layout of operands that a group has met."""
+
+    key: Hashable
+    ready: Ready
+    same: Callable[..., bool] | None
+    """Tells most operands of this layout, quicker than their key."""
 
 
 def _side_by_side(jobs: Sequence[Callable[[], object]]) -> None:

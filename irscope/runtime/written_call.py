@@ -15,7 +15,7 @@ from irscope.runtime.base import PreparedPlan
 from irscope.runtime.groups import Ready
 from irscope.runtime.memory import Memory
 
-__all__ = ["Call", "written_call"]
+__all__ = ["Call", "launch_text", "written_call"]
 
 Call = Callable[[Sequence[Any]], Any]
 """Gives the results, or None for arguments that it was not written for; raises AttributeError or ValueError if they are
@@ -32,7 +32,7 @@ def written_call(
 
     `reads`: the argument behind each operand of the plan; `gives`: its result behind each of the program's.
     """
-    names: dict[str, Any] = {"plan": ready.plan, "address": memory.address}
+    names: dict[str, Any] = {"address": memory.address}
     xs = [f"x{place}" for place in range(len(arguments))]
     wanted = _wanted(arguments, xs, memory, names)
     makes = []
@@ -40,12 +40,14 @@ def written_call(
         names[f"make{place}"] = make
         makes.append(f"        y{place} = make{place}()")
     results = [f"y{place}" for place in gives]
+    outputs = [memory.address_text.format(f"y{place}") for place in range(len(ready.makers))]
+    inputs = [memory.address_text.format(xs[place]) for place in reads]
     text = "\n".join([
         "def call(arguments):",
         f"    {', '.join(xs)}, = arguments",
         f"    if {wanted}:",
         *makes,
-        f"        {_launch(ready.plan, len(ready.makers), reads, memory, names)}",
+        f"        {launch_text(ready.plan, outputs, inputs, names)}",
         f"        return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}",
         "    return None",
     ])  # fmt: skip
@@ -68,15 +70,19 @@ def _wanted(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: 
     return facts if names["same"] is None else f"same({', '.join(xs)}) or {facts}"
 
 
-def _launch(plan: PreparedPlan, results: int, reads: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:
-    """The statement that runs a plan: a jump into its only kernel, or else the plan as it is."""
-    outputs = [memory.address_text.format(f"y{place}") for place in range(results)]
-    inputs = [memory.address_text.format(f"x{place}") for place in reads]
+def launch_text(
+    plan: PreparedPlan, outputs: Sequence[str], inputs: Sequence[str], names: dict[str, Any], mark: str = ""
+) -> str:
+    """The statement that runs a plan on these addresses: a jump into its only kernel, or else the plan as it is.
+
+    What the statement needs goes into `names`, marked.
+    """
     single = getattr(plan, "single", None)
     if single is None:
-        return f"plan(({', '.join(outputs)},), ({''.join(f'{text}, ' for text in inputs)}))"
+        names[f"plan{mark}"] = plan
+        return f"plan{mark}(({', '.join(outputs)},), ({''.join(f'{text}, ' for text in inputs)}))"
     launch = single.launch
     words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
     moved = [f"{word} + {offset}" if offset else word for word, offset in zip(words, single.moved, strict=True)]
-    names["kernel"] = single.jump
-    return f"kernel({', '.join(moved)})"
+    names[f"kernel{mark}"] = single.jump
+    return f"kernel{mark}({', '.join(moved)})"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from irscope.ir.types import TensorType
 from irscope.runtime.flat_code import FlatCode, Plain, Slots
 from irscope.runtime.groups import GroupCall, Met
 from irscope.runtime.written_call import launch_text
@@ -170,8 +171,11 @@ class _Writer:
         reads = [self.read(position, slot) for slot in call.reads]
         names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
         given = "".join([f"{name}, " for name in reads])
-        alike = f"key_of(({given})) == key{mark}"
-        self.line(position, f"if not ({alike if met.same is None else f'same{mark}({given}) or {alike}'}):")
+        strange = f"key_of(({given})) != key{mark}"
+        if met.same is not None and all(isinstance(value.type, TensorType) for value in call.group.group.inputs):
+            nested = "".join([f"{name}.is_nested or " for name in reads])  # at which torch's comparison ends the process
+            strange = f"{nested}not same{mark}({given}) and {strange}"
+        self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)
         for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):
             names[f"make{mark}_{place}"] = make

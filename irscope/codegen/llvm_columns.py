@@ -17,7 +17,8 @@ from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
 from irscope.codegen.gather_text import first_values, kinds, taken_in
 from irscope.codegen.kept_value import kept_value
 from irscope.codegen.kernel_spec import BROADCAST, KernelSpec
-from irscope.codegen.llvm_kernel import KernelText, Target
+from irscope.codegen.llvm_kernel import KernelText
+from irscope.codegen.llvm_target import Target
 from irscope.codegen.reduction_nest import Pass, reduction_nest
 from irscope.codegen.source import NO_NODE
 from irscope.ops.expression import REDUCTIONS
@@ -42,7 +43,6 @@ class ColumnKernel(KernelText):
         self.lies = self._lying()
         self.memory: dict[tuple[int, int], str] = {}
         """Where a tile's values of an instruction are: (instruction, part) to the array."""
-        self.some: tuple[str, str] | None = None
         self.column = ""
         self.fresh = ""
         """The mask of the lanes to be written, where that are not all."""
@@ -63,23 +63,14 @@ class ColumnKernel(KernelText):
 
     def write(self) -> None:
         """The kept loops around the tiles."""
-        for slot in self.moving:
-            if slot not in self.indexes:
-                self.buffer(slot)
+        self.buffers()
         for index, code in enumerate(self.spec.instructions):
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
                 self._array(index, part, kind)
             if self._is_stored(index):
                 self._array(index, 0, REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        depths = self.depths()
-        with ExitStack() as loops:
-            for depth in range(self.spec.reduced[0] + 1):
-                if depth:
-                    self.advance(depth - 1, loops.enter_context(self.loop(self.sizes[depth - 1])).index)
-                for index in first:
-                    if depths[index] == depth:
-                        self.instruction(index, self.scalar)
+        with self.outer_loops(self.staged(first, self.spec.reduced[0])):
             self._columns()
 
     def _array(self, index: int, part: int, kind: str) -> None:
@@ -222,7 +213,7 @@ class ColumnKernel(KernelText):
             self.instruction(index, self.vector)
         self.body.node = self.spec.instructions[index].node
         if number == first:
-            self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)), self.places[slot], None)
+            self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)))
         else:
             self.wide[index] = self.load_row(slot)
         self.body.node = NO_NODE
@@ -273,31 +264,14 @@ class ColumnKernel(KernelText):
         wide = self.vector.type(kind)
         return self.body.value(f"getelementptr {wide}, ptr {self.memory[index, part]}, i64 {offset}")
 
-    def load_row(self, slot: int) -> str:
-        """A vector of columns side by side, or those of them that there are."""
-        if self.some is None:
-            return super().load_row(slot)
-        return self.load_some(slot, self.places[slot], None, *self.some)
-
-    def gathered(self, kind: str, align: int, place: str, step: str) -> str:
-        """A vector of columns that stand apart, or those of them that there are."""
-        if self.some is None:
-            return super().gathered(kind, align, place, step)
-        slot = next(slot for slot, found in self.places.items() if found == place)
-        return self.load_some(slot, place, step, *self.some)
-
     def _write(self, slot: int) -> None:
         result = self.spec.outputs[slot]
         self.body.node = self.spec.instructions[result.instruction].node
         value = self.operand(result.instruction, self.vector)
         stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
-        place, step = self.places[slot], self.strides.get((slot, self.spec.rank - 1))
         if self.fresh and self.kept is not None and slot == self.kept[3]:
             stored = self._blended(slot, stored, self.wide[self.kept[0]])
-        if self.some is not None:
-            self.store_some(slot, stored, place, step, *self.some)
-        else:
-            self.store(slot, stored, place, step)
+        self.store(slot, stored)
         self.body.node = NO_NODE
 
 

@@ -7,11 +7,10 @@ price is that **a result must not overlap an operand**.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from irscope.codegen.element_text import MEMORY, to_memory
 from irscope.codegen.kernel_spec import STRIDED, KernelSpec
-from irscope.codegen.llvm_kernel import KernelText, Target
+from irscope.codegen.llvm_kernel import KernelText
+from irscope.codegen.llvm_target import Target
 from irscope.codegen.loop_nest import loop_nest
 from irscope.codegen.source import NO_NODE
 
@@ -29,15 +28,8 @@ class PointwiseKernel(KernelText):
 
     def write(self) -> None:
         """All loops."""
-        for slot in self.moving:
-            if slot not in self.indexes:
-                self.buffer(slot)
-        with ExitStack() as loops:
-            for depth in range(self.spec.rank):
-                if depth:
-                    self.advance(depth - 1, loops.enter_context(self.loop(self.sizes[depth - 1])).index)
-                for index in self.nest.stages[depth]:
-                    self.instruction(index, self.scalar)
+        self.buffers()
+        with self.outer_loops(self.nest.stages[: self.spec.rank]):
             self._row()
 
     def lane_step(self, slot: int) -> str | None:
@@ -107,8 +99,7 @@ class PointwiseKernel(KernelText):
         body.label("vector")
         index, following = "%i", "%i.next"
         body.add(f"{index} = phi i64 [0, %{before}], [{following}, %latch]")
-        places = {slot: self.at(slot, base, index, self.lane_steps.get(slot)) for slot, base in bases.items()}
-        self.places = places
+        self.places = {slot: self.at(slot, base, index, self.lane_steps.get(slot)) for slot, base in bases.items()}
         for code in self.nest.stages[self.spec.rank]:
             self.instruction(code, self.vector)
         for slot, result in enumerate(self.spec.outputs):
@@ -119,7 +110,7 @@ class PointwiseKernel(KernelText):
                 result.dtype,
                 native_half=self.target.native_half,
             )
-            self.store(slot, stored, places[slot], self.lane_steps.get(slot), streaming=self.spec.nontemporal)
+            self.store(slot, stored, streaming=self.spec.nontemporal)
         body.node = NO_NODE
         body.add("br label %latch")
         body.label("latch")

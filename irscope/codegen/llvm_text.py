@@ -17,9 +17,9 @@ from typing import Final
 from irscope.codegen.kept_value import WEIGHT
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec
 from irscope.codegen.llvm_columns import MOST_LANES, ColumnKernel
-from irscope.codegen.llvm_kernel import Target
 from irscope.codegen.llvm_pointwise import PointwiseKernel
 from irscope.codegen.llvm_rows import RowKernel
+from irscope.codegen.llvm_target import Target
 from irscope.codegen.source import SourceText
 
 __all__ = ["GENERIC", "Target", "emit_llvm", "vector_width"]

@@ -12,6 +12,7 @@ from irscope.ir.types import (
     ANY,
     BOOL,
     COMPLEX,
+    DTYPES,
     FLOAT,
     INT,
     NONE,
@@ -125,21 +126,34 @@ def argument_type(argument: Any) -> Type:
         case dict():
             key, value = next(iter(argument.items()), (None, None))
             return DictType(argument_type(key), argument_type(value)) if argument else DictType(ANY, ANY)
-    if hasattr(argument, "dtype") and hasattr(argument, "shape"):
-        return _tensor_type(argument)
+    try:
+        if hasattr(argument, "dtype") and hasattr(argument, "shape"):
+            return _tensor_type(argument)
+    except RuntimeError:  # a nested tensor of torch's
+        return ClassType(f"{type(argument).__name__} without a shape")
     return ClassType(type(argument).__name__)
 
 
-def _tensor_type(tensor: Any) -> TensorType:
-    """The type of a NumPy, torch, CuPy or JAX array, strides counted in elements."""
-    strides = None
-    if callable(getattr(tensor, "stride", None)):
-        strides = tuple(tensor.stride())
-    elif getattr(tensor, "strides", None) is not None:
-        strides = tuple(step // tensor.itemsize for step in tensor.strides)
+def _tensor_type(tensor: Any) -> TensorType | ClassType:
+    """The type of a NumPy, torch, CuPy or JAX array; that of a stranger if its elements are of no type that IR knows."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        return ClassType(f"{type(tensor).__name__} of {dtype}")
     device = getattr(tensor, "device", "cpu")
     grad = getattr(tensor, "requires_grad", None)
     return TensorType(
-        str(tensor.dtype).removeprefix("torch."), tuple(int(dim) for dim in tensor.shape), strides,
+        dtype, tuple(int(dim) for dim in tensor.shape), _steps(tensor),
         device if isinstance(device, str) else str(getattr(device, "type", "cpu")), True if grad else None,
     )  # fmt: skip
+
+
+def _steps(tensor: Any) -> tuple[int, ...] | None:
+    """Strides in elements; None for an array that has none, such as a sparse one."""
+    if callable(getattr(tensor, "stride", None)):
+        try:
+            return tuple(tensor.stride())
+        except RuntimeError:
+            return None
+    if getattr(tensor, "strides", None) is None:
+        return None
+    return tuple(step // tensor.itemsize for step in tensor.strides)

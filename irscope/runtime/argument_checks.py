@@ -46,39 +46,53 @@ def _tensor_check(type: TensorType, name: str) -> Check:
     accepted: set[Hashable] = set()
 
     def check(argument: Any, symbols: dict[str, int]) -> None:
-        step = getattr(argument, "stride", None)
-        seen = None
-        if step is not None:
-            seen = (argument.dtype, argument.shape, step())
-        elif isinstance(argument, np.ndarray):
-            seen = (argument.dtype, argument.shape, argument.strides)
+        seen = _layout(argument)
         if seen is None or seen not in accepted:
             _check_tensor(type, name, argument, symbols)
-            accepted.add(seen)
+            if seen is not None:
+                accepted.add(seen)
 
     return check
 
 
+def _layout(argument: Any) -> Hashable:
+    """All that a check looks at; None for what is no tensor, or has no strides."""
+    step = getattr(argument, "stride", None)
+    try:
+        if step is not None:
+            return (argument.dtype, argument.shape, step())
+    except RuntimeError:  # a sparse tensor, or a nested one
+        return None
+    return (argument.dtype, argument.shape, argument.strides) if isinstance(argument, np.ndarray) else None
+
+
 def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str, int]) -> None:
-    if not hasattr(argument, "dtype") or not hasattr(argument, "shape"):
+    if not _is_tensor(argument):
         raise _wrong(name, type, argument)
     dtype = str(argument.dtype).removeprefix("torch.")
     if type.dtype is not None and dtype != type.dtype:
         raise _wrong(name, type, argument)
     if type.shape is None:
         return
-    shape = tuple(argument.shape)
-    if len(shape) != len(type.shape):
+    given_type = argument_type(argument)
+    if not isinstance(given_type, TensorType) or given_type.shape is None or len(given_type.shape) != len(type.shape):
         raise _wrong(name, type, argument)
+    shape = tuple(argument.shape)
     for wanted, given in zip(type.shape, shape, strict=True):
         if wanted is not None and given != (symbols.setdefault(wanted, given) if isinstance(wanted, str) else wanted):
             raise _wrong(name, type, argument)
     if type.strides is not None:
-        given_type = argument_type(argument)
-        assert isinstance(given_type, TensorType)
         steps = zip(shape, type.strides, given_type.strides or type.strides, strict=True)
         if any(size > 1 and wanted != given for size, wanted, given in steps) and 0 not in shape:
             raise _wrong(name, type, argument)
+
+
+def _is_tensor(argument: Any) -> bool:
+    """Whether it has elements of a type, and a shape: a nested tensor has none."""
+    try:
+        return hasattr(argument, "dtype") and hasattr(argument, "shape")
+    except RuntimeError:
+        return False
 
 
 def _wrong(name: str, type: Type, argument: Any) -> ArgumentError:

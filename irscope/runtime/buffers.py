@@ -74,9 +74,13 @@ class BufferPool:
             if blocks:
                 self._free_bytes -= size
                 return blocks.pop()
-        raw = np.empty(size + ALIGNMENT, np.uint8)
+        try:
+            raw = np.empty(size + ALIGNMENT, np.uint8)
+        except MemoryError:
+            self.clear()  # blocks of other sizes may be in the way
+            raw = np.empty(size + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
-        return raw[start:start + size]
+        return raw[start : start + size]
 
     def _give_back(self, block: np.ndarray[Any, Any]) -> None:
         with self._lock:

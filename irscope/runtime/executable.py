@@ -190,14 +190,14 @@ class Executable:
             return self.run(args)
         try:
             result = direct.quick(args)
-        except (AttributeError, ValueError):  # an argument is no tensor, or there are too many or too few
-            result = None
-        if result is not None:
-            return result
-        if direct.memory is not None:
-            found = direct.known.get(direct.memory.signature(args))
-            if found is not None:
-                return found(args)
+            if result is not None:
+                return result
+            if direct.memory is not None:
+                found = direct.known.get(direct.memory.signature(args))
+                if found is not None:
+                    return found(args)
+        except (AttributeError, MemoryError, RuntimeError, ValueError):
+            pass  # no tensors, too many or too few, no memory for the result: the long way says what is wrong
         result = self.run(args)
         direct.learn(args, self._programs)
         return result

@@ -400,5 +400,6 @@ def _failed(node: Node | None, error: Exception) -> RunError:
     place = f"\n{node.location}" if node.location is not None else ""
     operands = ", ".join(map(repr, node.inputs))
     hint = "with example arguments, irs.load checks shapes and types before anything runs"
-    what = f"{node.op} failed: {lines[0].rstrip(':')}"
+    told = lines[0].partition(" This could be because")[0]  # torch goes on with every backend that it has
+    what = f"{node.op} failed: {told.rstrip(':')}"
     return RunError(what, where=f"{node!r}({operands}){place}", rule="op-failed", hint=hint)

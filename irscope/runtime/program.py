@@ -9,6 +9,7 @@ import numpy as np
 
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node
+from irscope.ops.registry import schema_of
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_library import CupyLibrary
@@ -35,6 +36,7 @@ class Program:
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None
     ) -> None:
         self.graph = graph
+        self.writes = any(_may_write(node) for node in graph.nodes())
         self.library: Library
         self.memory: Memory
         self.is_torch = library == "torch"
@@ -107,12 +109,18 @@ class Program:
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
-            value = _adopted(value)
+            # torch writes into read-only memory all the same
+            value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
         elif self.move_to:
             value = as_torch_on_gpu(value)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
             self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def _may_write(node: Node) -> bool:
+    schema = schema_of(node)
+    return not node.op.startswith("prim::") if schema is None else schema.is_mutable
 
 
 def _adopted(array: Any) -> Any:

@@ -67,7 +67,10 @@ def _wanted(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: 
             tests.append(f"{xs[place]}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
     facts = " and ".join(tests)
     names["same"] = memory.guard(arguments)
-    return facts if names["same"] is None else f"same({', '.join(xs)}) or {facts}"
+    if names["same"] is None:
+        return facts
+    nested = " or ".join(f"{x}.is_nested" for x in xs)  # which torch's comparison ends the process at
+    return f"not ({nested}) and (same({', '.join(xs)}) or {facts})"
 
 
 def launch_text(

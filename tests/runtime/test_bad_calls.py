@@ -17,6 +17,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime import cpu
+from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.executable import Executable, compile_graph
 
@@ -171,6 +172,26 @@ def test_no_memory_for_a_result_is_one_error(library: str) -> None:
     np.testing.assert_allclose(run(small, small.T), np.full((3, 3), np.tanh(1.0)), rtol=1e-6)
     assert run.pool is not None
     assert run.pool.free_bytes <= 1 << 20
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_no_memory_in_a_call_like_the_last_one_is_the_same_error(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = compile_graph(irs.fuse(irs.parse(OUTER)))
+    x: Any = np.linspace(-1, 1, 1 << 21, dtype=np.float32)
+    if library == "torch":
+        x = pytest.importorskip("torch").from_numpy(x)
+    first, second = run(x, x), run(x, x)
+
+    def full(pool: BufferPool, size: int) -> Any:
+        raise MemoryError(f"no {size} bytes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BufferPool, "_take", full)
+        for _ in range(3):
+            with pytest.raises(RunError, match=r"no \d+ bytes"):
+                run(x, x)
+    assert bool((run(x, x) == first).all())
+    assert bool((second == first).all())
 
 
 # -- interrupted ------------------------------------------------------------------------------------------------------

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
+from irscope.runtime import buffers
 from irscope.runtime.buffers import ALIGNMENT, BufferPool
 
 
@@ -88,3 +90,22 @@ def test_many_threads_take_and_give_back() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_when_memory_is_short_free_blocks_of_other_sizes_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = BufferPool()
+    pool.empty((1 << 20,), "float32")
+    assert pool.free_bytes >= 4 << 20
+    made, empty = [], np.empty
+
+    def scarce(size: int, dtype: Any) -> Any:
+        made.append(pool.free_bytes)
+        if pool.free_bytes:
+            raise MemoryError
+        return empty(size, dtype)
+
+    monkeypatch.setattr(buffers.np, "empty", scarce)
+    held = pool.empty((1 << 21,), "float32")
+    assert held.shape == (1 << 21,)
+    assert len(made) == 2
+    assert pool.free_bytes == 0

@@ -1,0 +1,193 @@
+"""Arguments that are tensors of some kind, but not the plain ones that kernels are made for.
+
+Each either gives what torch gives op by op, or one error of irscope's; and the next call with plain ones is right.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+
+import irscope as irs  # noqa: E402
+from irscope.errors import IrscopeError  # noqa: E402
+from irscope.runtime.executable import Executable  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+class Named(torch.Tensor):  # type: ignore[misc]
+    """A subclass that adds nothing."""
+
+
+def one_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x * 2 + y) * x
+
+
+def rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x + y, -1).sum(0)
+
+
+def between(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.relu(torch.relu(x) + y) @ torch.ones(y.shape[-1], 3, dtype=y.dtype)
+
+
+def written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.add_(y)
+    return torch.tanh(x) * 2
+
+
+PROGRAMS = (one_kernel, rows, between, written)
+SHAPE = (4, 6)
+
+
+def plain() -> Any:
+    return torch.rand(SHAPE, generator=torch.Generator().manual_seed(3)) - 0.5
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    array.flags.writeable = False
+    return array
+
+
+def nested(x: Any) -> Any:
+    return torch.nested.nested_tensor([x[0], x[1]])
+
+
+TENSORS: dict[str, Callable[[Any], Any]] = {
+    "meta": lambda x: x.to("meta"),
+    "sparse": lambda x: x.to_sparse(),
+    "sparse rows": lambda x: x.to_sparse_csr(),
+    "nested": nested,
+    "blocked": lambda x: x.to_mkldnn(),
+    "quantised": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+    "complex": lambda x: x.to(torch.complex64),
+    "eight bits": lambda x: x.to(torch.float8_e4m3fn),
+    "unsigned": lambda x: (x * 9 + 9).to(torch.uint64),
+    "wants a gradient": lambda x: x.clone().requires_grad_(),
+    "inside autograd": lambda x: x.clone().requires_grad_() * 1,
+    "parameter": lambda x: torch.nn.Parameter(x.clone()),
+    "subclass": lambda x: x.clone().as_subclass(Named),
+    "other sign": lambda x: torch._neg_view(x),
+    "one row": lambda x: x[:1].expand(SHAPE),
+    "overlapping rows": lambda x: x.reshape(-1)[:10].as_strided(SHAPE, (1, 1)),
+    "turned": lambda x: x.t().contiguous().t(),
+    "no elements": lambda x: x[:0],
+    "no dimensions": lambda x: torch.tensor(0.5),
+    "sixty-five dimensions": lambda x: x[0].reshape([1] * 64 + [6]),
+}
+ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "read-only": lambda x: frozen(x.numpy().copy()),
+    "other byte order": lambda x: x.numpy().astype(">f4"),
+    "backwards": lambda x: x.numpy()[::-1, ::-1],
+    "long double": lambda x: x.numpy().astype(np.longdouble),
+    "objects": lambda x: x.numpy().astype(object),
+    "strings": lambda x: np.array(["a"] * 6),
+    "dates": lambda x: np.array(["2020-01-01"] * 6, dtype="datetime64[D]"),
+    "records": lambda x: np.zeros(6, dtype=[("a", "f4")]),
+    "field of records": lambda x: np.zeros(24, dtype=[("a", "f4"), ("b", "u1")])["a"].reshape(SHAPE),
+    "masked": lambda x: np.ma.masked_array(x.numpy(), x.numpy() > 0),
+    "matrix": lambda x: np.matrix(x.numpy()),
+}
+OTHERS: dict[str, Any] = {
+    "None": None, "list": [[0.5] * 6] * 4, "dict": {"a": 1}, "text": "x", "huge": 10**30, "type": torch.float32,
+}  # fmt: skip
+
+
+def compiled(function: Callable[..., Any], *, typed: bool) -> Executable:
+    scripted = torch.jit.script(function)
+    return irs.compile(irs.fuse(irs.load(scripted, plain(), plain()) if typed else irs.load(scripted)))
+
+
+def same(found: Any, wanted: Any) -> bool:
+    if isinstance(found, np.ndarray):
+        found = ordinary(found)
+    if (found.dtype, found.shape, found.is_meta) != (wanted.dtype, wanted.shape, wanted.is_meta):
+        return False
+    if wanted.layout != torch.strided:
+        found, wanted = found.to_dense(), wanted.to_dense()
+    return bool(wanted.is_meta or (found.double() - wanted.double()).abs().nan_to_num().reshape(-1).sum() < 1e-3)
+
+
+def outcome(run: Callable[..., Any], arguments: list[Any]) -> Any:
+    """A result, or the error that there is instead."""
+    try:
+        with torch.no_grad():
+            return run(*arguments)
+    except Exception as error:
+        return error
+
+
+def ordinary(array: Any) -> Any:
+    wide = array.dtype == np.longdouble
+    return torch.tensor(array.astype(np.float64 if wide else array.dtype.newbyteorder("=")))
+
+
+def given(make: Callable[[Any], Any], places: tuple[int, ...]) -> list[Any]:
+    return [make(plain()) if place in places else plain() for place in (0, 1)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("typed", [False, True], ids=["any types", "types known"])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+def test_odd_tensors_are_right_or_refused(function: Callable[..., Any], typed: bool) -> None:
+    run = compiled(function, typed=typed)
+    wanted = function(plain(), plain())
+    worked = set()
+    for name, make in TENSORS.items():
+        for places in ((0,), (1,), (0, 1)):
+            eager, found = outcome(function, given(make, places)), outcome(run, given(make, places))
+            if isinstance(found, Exception):
+                assert isinstance(found, IrscopeError), (name, repr(found))
+                assert len(str(found)) < 1500, name
+            elif isinstance(eager, torch.Tensor) and (name, function) != ("overlapping rows", written):
+                assert same(found, eager), (name, places, found, eager)
+                worked.add(name)
+            assert same(run(plain(), plain()), wanted), f"the call after one with {name}"
+    assert worked >= {"wants a gradient", "inside autograd", "parameter", "subclass"}
+    assert typed or worked >= {"meta", "turned", "no elements", "other sign", "no dimensions"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("typed", [False, True], ids=["any types", "types known"])
+def test_odd_arrays_are_right_or_refused(typed: bool) -> None:
+    for function in PROGRAMS:
+        run = compiled(function, typed=typed)
+        wanted = function(plain(), plain())
+        for name, make in {**ARRAYS, **{name: lambda x, other=other: other for name, other in OTHERS.items()}}.items():
+            for places in ((0,), (1,), (0, 1)):
+                found = outcome(run, given(make, places))
+                if not isinstance(found, IrscopeError):
+                    assert not isinstance(found, Exception), (function, name, repr(found))
+                    arguments = [x if isinstance(x, torch.Tensor) else ordinary(x) for x in given(make, places)]
+                    assert same(found, function(*arguments)), (function, name, places, found)
+                assert same(run(plain(), plain()), wanted), f"the call after one with {name}"
+
+
+def test_read_only_arrays_are_not_written() -> None:
+    """Torch's own `from_numpy` writes into them, and ends the process where the memory is read-only in truth."""
+    run = compiled(written, typed=False)
+    array = frozen(plain().numpy().copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = run(array, plain())
+    assert same(found, written(plain(), plain()))
+    assert torch.equal(torch.tensor(array), plain())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_odd_examples_are_taken_or_refused() -> None:
+    text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::tanh(%x)\n  return (%a)\n"
+    for name, make in {**TENSORS, **ARRAYS}.items():
+        odd = make(plain())
+        try:
+            str(irs.fuse(irs.load(text, odd, odd)).graph)
+        except IrscopeError as error:
+            assert "%x" in str(error), name
+            assert name in ("nested", "objects", "strings", "dates", "records", "long double", "other byte order"), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 
@@ -33,14 +34,5 @@ def spread(arguments: Sequence[Any], wanted: int) -> tuple[Any, ...]:
     """
     if len(arguments) == wanted:
         return tuple(arguments)
-    parts: list[Any] = []
-    stack = list(reversed(arguments))
-    while stack:
-        part = stack.pop()
-        if isinstance(part, list | tuple):
-            stack.extend(reversed(part))
-        elif isinstance(part, dict):
-            stack.extend(reversed(part.values()))
-        else:
-            parts.append(part)
-    return tuple(parts) if len(parts) == wanted else tuple(arguments)
+    parts = tuple(leaves(arguments))
+    return parts if len(parts) == wanted else tuple(arguments)

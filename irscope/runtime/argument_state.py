@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope.runtime.library import is_torch_tensor
-from irscope.runtime.truth import leaves
 
 __all__ = ["State"]
 

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope._base.progress import progress
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
@@ -222,7 +223,7 @@ class _Contest:
         """The arguments, and as many copies as it takes to fill the last-level cache twice."""
         if not self.rotate or self.state.is_written:
             return [self.args]
-        size = sum(_bytes(arg) for arg in self.args)
+        size = sum(getattr(part, "nbytes", 0) for part in leaves(self.args))
         count = max(1, min(_MOST_SETS, -(-2 * cache_bytes() // max(size, 1))))
         return [self.args, *(tuple(map(_copied, self.args)) for _ in range(count - 1))]
 
@@ -280,10 +281,6 @@ def _row(
 
 def _peak(limit: Limits | None, work: Workload) -> float:
     return limit.flops() if limit is not None and work.flops else 0.0
-
-
-def _bytes(value: Any) -> int:
-    return int(getattr(value, "nbytes", 0))
 
 
 def _copied(value: Any) -> Any:

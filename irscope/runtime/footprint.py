@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope.runtime.flat_code import FlatCode, Slots
 
 __all__ = ["Footprint", "blocks_of"]
@@ -27,18 +28,13 @@ def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
     >>> list(blocks_of([array[1], array])) == [(array.ctypes.data, 64)] * 2
     True
     """
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, list | tuple):
-            stack.extend(item)
-        elif isinstance(item, dict):
-            stack.extend(item.values())
-        elif isinstance(item, np.ndarray):
-            while isinstance(item.base, np.ndarray):
-                item = item.base
-            if item.nbytes:
-                yield item.__array_interface__["data"][0], item.nbytes
+    for item in leaves(value):
+        if isinstance(item, np.ndarray):
+            whole = item
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            if whole.nbytes:
+                yield whole.__array_interface__["data"][0], whole.nbytes
         elif hasattr(item, "untyped_storage"):
             storage = item.untyped_storage()
             if storage.nbytes():

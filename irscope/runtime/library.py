@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope.errors import RunError
 from irscope.ir.core import Node, Value
 from irscope.ir.payload import Opaque, TensorData, constant_value
@@ -38,7 +39,7 @@ from irscope.ir.types import (
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
 
-__all__ = ["Library", "NumpyLibrary", "TorchLibrary", "is_torch_tensor", "library_for"]
+__all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
 
 Function = Callable[..., Any]
 """Takes a node's operands in order. Gives its result, or a sequence of them if there are several."""
@@ -66,18 +67,15 @@ def is_torch_tensor(value: object) -> bool:
 
 def library_for(values: Sequence[object]) -> Library:
     """Torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
+    return TorchLibrary() if are_torchs(values) else NumpyLibrary()
+
+
+def are_torchs(values: Sequence[object]) -> bool:
+    """Whether any of the values is torch's, or holds what is."""
     torch = sys.modules.get("torch")
-    if torch is not None and any(_is_torchs(value, torch) for value in values):
-        return TorchLibrary()
-    return NumpyLibrary()
-
-
-def _is_torchs(value: object, torch: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(_is_torchs(item, torch) for item in value)
-    if isinstance(value, dict):
-        return any(_is_torchs(item, torch) for item in value.values())
-    return isinstance(value, torch.Tensor | torch.ScriptObject)
+    if torch is None:
+        return False
+    return any(isinstance(leaf, torch.Tensor | torch.ScriptObject) for leaf in leaves(values))
 
 
 class NumpyLibrary:

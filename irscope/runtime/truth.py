@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope.ir.core import Graph
 from irscope.runtime.flat_code import flatten
 from irscope.runtime.library import TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.reference import run_reference
 
-__all__ = ["arrays", "errors", "float64_results", "leaves"]
+__all__ = ["arrays", "errors", "float64_results"]
 
 
 def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
@@ -63,7 +64,7 @@ def errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] 
 
 def arrays(results: Any) -> list[np.ndarray[Any, Any]]:
     """Every tensor and number among the results, as NumPy arrays, in order."""
-    return [_array(leaf) for leaf in leaves([results])]
+    return [_array(leaf) for leaf in leaves(results)]
 
 
 def _array(leaf: Any) -> np.ndarray[Any, Any]:
@@ -74,16 +75,3 @@ def _array(leaf: Any) -> np.ndarray[Any, Any]:
         return leaf.resolve_conj().numpy()  # type: ignore[no-any-return]
     is_number = isinstance(leaf, np.generic | bool | int | float | complex) or hasattr(leaf, "__array__")
     return np.asarray(leaf) if is_number else np.empty(0, bool)
-
-
-def leaves(values: Sequence[Any]) -> Iterator[Any]:
-    """The values inside lists, tuples and dictionaries, in order."""
-    stack = list(reversed(values))
-    while stack:
-        value = stack.pop()
-        if isinstance(value, list | tuple):
-            stack.extend(reversed(value))
-        elif isinstance(value, dict):
-            stack.extend(reversed(list(value.values())))
-        else:
-            yield value

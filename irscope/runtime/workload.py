@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
+from irscope._base.leaves import leaves
 from irscope.ir.core import Graph, Node
 from irscope.ops.registry import category_of
 from irscope.runtime.flat_code import flatten
@@ -134,16 +135,7 @@ def _bytes(values: Sequence[Any]) -> int:
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Any]:
-    stack = list(values)
-    while stack:
-        value = stack.pop()
-        if isinstance(value, list | tuple):
-            stack.extend(value)
-        elif isinstance(value, dict):
-            stack.extend(value.values())
-        elif (
-            hasattr(value, "shape")
-            and hasattr(value, "dtype")
-            and (hasattr(value, "data_ptr") or hasattr(value, "strides"))
-        ):
-            yield value
+    for leaf in leaves(values):
+        is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+        if is_array and (hasattr(leaf, "data_ptr") or hasattr(leaf, "strides")):
+            yield leaf

@@ -16,11 +16,12 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.record import Recorder, Traced
 from irscope.ir.core import Graph, Value
@@ -40,10 +41,10 @@ def reads(source: object, args: Sequence[object]) -> bool:
     if not callable(source) or isinstance(source, type) or hasattr(source, "lower"):
         return False
     torch = sys.modules.get("torch")
-    leaves = list(_leaves(args))
-    if torch is not None and any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+    parts = list(leaves(args))
+    if torch is not None and any(isinstance(part, torch.Tensor) for part in parts):
         return False
-    return any(isinstance(leaf, np.ndarray) for leaf in leaves)
+    return any(isinstance(part, np.ndarray) for part in parts)
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
@@ -109,18 +110,6 @@ def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict
         elif kind is not inspect.Parameter.VAR_KEYWORD and len(names) < len(arguments):
             names.append(parameter)
     return names
-
-
-def _leaves(arguments: object) -> Iterator[object]:
-    stack = [arguments]
-    while stack:
-        thing = stack.pop()
-        if isinstance(thing, list | tuple):
-            stack.extend(thing)
-        elif isinstance(thing, dict):
-            stack.extend(thing.values())
-        else:
-            yield thing
 
 
 def _made(record: Recorder, described: Any, name: str) -> Any:

@@ -129,6 +129,16 @@ class TensorType(Type):
             count *= dim
         return count
 
+    @property
+    def nbytes(self) -> int | None:
+        """The bytes of all elements, 8 each of a type that kernels do not compute with; None when it is not known.
+
+        >>> TensorType("bfloat16", (2, 3)).nbytes, TensorType("float32", (2, None)).nbytes
+        (12, None)
+        """
+        count = self.numel
+        return None if count is None or self.dtype is None else count * ITEM_SIZE.get(self.dtype, 8)
+
     def with_(self, **changes: object) -> TensorType:
         """This type with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]

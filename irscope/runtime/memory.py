@@ -135,7 +135,7 @@ class TorchMemory(Memory):
     def maker(self, type: TensorType) -> Make:
         assert type.dtype is not None
         shape, dtype = extents(type), self.dtypes[type.dtype]
-        if self.pool is None or _bytes(type) < _POOLED:
+        if self.pool is None or (type.nbytes or 0) < _POOLED:
             if self.empty is not None:
                 return partial(self.empty, shape, type.strides, dtype)
             where = self.torch.device(self.device)
@@ -231,7 +231,7 @@ class NumpyMemory(Memory):
     def maker(self, type: TensorType) -> Make:
         assert type.dtype is not None
         shape = extents(type)
-        if _bytes(type) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):
+        if (type.nbytes or 0) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):
             return partial(np.empty, shape, np.dtype(type.dtype))
         return partial(self.pool.empty, shape, type.dtype, type.strides)
 
@@ -264,13 +264,6 @@ def extents(type: TensorType) -> tuple[int, ...]:
     assert type.shape is not None
     assert type.is_static, "the results of a plan have known sizes"
     return tuple(int(dim) for dim in type.shape if isinstance(dim, int))
-
-
-def _bytes(type: TensorType) -> int:
-    total = ITEM_SIZE[type.dtype or ""]
-    for size in extents(type):
-        total *= size
-    return total
 
 
 def _is_row_major(shape: tuple[int, ...], strides: Sequence[int] | None) -> bool:

@@ -114,9 +114,7 @@ class Rules:
         found, maker = self.tensor_type(value), self.graph.producer.get(value)
         if maker is not None and self.is_view(maker) and self.refusal(maker) is None:
             return 0
-        if found is None or found.numel is None or found.dtype is None:
-            return 0
-        return found.numel * ITEM_SIZE.get(found.dtype, 8)
+        return 0 if found is None else found.nbytes or 0
 
     def known(self, value: Value) -> Any:
         """What a number, string, or None always is; NOT_CONSTANT for tensors and for what the program computes."""

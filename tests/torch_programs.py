@@ -3,111 +3,26 @@
 Each statement is tried in torch as soon as it is written; one that torch refuses, or whose numbers run off, is dropped.
 So no rule of shapes or element types is repeated here, and anything that torch takes can be drawn: reductions, norms,
 softmax, views, joins, in-place writes through views, half types, integers, masks, tensors of no and of one element,
-arguments that lie strangely or share memory, lists, sizes read at run time, ifs and loops.
+arguments that lie strangely or share memory, lists, tuples, dictionaries, numbers and sizes read at run time, ifs and loops.
 """
 
 from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
+from tests.torch_statements import BLOCK, KINDS, SPLIT, WRITE
+
 __all__ = ["TorchProgram", "torch_program"]
 
 _MOST_ELEMENTS: Final = 6000
 _LARGEST: Final = 300.0
-
-_UNARY: Final = (
-    "torch.relu({x})", "torch.tanh({x})", "torch.sigmoid({x})", "-{x}", "torch.abs({x})", "torch.sin({x})",
-    "torch.cos({x})", "torch.sqrt(torch.abs({x}))", "torch.rsqrt(torch.abs({x}) + 1)", "torch.exp(-torch.abs({x}))",
-    "torch.erf({x})", "torch.log1p(torch.abs({x}))", "torch.reciprocal(torch.abs({x}) + 1)", "torch.square({x})",
-    "torch.nn.functional.gelu({x})", "torch.nn.functional.silu({x})", "torch.nn.functional.leaky_relu({x}, 0.1)",
-    "torch.nn.functional.hardswish({x})", "torch.nn.functional.elu({x})", "torch.nn.functional.softplus({x})",
-    "torch.clamp({x}, -1, 1)", "torch.clamp({x}, min=0)", "{x} + 1", "{x} * 0.5", "1 - {x}", "{x} / 2", "{x} ** 2",
-    "{x} * 3", "2.5 - {x}", "torch.nn.functional.hardtanh({x})", "torch.expm1(-torch.abs({x}))",
-    "torch.nn.functional.gelu({x}, approximate='tanh')", "torch.nan_to_num({x})", "torch.isnan({x})",
-)  # fmt: skip
-_STEPS: Final = (
-    "torch.floor({x})", "torch.round({x})", "torch.ceil({x})", "torch.sign({x})", "{x} > 0.1", "{x} <= 0", "{x} != 1",
-    "torch.logical_not({x})", "torch.trunc({x})", "{x} // 2", "{x} % 3", "torch.bitwise_not({x})", "{x} == 0",
-    "torch.frac({x})",
-)  # fmt: skip
-_BINARY: Final = (
-    "{x} + {y}", "{x} - {y}", "{x} * torch.tanh({y})", "{x} * {y}", "torch.maximum({x}, {y})", "torch.minimum({x}, {y})",
-    "torch.add({x}, {y}, alpha=2)", "torch.where({m}, {x}, {y})", "{x} / (torch.abs({y}) + 1)", "torch.atan2({x}, {y})",
-    "torch.lerp({x}, {y}, 0.25)", "torch.addcmul({x}, {y}, {x}, value=0.5)", "torch.sub({x}, {y}, alpha=3)",
-    "torch.where({m}, {x}, 0.5)", "torch.where({m}, 1.0, {y})", "{x}.masked_fill({m}, 0.25)", "torch.hypot({x}, {y})",
-)  # fmt: skip
-_COMPARE: Final = (
-    "{x} > {y}", "{x} <= {y}", "{x} == {y}", "{x} & {y}", "{x} | {y}", "{x} ^ {y}", "torch.logical_and({x}, {y})",
-    "torch.logical_or({x}, {y})", "torch.fmod({x}, torch.abs({y}) + 1)", "torch.remainder({x}, torch.abs({y}) + 1)",
-    "{x} // (torch.abs({y}) + 1)",
-)  # fmt: skip
-_CONVERT: Final = ("{x}.float()", "{x}.to({t})", "{x}.to({y}.dtype)", "{x}.type_as({y})", "{x}.double()")
-_REDUCE: Final = (
-    "{x}.sum({d}, keepdim={k})", "{x}.mean({d}, keepdim={k})", "{x}.amax({d}, keepdim={k})", "{x}.amin({d}, keepdim={k})",
-    "{x}.sum()", "{x}.mean()", "{x}.max()", "{x}.min()", "{x}.sum({ds}, keepdim={k})", "{x}.mean({ds}, keepdim={k})",
-    "{x}.amax({ds}, keepdim={k})", "torch.var({x}, {d}, unbiased=False, keepdim={k})", "torch.std({x}, {d}, keepdim={k})",
-    "{x}.any({d}, keepdim={k})", "{x}.all({d}, keepdim={k})", "{x}.any()", "{x}.argmax({d}, keepdim={k})",
-    "{x}.argmin({d}, keepdim={k})", "torch.logsumexp({x}, {d}, keepdim={k})", "{x}.norm(2, {d}, keepdim={k})",
-    "torch.linalg.vector_norm({x}, 2, {ds}, {k})", "torch.tanh({x}).prod({d}, keepdim={k})", "{x}.cumsum({d})",
-    "torch.logsumexp({x}, {ds}, keepdim={k})", "{x}.sum({d}, keepdim={k}, dtype=torch.float64)",
-    "{x} - {x}.mean({d}, keepdim=True)", "{x} / ({x}.norm(2, {d}, keepdim=True) + 1)", "{x}.prod()", "{x}.argmax()",
-    "torch.linalg.vector_norm({x}, 1, {ds}, {k})", "torch.var({x}, {ds}, correction=1, keepdim={k})",
-    "torch.count_nonzero({x}, {d})", "{x} - {x}.amax({ds}, keepdim=True)",
-)  # fmt: skip
-_NORM: Final = (
-    "torch.softmax({x}, {d})", "torch.log_softmax({x}, {d})", "torch.nn.functional.layer_norm({x}, [{x}.size(-1)])",
-    "torch.nn.functional.layer_norm({x}, [{x}.size(-1)], {y}, {z})", "torch.nn.functional.group_norm({x}, {n})",
-    "torch.nn.functional.batch_norm({x}, {y}, torch.abs({z}))", "torch.rms_norm({x}, [{x}.size(-1)])",
-    "torch.nn.functional.layer_norm({x}, [{x}.size(-2), {x}.size(-1)])", "torch.nn.functional.softmax({x}, {d})",
-    "torch.softmax({x}, {d}, dtype=torch.float32)", "torch.nn.functional.instance_norm({x})",
-    "torch.nn.functional.normalize({x}, 2.0, {d})", "torch.exp({x} - {x}.amax({d}, keepdim=True))",
-)  # fmt: skip
-_VIEW: Final = (
-    "{x}.transpose({d}, {e})", "{x}.permute({p})", "{x}.t()", "{x}.select({d}, {i})", "{x}[{i}]", "{x}.unsqueeze({d})",
-    "{x}.squeeze({d})", "{x}.expand_as({y})", "{x}.flatten()", "{x}.view(-1)", "{x}.reshape({x}.size(0), -1)",
-    "{x}.narrow({d}, 0, 1)", "{x}[..., {i}]", "{x}[::2]", "{x}[..., 1:]", "{x}[:, :{n}]", "{x}.view({x}.size(0), -1)",
-    "{x}.unsqueeze(0).expand(2, {q})", "{x}.reshape({y}.shape)", "{x}.view_as({y})", "{x}.diagonal()", "{x}.flip({d})",
-    "{x}.contiguous()", "{x}.clone()", "{x}.movedim({d}, {e})", "{x}[:, None]", "{x}.squeeze()", "{x}.flatten({d})",
-    "{x}.unflatten({d}, (-1, 1))", "{x}[1:]", "{x}[..., -1]", "{x}.reshape(-1)", "{x}.mT", "{x}.detach()",
-    "{x}.repeat(2, {q1})",
-)  # fmt: skip
-_SPLIT: Final = (
-    ("{a}, {b} = {x}.chunk(2, {d})", 2), ("{a}, {b} = {x}.split({h}, {d})", 2), ("{a}, {b}, {c} = {x}.chunk(3, {d})", 3),
-    ("{a}, {b} = {x}.unbind({d})", 2), ("{a}, {b} = {x}.max({d}, keepdim={k})", 2), ("{a}, {b} = torch.min({x}, {d})", 2),
-    ("{a}, {b} = torch.var_mean({x}, {d}, unbiased=False, keepdim={k})", 2), ("{a}, {b}, {c} = {x}.unbind({d})", 3),
-    ("{a}, {b}, {c} = torch.native_layer_norm({x}, [{x}.size(-1)], None, None, 1e-5)", 3),
-    ("{a}, {b} = {x}.tensor_split(2, {d})", 2), ("{a}, {b} = {x}.split_with_sizes([1, {h}], {d})", 2),
-)  # fmt: skip
-_JOIN: Final = (
-    "torch.cat([{x}, {y}], {d})", "torch.stack([{x}, {y}], {d})", "torch.cat([{x}, {x} + 1, {y}], {d})",
-    "torch.cat([torch.relu({x}), {x} * 2], {d})", "torch.stack([torch.tanh({x}), {x}, {x} - 1], {d})",
-    "torch.cat([{x}, {y}, {z}])", "torch.cat({x}.chunk(2, {d})[::-1], {d})", "torch.stack({x}.unbind({d}), -1)",
-)  # fmt: skip
-_MAKE: Final = (
-    "torch.zeros_like({x})", "torch.ones_like({x})", "torch.full_like({x}, 0.5)", "torch.zeros({x}.size(0), 3)",
-    "torch.arange({x}.size(-1))", "{x} * {x}.size(0)", "torch.zeros({x}.shape, dtype={x}.dtype)", "{x} / {x}.numel()",
-    "torch.tril(torch.ones({x}.size(-1), {x}.size(-1)))", "{x}.new_zeros({x}.shape)",
-)  # fmt: skip
-_OTHER: Final = ("{x} @ {y}", "torch.nn.functional.linear({x}, {y})", "torch.matmul({x}, {x}.mT)", "{x} + n", "{x} * n")
-_WRITE: Final = (
-    "{x}.add_({y})", "{x}.mul_(0.5)", "{x}.relu_()", "{x}.sigmoid_()", "{x}.tanh_()", "{x}.fill_(0.25)", "{x}.zero_()",
-    "{x}.clamp_(-1, 1)", "{x}.copy_({y})", "{x}[0].copy_({y})", "{x}[0] = 0.5", "{x}[:, 0].mul_(2)", "{x} += {y}", "{x} *= 0.5",
-    "{x}[..., 0] += 1", "{x}.masked_fill_({m}, 0.5)", "{x}.transpose({d}, {e}).add_(1)", "{x}.div_(2)", "{x}.sub_({y})",
-    "{x}[::2] = 1", "{x}[..., 1:] -= 0.5", "{x}.neg_()", "{x}.unsqueeze_({d})", "{x}[1:].copy_({y})", "{x}.select({d}, 0).copy_({y})",
-    "{x}.view(-1).add_(1)", "{x}.chunk(2, {d})[0].add_(1)", "{x}[:, 0] = {x}.sum(-1)", "{x}.addcmul_({y}, {y})", "{x} -= {x}.mean()",
-)  # fmt: skip
-
-_KINDS: Final[dict[str, tuple[float, tuple[str, ...]]]] = {
-    "unary": (5, _UNARY), "steps": (0.7, _STEPS), "binary": (4, _BINARY), "compare": (0.7, _COMPARE),
-    "convert": (0.5, _CONVERT), "reduce": (2.5, _REDUCE), "norm": (1.5, _NORM), "view": (4, _VIEW), "join": (1.2, _JOIN),
-    "make": (0.5, _MAKE), "other": (0.4, _OTHER),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -295,26 +210,29 @@ class _Writer:
         for _ in range(12):
             line, made = self.line(space)
             if self.run(line, space, made):
-                return [f"{indent}{line}\n"]
+                return [f"{indent}{part}\n" for part in line.split("\n")]
         return []
 
     def line(self, space: dict[str, Any]) -> tuple[str, list[str]]:
         draw = self.rng.random()
         if draw < 0.13:
-            return self.filled(self.rng.choice(_WRITE), space, write=True), []
+            return self.filled(self.rng.choice(WRITE), space, write=True), []
         if draw < 0.20:
-            text, count = self.rng.choice(_SPLIT)
+            text, count = self.rng.choice(SPLIT)
             made = [self.name() for _ in range(count)]
-            text = text.replace("{a}", made[0]).replace("{b}", made[1]).replace("{c}", made[-1])
-            return self.filled(text, space), made
+            return self.filled(named(text, made), space), made
+        if draw < 0.24:
+            text = self.rng.choice(BLOCK)
+            made = [self.name() for mark in ("{a}", "{b}") if mark in text]
+            return self.filled(named(text, made), space), made
         kinds = {
             kind: weight
-            for kind, (weight, _) in _KINDS.items()
+            for kind, (weight, _) in KINDS.items()
             if kind not in ("steps", "compare") or self.mode == "mixed" or self.rng.random() < 0.3
         }
         kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
         made = [self.name()]
-        return f"{made[0]} = {self.filled(self.rng.choice(_KINDS[kind][1]), space)}", made
+        return f"{made[0]} = {self.filled(self.rng.choice(KINDS[kind][1]), space)}", made
 
     def filled(self, text: str, space: dict[str, Any], *, write: bool = False) -> str:
         x = self.pick(space)
@@ -382,10 +300,14 @@ class _Writer:
         """Whether torch takes the statement and its numbers stay small; if not, everything is as before."""
         kept = copy.deepcopy({key: value for key, value in space.items() if key != "torch"}) | {"torch": torch}
         try:
-            exec(text, space)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "An output with one or more elements was resized")
+                exec(text, space)
             space.pop("__builtins__", None)
+            for name in set(space) - kept.keys() - set(made):
+                del space[name]  # what only the statement itself uses
             fine = all(self.tame(space[name]) for name in {*self.tensors(space), *made})
-        except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
+        except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError, UserWarning):
             fine = False
         if not fine:
             space.clear()
@@ -406,6 +328,11 @@ class _Writer:
     def name(self) -> str:
         self.count += 1
         return f"v{self.count}"
+
+
+def named(text: str, made: list[str]) -> str:
+    """A statement with the names of what it makes."""
+    return text.replace("{a}", made[0]).replace("{b}", made[min(1, len(made) - 1)]).replace("{c}", made[-1])
 
 
 def _broadcasts(first: torch.Size, second: torch.Size) -> bool:

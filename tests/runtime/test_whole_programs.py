@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,8 +17,17 @@ pytestmark = pytest.mark.torch
 
 MOST_UNSURE = 0.02
 """The share of programs that may have a number which roundings decide."""
-MOST_CHANGED = 0.01
+MOST_CHANGED = 0.03
 """The share of programs that torch's compiler may make others of."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The programs are small: other threads of torch's would only spin."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def checked(seeds: range) -> Outcome:
@@ -30,11 +41,11 @@ def checked(seeds: range) -> Outcome:
     return found
 
 
-@pytest.mark.parametrize("start", range(0, 120, 40))
+@pytest.mark.parametrize("start", range(0, 320, 80))
 def test_random_programs_do_what_torch_does(start: int) -> None:
-    found = checked(range(start, start + 40))
-    assert found.groups >= 15, "groups that run as kernels"
-    assert found.unsure + found.changed <= 3, found
+    found = checked(range(start, start + 80))
+    assert found.groups >= 50, "groups that run as kernels"
+    assert found.unsure + found.changed <= 6, found
 
 
 @pytest.mark.long

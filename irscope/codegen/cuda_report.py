@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from irscope.codegen.cuda_schedule import MULTIPROCESSORS, Schedule, grid_of, held_values
-from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, KernelSpec, Launch, Operand
-from irscope.codegen.reduction_nest import reduction_nest
+from irscope.codegen.kernel_facts import KernelFacts
+from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch
+from irscope.codegen.traffic import bytes_per_point, operations_per_point, traffic_of
 
-__all__ = ["Pace", "bytes_per_point", "code_sizes", "operations_per_point", "pace_of"]
+__all__ = ["Pace", "code_sizes", "cuda_facts", "pace_of"]
 
 _HERTZ: Final = 1.755e9
 _BANDWIDTH: Final = 3.0e12
@@ -50,46 +51,6 @@ class Pace:
     """`memory`, `issue`, `latency`; empty where it is not known."""
     because: str
     """One sentence."""
-
-
-def bytes_per_point(spec: KernelSpec, *, held: bool) -> float:
-    """The bytes that move for each point of the iteration space: tensors that change along every loop, which is what
-    large kernels move. What is read again in each pass counts each time, unless a row is held."""
-    total = 0.0
-    for result in spec.outputs:
-        total += _full(result.pattern) * ITEM_SIZE[result.dtype]
-    passes = reduction_nest(spec).passes if spec.reduced else ()
-    for slot, operand in enumerate(spec.inputs):
-        if operand.kind != "tensor":
-            continue
-        times = 1
-        if passes and not held:
-            reads = {i for i, code in enumerate(spec.instructions) if code.op == "input" and code.value == slot}
-            times = max(1, sum(bool(reads & set(each.body)) for each in passes))
-        total += times * _full(operand.pattern) * ITEM_SIZE[operand.dtype]
-    return total
-
-
-def _full(pattern: tuple[int, ...]) -> bool:
-    return all(kind != BROADCAST for kind in pattern)
-
-
-def operations_per_point(spec: KernelSpec) -> int:
-    """How many operations the program does for a point, apart from those once per row."""
-    moves: list[bool] = []
-    for code in spec.instructions:
-        if code.op == "input":
-            assert code.value is not None
-            operand: Operand = spec.inputs[code.value]
-            moves.append(any(kind != BROADCAST for kind in operand.pattern[-1:]) or not spec.reduced)
-        else:
-            moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
-    counted = [
-        code.op not in ("input", "const", "cast", "count")
-        and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
-        for i, code in enumerate(spec.instructions)
-    ]
-    return sum(counted)
 
 
 def code_sizes(cubin: bytes) -> dict[str, tuple[int, int]]:
@@ -168,3 +129,22 @@ def pace_of(
     if spec.reduced and not schedule.held and held_values(spec)[1] > 1:
         verdict += ", and its rows are read again in each pass"
     return Pace(moved, operations, instructions, issue, special, bound, f"{text}: {verdict}")
+
+
+def cuda_facts(
+    spec: KernelSpec, schedule: Schedule, target: str, pace: Pace, taken: tuple[int, int, int] | None
+) -> KernelFacts:
+    """The facts of a kernel for a GPU; `taken`: registers, spilled bytes and local memory of a thread of its widest
+    entry, None where NVRTC is missing."""
+    moved = traffic_of(spec, held=schedule.held)
+    registers, spilled, local = taken or (0, 0, 0)
+    widest = max((ITEM_SIZE[tensor.dtype] for tensor in spec.tensors if tensor.pattern), default=0)
+    units = ("issue slots", pace.issue_share), ("special function unit", pace.special_share)
+    busiest, share = max(units, key=lambda unit: unit[1])
+    return KernelFacts(
+        spec.name, "cuda", target, moved.read, moved.written, pace.operations_per_point,
+        instructions=pace.instructions_per_point, lanes=schedule.width, vector_bits=8 * widest * schedule.width,
+        registers=(("of a thread", registers),) if taken is not None else (), spills=spilled, local_bytes=local,
+        busiest=busiest if share else "", copy_share=min(1.0, 1 / share) if share else 0.0,
+        bound=pace.bound, because=pace.because,
+    )  # fmt: skip

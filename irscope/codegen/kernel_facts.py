@@ -1,0 +1,101 @@
+"""What there is to know of a compiled kernel at a glance, and in one sentence what sets its pace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from irscope._base.words import plural
+
+__all__ = ["KernelFacts"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelFacts:
+    """Numbers of one kernel, counted in its text and its machine code: nothing here was measured.
+
+    >>> facts = KernelFacts("kernel_1", "cpu", "x86-64", 8.0, 4.0, 3, instructions=0.5, bound="memory", because="…")
+    >>> facts.intensity
+    0.25
+    >>> facts
+    <KernelFacts of kernel_1: 8 B read, 4 B written and 3 operations a point; bound by memory>
+    """
+
+    name: str
+    device: str
+    """`cpu`, `cuda` or `numpy`."""
+    target: str
+    """What it was compiled for."""
+    read_bytes: float
+    """From memory, for a point of the iteration space: an element of a pointwise kernel, or of what a reduction gathers."""
+    written_bytes: float
+    """To memory, for a point."""
+    operations: int
+    """Of the program, for a point: each op of an element is one, an exponential too."""
+    instructions: float = 0.0
+    """Of the machine, for a point; 0 where there is no machine code."""
+    lanes: int = 0
+    """Elements of its widest access to a tensor; 0 where it is not known."""
+    vector_bits: int = 0
+    """The width of the widest vector register, or of the widest access of a GPU's thread; 0 where it is not known."""
+    registers: tuple[tuple[str, int], ...] = ()
+    """How many of each kind it uses: a processor in its hot loops, a GPU's thread."""
+    spills: int = 0
+    """For want of registers: on a processor instructions of the hot loops that go to the stack, on a GPU bytes that a
+    thread stores and loads."""
+    local_bytes: int = 0
+    """Of a GPU's thread: memory for what is not in registers."""
+    busiest: str = ""
+    """What the hot loops use most when all data is in the nearest cache."""
+    copy_share: float = 0.0
+    """The fraction of the speed of a copy that moves as many bytes which it should reach; 0 where it is not known."""
+    bound: str = ""
+    """`memory`, `issue` (some unit of the processor has no time left) or `latency` (each waits for the one before);
+    empty where it is not known."""
+    because: str = ""
+    """The same as a sentence without a full stop, with the numbers that it rests on."""
+
+    @property
+    def bytes(self) -> float:
+        """Read and written, for a point."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte; infinite where nothing moves."""
+        return self.operations / self.bytes if self.bytes else float("inf")
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Label and value of everything that is known, for a table."""
+        spilled = plural(self.spills, "instruction") if self.device == "cpu" else f"{self.spills} B"
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.registers)
+        found = [
+            ("compiled for", self.target),
+            ("memory a point", f"{self.read_bytes:g} B read, {self.written_bytes:g} B written"),
+            ("operations a point", f"{self.operations}, {self.intensity:.2g} for a byte" if self.bytes else str(self.operations)),
+            ("instructions a point", f"{self.instructions:.2g}" if self.instructions else ""),
+            ("vectors", f"{plural(self.lanes, 'element')} at once, registers of {self.vector_bits} bits" if self.lanes else ""),
+            ("registers", kinds),
+            ("spills", (spilled if self.spills else "none") if self.registers else ""),
+            ("local memory", f"{self.local_bytes} B a thread" if self.local_bytes else ""),
+            ("busiest", self.busiest),
+            ("pace", {"memory": "memory", "issue": "instructions", "latency": "latency"}.get(self.bound, "not known")),
+            ("of a copy's speed", f"about {self.copy_share:.0%}" if self.copy_share else ""),
+        ]  # fmt: skip
+        return tuple((label, value) for label, value in found if value)
+
+    def __str__(self) -> str:
+        wide = max(len(label) for label, _ in self.rows)
+        lines = [f"{label:{wide}}  {value}" for label, value in self.rows]
+        return "\n".join((self.name, *lines, self.because))
+
+    def __repr__(self) -> str:
+        bound = f"bound by {self.bound}" if self.bound else "what sets its pace is not known"
+        moved = f"{self.read_bytes:g} B read, {self.written_bytes:g} B written"
+        return f"<KernelFacts of {self.name}: {moved} and {plural(self.operations, 'operation')} a point; {bound}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}"
+                       "</td></tr>" for label, value in self.rows)  # fmt: skip
+        return f"<table><caption><code>{escape(self.name)}</code></caption>{rows}</table><p>{escape(self.because)}</p>"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from irscope._base.words import plural
 
-__all__ = ["NO_NODE", "Lines", "SourceText"]
+__all__ = ["NO_LINE", "NO_NODE", "Lines", "SourceText"]
 
 NO_NODE: Final = -1
 """The node of a line that serves no single node: loops, addresses, declarations."""
+NO_LINE: Final = -1
+"""The origin of a line that no single line was the cause of."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,11 +29,14 @@ class SourceText:
 
     text: str
     language: str
-    """`llvm` or `cuda`."""
+    """`llvm`, `cuda`, or what compilers make of it: `assembly`, `ptx`, `sass`."""
     line_nodes: tuple[int, ...]
     """For each line, the position in the group's block of the node that it computes, or `NO_NODE`."""
     name: str
     """The symbol of the kernel's entry."""
+    origins: tuple[int, ...] = ()
+    """Of machine code, for each line the line of the kernel's text that it came from, or `NO_LINE`; empty for that text
+    itself."""
 
     def __str__(self) -> str:
         return self.text
@@ -41,6 +47,33 @@ class SourceText:
     def lines_of(self, node: int) -> tuple[int, ...]:
         """The lines, counted from 0, that compute the node at this position of the group's block."""
         return tuple(line for line, owner in enumerate(self.line_nodes) if owner == node)
+
+    def node_of(self, line: int) -> int | None:
+        """The position in the group's block of the node that a line, counted from 0, computes; None if no single one.
+
+        >>> lines = Lines()
+        >>> lines.add("for (;;) {")
+        >>> lines.add("  y[i] = exp(x[i]);", node=0)
+        >>> source = lines.source("k", "cuda")
+        >>> source.node_of(0), source.node_of(1), source.lines_of(0)
+        (None, 0, (1,))
+        """
+        owner = self.line_nodes[line]
+        return None if owner == NO_NODE else owner
+
+    @property
+    def of_nodes(self) -> SourceText:
+        """The lines that compute a node: no loops, addresses and declarations."""
+        return self.only(line for line, owner in enumerate(self.line_nodes) if owner != NO_NODE)
+
+    def only(self, lines: Iterable[int]) -> SourceText:
+        """Some lines of the text, counted from 0, in the order in which they are asked for."""
+        texts, wanted = self.text.splitlines(), list(lines)
+        return SourceText(
+            "".join(f"{texts[line]}\n" for line in wanted), self.language,
+            tuple(self.line_nodes[line] for line in wanted), self.name,
+            tuple(self.origins[line] for line in wanted) if self.origins else (),
+        )  # fmt: skip
 
 
 class Lines:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
@@ -42,6 +42,9 @@ from irscope.runtime.cpu_launch import (
 from irscope.runtime.llvm_emit import emitted_object, own_context
 from irscope.runtime.team import LOOP, Patience, loaded_openmp
 
+if TYPE_CHECKING:
+    from irscope.codegen.kernel_facts import KernelFacts
+
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
 _THREADS_PAY: Final = 200e-6
@@ -61,6 +64,11 @@ class Host:
     target: Target
     versions: str
     """Of llvmlite and LLVM: compiled code is kept apart by them."""
+
+    @property
+    def name(self) -> str:
+        """The processor with the width of its vectors."""
+        return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +137,7 @@ class CpuDevice:
             return Availability(False, "the compiler llvmlite is not installed", missing.hint)
         except Exception as error:
             return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
-        return Availability(
-            True, f"{host.cpu}, {host.target.vector_bytes * 8}-bit vectors, {self.threads} threads; {host.versions}"
-        )
+        return Availability(True, f"{host.name}, {self.threads} threads; {host.versions}")
 
     @property
     def cache_counts(self) -> CacheCounts:
@@ -150,11 +156,29 @@ class CpuDevice:
         except MissingExtra:
             return emit_llvm(spec, GENERIC)
 
-    def assembly(self, spec: KernelSpec) -> str:
-        """What the processor will run, as assembly text."""
-        binding = _llvm()
-        module = binding.parse_assembly(self.source(spec).text)
-        return str(_machine(binding, self.host).emit_assembly(module))
+    def assembly(self, spec: KernelSpec) -> SourceText:
+        """What the processor will run, each line with the node that it serves. Raises MissingExtra without llvmlite."""
+        from irscope.codegen.source_lines import tied_assembly, with_locations
+
+        binding, source = _llvm(), self.source(spec)
+        machine = _machine(binding, self.host)
+        machine.set_asm_verbosity(True)
+        module = binding.parse_assembly(with_locations(source), own_context(binding))
+        return tied_assembly(machine.emit_assembly(module), source)
+
+    def facts(
+        self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
+        *, copy: float | None = None,
+    ) -> KernelFacts:  # fmt: skip
+        """What is known of a kernel by counting in its text and assembly, which are made if they are not given.
+
+        `copy`: bytes a second that a core copies; a reference figure if it is not given.
+        """
+        from irscope.codegen.cpu_facts import COPY, cpu_facts
+
+        source = self.source(spec) if source is None else source
+        assembly = self.assembly(spec) if assembly is None else assembly
+        return cpu_facts(spec, source, assembly, self.host.name, copy=COPY if copy is None else copy)
 
     def compile(self, spec: KernelSpec) -> CpuKernel:
         """The kernel of a spec: from memory, from disk, or from LLVM."""

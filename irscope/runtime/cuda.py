@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.cuda import emit_cuda, emit_module, entry_names, kernel_name
 from irscope.codegen.cuda_report import Pace, code_sizes, pace_of
@@ -29,6 +29,9 @@ from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_ca
 from irscope.runtime.cuda_compiler import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, Resources, imported_cupy
 from irscope.runtime.cuda_gpu import CupyGpu, Gpu, Held
 from irscope.runtime.cuda_launch import CudaPlan, Step, laid_out, temporaries_of
+
+if TYPE_CHECKING:
+    from irscope.codegen.kernel_facts import KernelFacts
 
 __all__ = ["CudaDevice", "CudaKernel", "CudaPlan"]
 
@@ -90,14 +93,33 @@ class CudaKernel:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The kernel alone, compiled again to be looked at. Raises MissingExtra without CuPy, DeviceUnavailable without
-        NVRTC."""
-        return self.compiler.compile(self.source.text, self.architecture)
+        """The kernel alone, compiled again to be looked at, with the lines that its code came from. Raises MissingExtra
+        without CuPy, DeviceUnavailable without NVRTC."""
+        return self.compiler.compile(self.source.text, self.architecture, lines=True)
 
     @property
-    def ptx(self) -> str:
+    def ptx(self) -> SourceText:
         """The text for a virtual GPU."""
-        return self.compiled.ptx
+        from irscope.codegen.source_lines import tied_ptx
+
+        return tied_ptx(self.compiled.ptx, self.source)
+
+    @property
+    def sass(self) -> SourceText:
+        """The text of the machine code. Raises DeviceUnavailable without a disassembler."""
+        from irscope.codegen.source_lines import tied_sass
+        from irscope.runtime.disassembler import disassembled
+
+        return tied_sass(disassembled(self.compiled.code), self.source)
+
+    @property
+    def facts(self) -> KernelFacts:
+        """What is known of it by counting; without NVRTC what its text tells."""
+        from irscope.codegen.cuda_report import cuda_facts
+
+        found = self.resources.get(self.widest)
+        taken = (found.registers, found.spill_bytes, found.stack_bytes) if found is not None else None
+        return cuda_facts(self.spec, self.schedule, f"compute capability {self.architecture}", self.pace(), taken)
 
     @property
     def cubin(self) -> bytes:

@@ -71,8 +71,8 @@ class Compiler(Protocol):
     def version(self) -> str:
         """Code of different versions is kept apart. Raises DeviceUnavailable or MissingExtra if it is not there."""
 
-    def compile(self, text: str, architecture: str) -> Compiled:
-        """Machine code for one compute capability ("80", "90", "100")."""
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
+        """Machine code for one compute capability ("80", "90", "100"); with `lines`, both texts know theirs."""
 
 
 class Nvrtc:
@@ -92,7 +92,7 @@ class Nvrtc:
         except Exception as error:  # CuPy's loader has an error type of its own for a missing library
             raise _no_nvrtc(error) from None
 
-    def compile(self, text: str, architecture: str) -> Compiled:
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
         nvrtc = imported_cupy().cuda.nvrtc
         try:
             program = nvrtc.createProgram(text, "kernel.cu", (), ())
@@ -100,7 +100,7 @@ class Nvrtc:
             raise _no_nvrtc(error) from None
         try:
             options = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
-            nvrtc.compileProgram(program, options)
+            nvrtc.compileProgram(program, (*options, "--generate-line-info") if lines else options)
             ptx = nvrtc.getPTX(program)
             log = nvrtc.getProgramLog(program)
             return Compiled(bytes(nvrtc.getCUBIN(program)), _text(ptx), read_resources(_text(log)))

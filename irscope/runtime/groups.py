@@ -11,18 +11,17 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from irscope._base.words import plural
 from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
-from irscope.codegen.source import SourceText
-from irscope.errors import IrscopeError, UnknownName
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import IrscopeError
 from irscope.ir.core import Node
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.base import Device, Kernel, PreparedPlan
+from irscope.runtime.compiled_kernel import CompiledKernel
 from irscope.runtime.flat_code import Instruction, Slots, flatten
 from irscope.runtime.library import Library
 from irscope.runtime.memory import Make, Memory
@@ -37,55 +36,6 @@ _MOST: Final = 1024
 def has_kernels(node: Node) -> bool:
     """Whether a node is a group that wants kernels: one of kind `"view"` runs as its views."""
     return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"
-
-
-@dataclass(eq=False)
-class CompiledKernel:
-    """One kernel of an executable."""
-
-    name: str
-    spec: KernelSpec
-    device: Device
-    compile_seconds: float
-    """From text to machine code, or from the disk cache."""
-    from_disk: bool
-    groups: list[Node] = field(default_factory=list)
-    """The fusion groups that run it, in the order in which they asked for it."""
-    kernel: Any = None
-    """What the device made: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
-
-    @property
-    def source(self) -> SourceText:
-        """The kernel's text."""
-        own: SourceText | None = getattr(self.kernel, "source", None)
-        return self.device.source(self.spec) if own is None else own
-
-    @property
-    def ptx(self) -> str:
-        """The kernel for a virtual GPU; needs NVRTC and no GPU. Raises UnknownName for another device."""
-        if not hasattr(type(self.kernel), "ptx"):
-            raise UnknownName(
-                f"a kernel of the device {self.device.name!r} has no PTX", hint='compile with device="cuda"'
-            )
-        made: str = self.kernel.ptx
-        return made
-
-    @property
-    def registers(self) -> int | None:
-        """Of a thread on a GPU; None for another device, or where the compiler is missing."""
-        return getattr(self.kernel, "registers", None)
-
-    @property
-    def spill_bytes(self) -> int | None:
-        """What a thread on a GPU stores for want of registers; None for another device."""
-        return getattr(self.kernel, "spill_bytes", None)
-
-    def __repr__(self) -> str:
-        origin = "from the disk cache" if self.from_disk else "compiled"
-        summary = getattr(self.kernel, "summary", "")
-        more = f"; {summary}" if summary else ""
-        took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms"
-        return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
 
 
 class Kernels:

@@ -155,7 +155,7 @@ class EmulatedCompiler:
     def version(self) -> str:
         return "g++"
 
-    def compile(self, text: str, architecture: str) -> Compiled:
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
         """The name of a shared library."""
         entries = re.findall(r'extern "C" __global__ void __launch_bounds__\(\d+, \d+\) (\w+)\(([^)]*)\)', text)
         runners = "".join(_runner(name, params.split(", ")) for name, params in entries)

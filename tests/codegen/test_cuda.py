@@ -202,7 +202,7 @@ def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: st
         assert kernel.spill_bytes == 0, kernel
         assert all(each.stack_bytes == 0 for each in kernel.resources.values()), kernel
         assert kernel.pace().instructions_per_point > 0
-    assert ".entry" in kernels[0].ptx
+    assert ".entry" in kernels[0].ptx.text
 
 
 def test_nvrtc_accepts_every_op() -> None:

@@ -54,7 +54,7 @@ class CountingCompiler(EmulatedCompiler):
     def __init__(self) -> None:
         self.modules: list[int] = []
 
-    def compile(self, text: str, architecture: str) -> Compiled:
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
         """Compile and count."""
         made = super().compile(text, architecture)
         names = re.findall(r"__launch_bounds__\(\d+, \d+\) (\w+)\(", text)
@@ -392,7 +392,7 @@ def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
     assert [kernel.architecture for kernel in prepared.kernels] == ["90"] * 3
     assert prepared.kernels[0].registers == 40
     assert prepared.kernels[0].spill_bytes == 0
-    assert "PTX" in prepared.kernels[0].ptx
+    assert "PTX" in prepared.kernels[0].ptx.text
     assert "40 registers, no spills" in repr(prepared.kernels[0])
     with pytest.raises(DeviceUnavailable, match="CuPy finds no GPU"):
         prepared([4096], [4096])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from irscope.ir.parser import parse
     from irscope.ir.structural import same_structure
     from irscope.ir.verify import verify
+    from irscope.ops.accuracy import error_bound
     from irscope.runtime.base import devices
     from irscope.session import compare, compile, explore, load, timeline, write_report
     from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
@@ -42,6 +43,7 @@ _HOMES = {
     "irscope.ir.parser": ("parse",),
     "irscope.ir.structural": ("same_structure",),
     "irscope.ir.verify": ("verify",),
+    "irscope.ops.accuracy": ("error_bound",),
     "irscope.runtime.base": ("devices",),
     "irscope.session": ("compare", "compile", "explore", "load", "timeline", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),
@@ -71,6 +73,7 @@ __all__ = [
     "compile",
     "dedup",
     "devices",
+    "error_bound",
     "explore",
     "functionalize",
     "fuse",

@@ -1,0 +1,153 @@
+"""How exact kernels are: the largest error of each step of an expression, in units of the last place of its result.
+
+An op of one step has the bound of that step. An op of several steps has no one number: `1 + erf(x)` loses what cancels,
+in any library. Its formula is given, with the bound of each step. Halves are computed in float32 and rounded once. A
+product and a sum may be rounded together where the machine can, so that what a product alone would lose (by overflow, or
+by underflow) may be kept.
+
+The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
+float64 numbers of every size (`tests/codegen/test_math_text.py`). Text for GPUs calls NVIDIA's functions, whose bounds
+stand in the CUDA programming guide under "Mathematical Functions"; where no compiler is installed, NumPy's are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope._base.frozen import FrozenDict
+from irscope.errors import ArgumentError
+from irscope.ir.schema import REQUIRED, OpSchema
+from irscope.ir.types import OptionalType, TensorType
+from irscope.ops.expression import Expr, NoExpression, input_element, number
+from irscope.ops.promotion import is_integral
+from irscope.ops.registry import lookup
+
+__all__ = ["STEP_ULPS", "ErrorBound", "error_bound"]
+
+STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({
+    "add": (0.5, 0.5), "sub": (0.5, 0.5), "mul": (0.5, 0.5), "div": (0.5, 0.5), "reciprocal": (0.5, 0.5),
+    "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "remainder": (0.5, 0.5), "exp": (1.0, 1.0), "expm1": (2.0, 2.0),
+    "log": (1.0, 1.0), "log1p": (1.0, 1.0), "log2": (1.5, 1.5), "tanh": (2.0, 3.0), "sigmoid": (3.0, 3.0),
+    "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5), "tan": (3.5, 3.5), "pow": (1.0, 1.0),
+})  # fmt: skip
+"""For the steps that round: the largest error in float32 and in float64. All other steps are exact."""
+
+_BITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """How exact one op is on elements of one type."""
+
+    op: str
+    dtype: str
+    """The element type of the operands."""
+    result: str
+    """The element type of the result."""
+    formula: str
+    """What is computed for one element, in the names of the op's arguments."""
+    steps: Mapping[str, float]
+    """The kinds of steps that round, and the largest error of one, in units of the last place of what it gives."""
+    computed_in: str
+    """The element type of the steps; where it is not that of the result, the result is rounded once more."""
+    rounding_steps: int
+    """How many steps round."""
+
+    @property
+    def ulps(self) -> float | None:
+        """The largest error of the result in units of its last place; None where the errors of several steps add up.
+
+        >>> error_bound("tanh").ulps, error_bound("relu").ulps, error_bound("gelu").ulps
+        (2.0, 0, None)
+        """
+        if self.rounding_steps > 1:
+            return None
+        own = sum(self.steps.values())
+        if self.computed_in == self.result or not own:
+            return own
+        return 0.5 + own * 2.0 ** (_BITS[self.result] - _BITS[self.computed_in])
+
+    def __str__(self) -> str:
+        head = f"{self.op} of {self.dtype} is {self.formula}"
+        if not self.steps:
+            return f"{head}, exact"
+        wide = (
+            ""
+            if self.computed_in == self.result
+            else f", computed in {self.computed_in} and rounded once to {self.result}"
+        )
+        if self.ulps is not None:
+            return f"{head}, at most {self.ulps:.3g} ulp off{wide}"
+        each = ", ".join(f"{step} {ulps:g}" for step, ulps in self.steps.items())
+        return f"{head}, where each step is off at most by these ulp: {each}{wide}"
+
+
+def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound:
+    """How exact the kernel of a pointwise op is, in units of the last place (ulp); `arguments` are its numbers and words.
+
+    >>> print(error_bound("exp"))
+    aten::exp of float32 is exp(self), at most 1 ulp off
+    >>> print(error_bound("silu"))
+    aten::silu of float32 is self * sigmoid(self), where each step is off at most by these ulp: mul 0.5, sigmoid 3
+    """
+    name = op if "::" in op else f"aten::{op}"
+    found = lookup(name)
+    if found is None:
+        raise ArgumentError(f"{name} is no op that irscope knows")
+    if found.expression is None or found.category != "pointwise":
+        raise ArgumentError(f"the error of {name} has no bound here: it is no pointwise op that kernels compute")
+    complaint = ""
+    for schema in found.schemas:
+        try:
+            given, names = _filled(schema, dtype, arguments)
+            expr = found.expression(**given)
+        except NoExpression as error:
+            complaint = complaint or error.what
+        else:
+            return _bound(name, dtype, expr, names)
+    raise ArgumentError(f"no kernel computes this call of {name}: {complaint}")
+
+
+def _filled(schema: OpSchema, dtype: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Something for each argument, and the names of those that are known when the kernel runs."""
+    unknown = sorted(set(arguments) - {argument.name for argument in schema.arguments})
+    if unknown:
+        raise NoExpression(f"{schema.full_name} has no argument {unknown[0]!r}")
+    given: dict[str, Any] = {}
+    late: list[str] = []
+    for argument in schema.arguments:
+        kind = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if argument.name in arguments:
+            given[argument.name] = arguments[argument.name]
+        elif argument.default is not REQUIRED:
+            given[argument.name] = argument.default
+        elif str(kind) in ("bool", "int"):
+            given[argument.name] = 0 if str(kind) == "int" else False
+        else:
+            is_tensor = isinstance(kind, TensorType)
+            given[argument.name] = (
+                input_element(len(late), dtype, rank=1) if is_tensor else number(len(late), "float64")
+            )
+            late.append(argument.name)
+    return given, late
+
+
+def _bound(name: str, dtype: str, expr: Expr, names: list[str]) -> ErrorBound:
+    inner = expr.args[0] if expr.op == "cast" else expr
+    steps: dict[str, float] = {}
+    seen: dict[int, Expr] = {}
+    todo = [inner]
+    while todo:
+        here = todo.pop()
+        if id(here) not in seen:
+            seen[id(here)] = here
+            todo.extend(reversed(here.args))
+            if here.op in STEP_ULPS and not is_integral(here.dtype):
+                steps[here.op] = STEP_ULPS[here.op][here.dtype == "float64"]
+    rounding = sum(each.op in steps for each in seen.values())
+    formula = str(inner)
+    for index, argument in enumerate(names):
+        formula = formula.replace(f"%{index}", argument)
+    return ErrorBound(name, dtype, expr.dtype, formula, FrozenDict(steps), inner.dtype, rounding)

@@ -69,11 +69,11 @@ def _np_softplus(x: Array, beta: float = 1, threshold: float = 20) -> Array:
 
 
 def _elu(x: Expr, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Expr:
-    return where(x <= 0.0, call("expm1", x * input_scale) * alpha * scale, x * scale)
+    return where(x < 0.0, call("expm1", x * input_scale) * (alpha * scale), x * scale)
 
 
 def _np_elu(x: Array, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Array:
-    return np.where(x <= 0, np.expm1(x * input_scale) * (alpha * scale), x * scale)
+    return np.where(x < 0, np.expm1(x * input_scale) * (alpha * scale), x * scale)
 
 
 def _hard_sigmoid(x: Expr) -> Expr:

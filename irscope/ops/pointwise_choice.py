@@ -66,7 +66,7 @@ def _np_nan_to_num(
     limits = np.finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    x = np.where(np.isnan(x), nan or 0.0, x).astype(x.dtype)
+    x = np.where(np.isnan(x), 0.0 if nan is None else nan, x).astype(x.dtype)
     return np.where(x == np.inf, high, np.where(x == -np.inf, low, x))
 
 
@@ -78,7 +78,7 @@ def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None
     high = largest if require_known(posinf, "posinf") is None else posinf
     low = -largest if require_known(neginf, "neginf") is None else neginf
     kept = where(call("eq", x, infinity), high, where(call("eq", x, -infinity), low, x))
-    return where(call("isnan", x), require_known(nan, "nan") or 0.0, kept)
+    return where(call("isnan", x), 0.0 if require_known(nan, "nan") is None else nan, kept)
 
 
 def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:

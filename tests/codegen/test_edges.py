@@ -1,0 +1,157 @@
+"""Where arithmetic changes its ways, kernels give what torch gives, in each of the three texts.
+
+The class of a result (NaN, an infinity, the sign of a zero) is torch's, and a number lies within the stated bound of the
+exact one (`irscope.ops.accuracy`). torch has two kinds of kernels, for vectors and for single elements, that differ at some
+edges; either is right here. What else may differ stands in `OTHERWISE`, with the reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.ops.evaluation import evaluate
+from irscope.ops.expression import Expr
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.numpy import NumpyDevice
+from tests.codegen.cuda_emulator import AVAILABLE, emulated_device
+from tests.codegen.edges import HALVES, Case, cases, eager, grid, single
+from tests.codegen.groups import run
+from tests.codegen.kernels import from_words, plan_of
+from tests.ops.running_error import with_error
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+WHOLES = ("int64", "int32", "int16", "int8", "uint8", "bool")
+
+OTHERWISE = {
+    (
+        "fmax",
+        "bfloat16",
+    ): "C leaves the sign of a zero open: torch gives the second of two here, else the first, as we do",
+    ("fmin", "bfloat16"): "as fmax",
+}
+"""Ops whose zeros may have the other sign."""
+
+ROOM = 4.0
+"""Units of the last place by which NumPy's float32 functions are off more than those of kernels."""
+
+
+def device_of(text: str, folder: Path) -> Any:
+    if text == "cuda":
+        if not AVAILABLE:
+            pytest.skip("g++ is not installed; it plays the GPU in this test")
+        return emulated_device(folder)
+    return NumpyDevice() if text == "numpy" else CpuDevice(store=ObjectStore(folder / "cpu"), threads=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [("cpu", dtype) for dtype in (*FLOATS, "int64", "int8", "bool")]
+    + [("numpy", "float32"), ("numpy", "uint8"), ("cuda", "float32"), ("cuda", "bfloat16"), ("cuda", "int32")],
+)
+def test_edges(text: str, dtype: str, tmp_path: Path) -> None:
+    assert check(device_of(text, tmp_path), dtype, every_number=False) > 150
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", [*FLOATS, *WHOLES])
+@pytest.mark.parametrize("text", ["cpu", "cuda", "numpy"])
+def test_edges_with_every_number(text: str, dtype: str, tmp_path: Path) -> None:
+    assert check(device_of(text, tmp_path), dtype, every_number=True) > 200
+
+
+def check(device: Any, dtype: str, *, every_number: bool) -> int:
+    """How many calls were compared; those of operands of the same types share kernels."""
+    together: dict[tuple[str, ...], list[Case]] = {}
+    for case in cases(dtype, every_number=every_number):
+        together.setdefault(tuple(case.types.values()), []).append(case)
+    compared, wrong = 0, []
+    for types, group in together.items():
+        tensors = grid(types)
+        for start in range(0, len(group), 16):
+            part = group[start : start + 16]
+            for case, found in zip(part, computed(device, part, tensors), strict=True):
+                theirs = eager(case, tensors)
+                if theirs:
+                    compared += 1
+                    wrong += complaints(case, found, theirs, tensors, ROOM if isinstance(device, NumpyDevice) else 0.0)
+    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
+    return compared
+
+
+def computed(device: Any, part: list[Case], tensors: list[Any]) -> list[Array]:
+    operands = [words(tensor).reshape(1, -1) for tensor in tensors]
+    plan = plan_of([case.expr for case in part], operands, list(part[0].types.values()), operands[0].shape)
+    return [array.ravel() for array in run(device.prepare(plan), plan, operands)]
+
+
+def words(tensor: Any) -> Array:
+    return tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def numbers(tensor: Any) -> Array:
+    return (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def complaints(case: Case, found: Array, theirs: list[Any], tensors: list[Any], room: float) -> list[str]:
+    """A line for a call that gives something wrong, with one place where it does."""
+    kind = str(theirs[0].dtype).removeprefix("torch.")
+    if kind != case.expr.dtype:
+        return [f"{case}: {case.expr.dtype} for {kind}"]
+    found = from_words(found, kind)
+    ways = [numbers(result) for result in theirs]
+    if found.dtype.kind != "f":
+        wrong = ~np.any([found == way for way in ways], 0)
+    else:
+        wrong = unequal(case, found, ways, tensors, room)
+        for index in np.flatnonzero(wrong):  # torch's vectors and strides apart, single elements may be other again
+            at = slice(index, index + 1)
+            alone = numbers(single(case, tensors, int(index)))
+            wrong[at] = unequal(case, found[at], [alone], [tensor[at] for tensor in tensors], room)
+    for index in np.flatnonzero(wrong)[:1]:
+        given = [tensor[index].item() for tensor in tensors]
+        return [f"{case}: {found[index]!r} for {[w[index].item() for w in ways]} at {given} and {wrong.sum()} places"]
+    return []
+
+
+def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], room: float) -> Array:
+    """Where a float is of another class than all of torch's, or off by more than the bound."""
+    inputs = [numbers(tensor) for tensor in tensors]
+    exact, error = with_error(case.expr, inputs, room=room)
+    if case.expr.dtype in HALVES or is_contracted(case.expr):
+        ways = [*ways, evaluate(case.expr, inputs)]
+    any_zero = (case.op.name.removeprefix("aten::"), case.types[next(iter(case.types))]) in OTHERWISE
+    like = np.zeros(found.shape, bool)
+    for way in ways:
+        like |= same_class(found, way) | (way == 0) & (found == 0) & any_zero
+    with np.errstate(all="ignore"):
+        off = np.abs(found.astype(np.longdouble) - exact)
+        near = ~np.isfinite(found) | ~np.isfinite(exact) | (off <= error)
+    return ~(like & near)
+
+
+def same_class(a: Array, b: Array) -> Array:
+    """Both NaN, the same infinity, or both finite; zeros of the same sign."""
+    zeros = (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))
+    return (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b) & zeros)
+
+
+def is_contracted(expr: Expr) -> bool:
+    """Whether a sum may be rounded together with a product: each way is right."""
+    stack = [expr]
+    while stack:
+        here = stack.pop()
+        if here.op in ("add", "sub") and any(arg.op == "mul" for arg in here.args):
+            return True
+        stack.extend(here.args)
+    return False

@@ -17,8 +17,9 @@ from math import prod
 from typing import Final, Literal
 
 from irscope.codegen.kernel_spec import BROADCAST, ITEM_SIZE, STRIDED, UNIT, KernelSpec, Launch, Operand, Result
+from irscope.codegen.online_sums import EXPONENTIALS, GATHERING
 from irscope.codegen.reduction_nest import Pass, ReductionNest, reduction_nest
-from irscope.ops.expression import POSITIONS, REDUCTIONS
+from irscope.ops.expression import POSITIONS
 
 __all__ = [
     "BLOCK", "HELD_BYTES", "MULTIPROCESSORS", "Schedule", "alignments", "grid_of", "held_values", "likely_schedule",
@@ -258,8 +259,9 @@ def _shared_item(spec: KernelSpec) -> int:
     """Bytes of all accumulators of one point."""
     total = 0
     for code in spec.instructions:
-        if code.op in REDUCTIONS:
-            total += max(4, ITEM_SIZE[spec.instructions[code.args[0]].dtype]) + (8 if code.op in POSITIONS else 0)
+        if code.op in GATHERING:
+            item = max(4, ITEM_SIZE[spec.instructions[code.args[0]].dtype])
+            total += item + (8 if code.op in POSITIONS else item if code.op == EXPONENTIALS else 0)
     return total
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from irscope.codegen.cuda_join import joined, kinds
+from irscope.codegen.cuda_join import gathered, joined, kinds
 from irscope.codegen.cuda_kernel import EntryText
 from irscope.codegen.cuda_schedule import Schedule
 from irscope.codegen.kernel_spec import KernelSpec
@@ -63,13 +63,12 @@ class TeamText(EntryText):
                 self._across_warps(each)
         for index in each.reductions:
             node = spec.instructions[index].node
-            value = f"a{index}_{len(kinds(spec, index)) - 1}"
-            kind = kinds(spec, index)[-1]
+            lane = "0" if self.lanes == 1 else "e"
+            value = gathered(spec, index, [f"a{index}_{part}[{lane}]" for part in range(len(kinds(spec, index)))])
             if self.lanes == 1:
-                self.add(f"const {kind} t{index} = {value}[0];", node=node)
-                self.names[index] = f"t{index}"
-            else:
-                self.names[index] = f"{value}[e]"
+                self.add(f"const {kinds(spec, index)[-1]} t{index} = {value};", node=node)
+                value = f"t{index}"
+            self.names[index] = value
 
     def _take(self, index: int, lane: str, more: Any) -> None:
         names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]

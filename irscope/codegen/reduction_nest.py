@@ -1,9 +1,9 @@
 """In which passes over the reduced loops a kernel does its work.
 
 A reduction's result is known only when the loops have ended, so what depends on it needs another pass: a softmax takes
-three, for the maximum, for the sum of the exponentials, and to write. Instructions that change along the reduced loops
-are computed again in each pass that needs them. All others have one value per step of the kept loops, and are computed
-between two passes, as early as they can be.
+three, for the maximum, for the sum of the exponentials, and to write; two if `online_sums` has rewritten it.
+Instructions that change along the reduced loops are computed again in each pass that needs them. All others have one
+value per step of the kept loops, and are computed between two passes, as early as they can be.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irscope.codegen.kernel_spec import BROADCAST, KernelSpec
-from irscope.ops.expression import REDUCTIONS
+from irscope.codegen.online_sums import GATHERING
 
 __all__ = ["Pass", "ReductionNest", "reduction_nest"]
 
@@ -67,19 +67,19 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
             pattern = spec.inputs[code.value].pattern
             varies.append(any(pattern[loop] != BROADCAST for loop in spec.reduced if pattern))
         else:
-            varies.append(code.op not in REDUCTIONS and any(varies[arg] for arg in code.args))
-        levels.append(level + 1 if code.op in REDUCTIONS else level)
+            varies.append(code.op not in GATHERING and any(varies[arg] for arg in code.args))
+        levels.append(level + 1 if code.op in GATHERING else level)
     written = [slot for slot, result in enumerate(spec.outputs) if not spec.is_reduced(result)]
     needed = _needed(spec, (result.instruction for result in spec.outputs), ())
     count = max(
-        [levels[i] for i in needed if spec.instructions[i].op in REDUCTIONS]
+        [levels[i] for i in needed if spec.instructions[i].op in GATHERING]
         + [levels[spec.outputs[slot].instruction] + 1 for slot in written]
     )
-    once = [i for i in sorted(needed) if not varies[i] and spec.instructions[i].op not in REDUCTIONS | {"const"}]
+    once = [i for i in sorted(needed) if not varies[i] and spec.instructions[i].op not in GATHERING | {"const"}]
     passes = []
     for number in range(count):
         reductions = tuple(
-            i for i in sorted(needed) if spec.instructions[i].op in REDUCTIONS and levels[i] == number + 1
+            i for i in sorted(needed) if spec.instructions[i].op in GATHERING and levels[i] == number + 1
         )
         writes = tuple(slot for slot in written if levels[spec.outputs[slot].instruction] == number)
         stored: tuple[int, ...] = ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from irscope.codegen.kernel_spec import (
     Instruction,
@@ -21,11 +22,15 @@ from irscope.codegen.kernel_spec import (
     row_limit,
     stride_classes,
 )
+from irscope.codegen.online_sums import EXPONENTIALS, GATHERING, joined_parts
 from irscope.codegen.reduction_nest import reduction_nest
-from irscope.ops.expression import POSITIONS, REDUCTIONS
+from irscope.ops.expression import POSITIONS
 from irscope.ops.strides import contiguous_strides
 
 __all__ = ["SplitReduction", "Stage", "split_reduction"]
+
+_IN_TWO: Final = {"reduce_argmax": "reduce_max", "reduce_argmin": "reduce_min", EXPONENTIALS: "reduce_max"}
+"""Of these a part hands on the element that it stands by, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +106,9 @@ class _Splitter:
         found: list[tuple[int, str, int]] = []
         for index in reductions:
             code = self.spec.instructions[index]
-            if code.op in POSITIONS:
-                value = Instruction(f"reduce_{code.op[10:]}", code.args[:1], self._dtype(code.args[0]), None, code.node)
-                found.append((-1, value.op, self._temporary(value.dtype, self.parts)))
-                found.append((index, code.op, self._temporary("int64", self.parts)))
-            else:
-                found.append((index, code.op, self._temporary(code.dtype, self.parts)))
+            if code.op in _IN_TWO:
+                found.append((-1, _IN_TWO[code.op], self._temporary(self._dtype(code.args[0]), self.parts)))
+            found.append((index, code.op, self._temporary(code.dtype, self.parts)))
         first = Stage(self._parts(reductions, [place for _, _, place in found]), True)
         second = Stage(self._whole(found), False)
         return [first, second]
@@ -124,12 +126,9 @@ class _Splitter:
         for index in reductions:
             code = self.spec.instructions[index]
             args = tuple(copy.at[arg] for arg in code.args)
-            if code.op in POSITIONS:
-                roots.append(
-                    copy.add(
-                        Instruction(f"reduce_{code.op[10:]}", args[:1], self._dtype(code.args[0]), None, code.node)
-                    )
-                )
+            if code.op in _IN_TWO:
+                first = Instruction(_IN_TWO[code.op], args[:1], self._dtype(code.args[0]), None, code.node)
+                roots.append(copy.add(first))
             roots.append(copy.add(Instruction(code.op, args, code.dtype, None, code.node)))
         strides = self._row_major(self.spec.rank)
         loops = list(range(self.spec.rank))
@@ -159,7 +158,10 @@ class _Splitter:
                 continue
             args = (len(code) - 2, len(code) - 1) if op in POSITIONS else (len(code) - 1,)
             node = self.spec.instructions[index].node
-            code.append(Instruction(op, args, dtype, None, node))
+            if op == EXPONENTIALS:
+                joined_parts(code, len(code) - 2, len(code) - 1, dtype, node)
+            else:
+                code.append(Instruction(op, args, dtype, None, node))
             target = self._temporary(dtype, 1)
             results.append(Result(dtype, stride_classes((*own, 0)), len(code) - 1))
             writes.append(self.outputs + target)
@@ -167,7 +169,12 @@ class _Splitter:
             self.known[index] = _Source(Operand(dtype, "tensor"), self.inputs + target, kept)
         sizes, rank = (*self.sizes, self.parts), len(self.sizes) + 1
         spec = KernelSpec(
-            tuple(operands), tuple(code), tuple(results), rank, row_limit=row_limit(sizes, rows=True), reduced=(rank - 1,)
+            tuple(operands),
+            tuple(code),
+            tuple(results),
+            rank,
+            row_limit=row_limit(sizes, rows=True),
+            reduced=(rank - 1,),
         )
         strides = (*[(*own, 0)] * len(results), *[stride] * len(operands))
         return Launch(spec, sizes, tuple(reads), tuple(writes), strides)
@@ -225,7 +232,7 @@ class _Copy:
             steps = prod(splitter.launch.sizes[loop] for loop in splitter.spec.reduced)
             number = _Source(Operand("int64", "index"), -1, (0,) * splitter.spec.rank, steps)
             return self.add(Instruction("cast", (self._input(number, code),), code.dtype, None, code.node))
-        assert code.op not in REDUCTIONS
+        assert code.op not in GATHERING
         args = tuple(self.at[arg] for arg in code.args)
         return self.add(Instruction(code.op, args, code.dtype, code.value, code.node))
 

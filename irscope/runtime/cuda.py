@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from irscope.codegen.cuda import emit_cuda, emit_module, entry_names, kernel_nam
 from irscope.codegen.cuda_report import Pace, code_sizes, pace_of
 from irscope.codegen.cuda_schedule import MULTIPROCESSORS, Schedule, likely_schedule, parts_of, schedule_of
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
+from irscope.codegen.online_sums import summed_at_once
 from irscope.codegen.source import SourceText
 from irscope.codegen.split_reduction import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
@@ -265,6 +266,8 @@ class CudaDevice:
         `first` is how much such memory the plan's earlier launches have.
         """
         processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
+        if launch.spec.reduced and not schedule_of(launch).held:  # a row that is read in each pass
+            launch = replace(launch, spec=summed_at_once(launch.spec))
         parts = parts_of(launch, multiprocessors=processors)
         if parts == 1:
             return [(launch, schedule_of(launch, multiprocessors=processors), (1, 0))], []

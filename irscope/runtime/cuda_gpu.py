@@ -16,7 +16,7 @@ from irscope.runtime.cuda_compiler import imported_cupy
 
 __all__ = ["CupyGpu", "Gpu", "Held", "Lease", "Owner"]
 
-Owner = Literal["", "cupy", "torch"]
+Owner = Literal["", "cupy", "torch", "numpy"]
 """Whose arrays a kernel works on: its stream must be that on which they were made, and its memory comes from there."""
 
 

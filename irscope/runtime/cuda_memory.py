@@ -28,6 +28,8 @@ _PROCESSOR: Final = (1, 3)
 class CupyMemory(Memory):
     """CuPy's arrays and its allocator."""
 
+    library = "cupy"
+
     def __init__(self, cupy: Any) -> None:
         """`cupy`: the module."""
         self.cupy = cupy

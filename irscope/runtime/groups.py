@@ -154,7 +154,10 @@ class GroupKernels:
         """What runs the group on operands like these; None if no kernel can."""
         types = memory.types(operands)
         plan = None if types is None else self.plan(types)
-        return None if plan is None else Ready(plan, tuple(map(memory.maker, plan.plan.outputs)))
+        if plan is None:
+            return None
+        on = getattr(plan, "on", None)  # a GPU's plan, which runs on the stream of one library
+        return Ready(plan if on is None else on(memory.library), tuple(map(memory.maker, plan.plan.outputs)))
 
 
 class Ready:

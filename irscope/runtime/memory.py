@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -33,6 +33,8 @@ _POOLED_ARRAY: Final = 64 << 10
 class Memory:
     """How groups see operands and make results; one for torch, one for NumPy."""
 
+    library: Literal["torch", "cupy", "numpy"]
+    """Whose tensors these are, and on a GPU, whose stream their kernels run on."""
     facts: tuple[str, ...] = ()
     """The attributes and calls of an argument that its part of a signature has."""
     address_text = "address({})"
@@ -76,6 +78,7 @@ class Memory:
 class TorchMemory(Memory):
     """Torch's tensors and its allocator, with a pool for large results on the processor."""
 
+    library = "torch"
     facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()")
     address_text = "{}.data_ptr()"
 
@@ -191,6 +194,7 @@ def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] 
 class NumpyMemory(Memory):
     """NumPy's arrays, and a pool that keeps freed memory."""
 
+    library = "numpy"
     facts = ("dtype", "shape", "strides", "__class__")
 
     def __init__(self, pool: BufferPool) -> None:

@@ -528,6 +528,16 @@ def test_nodes_without_a_kernel_run_on_the_processor_and_keep_views(
 
 
 @emulated
+def test_a_program_of_cupys_arrays_leaves_torchs_stream_alone(
+    cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = numbers()
+    monkeypatch.setattr("irscope.runtime.cuda_gpu.sys", SimpleNamespace(modules={"torch": fake_torch()}))
+    compiled(cupy.asarray(x), cupy.asarray(w))
+    assert [each[5] for each in launches(cupy)] == [0]
+
+
+@emulated
 def test_a_graph_is_replayed_on_new_arguments(cupy: FakeCupy, compiled: Executable) -> None:
     x, w = numbers()
     graph = compiled.captured(cupy.asarray(x), cupy.asarray(w))

@@ -30,8 +30,9 @@ from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
-from irscope.runtime.library import library_for
+from irscope.runtime.library import are_torchs
 from irscope.runtime.program import Program, as_torch
+from irscope.runtime.written_admission import STRANGE, Admit
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:
@@ -134,8 +135,12 @@ class Executable:
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, Program] = {}
         self._direct = direct_call(graph, self._groups) if device != "reference" else None
+        self._entry: tuple[Admit, Program] | None = None
+        """What admits the arguments of the short way, and the program to be run then."""
+        self._long_ways = 0
+        """Calls that did not go it."""
         self._lock = threading.Lock()
-        self._bound_library = library_for(list(graph.bound.values())).name
+        self._is_torchs = are_torchs(list(graph.bound.values()))
 
     def prepare(self) -> None:
         """Compile the kernels of all groups whose types the graph says, on all processors."""
@@ -187,7 +192,7 @@ class Executable:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
         direct = self._direct
         if direct is None:
-            return self.run(args)
+            return self._admitted(args)
         try:
             result = direct.quick(args)
             if result is not None:
@@ -202,6 +207,35 @@ class Executable:
         direct.learn(args, self._programs)
         return result
 
+    def _admitted(self, args: Sequence[Any]) -> Any:
+        """Run a program of many nodes, the short way if the arguments are like those for which it was found last."""
+        if self._entry is not None:
+            admit, program = self._entry
+            try:
+                slots = admit(args)
+            except STRANGE:
+                slots = None
+            if slots is not None:
+                results = program.run_slots(slots)
+                return results[0] if len(results) == 1 else results
+        self._long_ways += 1
+        rare = self._long_ways & (self._long_ways - 1) == 0  # where arguments differ from call to call
+        found = self._entry_for(args) if rare else None  # before the program may turn them
+        result = self.run(args)
+        if rare:
+            self._entry = found
+        return result
+
+    def _entry_for(self, args: Sequence[Any]) -> tuple[Admit, Program] | None:
+        """The short way for arguments like these, if they can go the long one and a run has been."""
+        program = self._programs.get(self._library_of(args))
+        converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
+        admit = None if program is None or converted else program.admission(args)
+        return None if program is None or admit is None else (admit, program)
+
+    def _library_of(self, args: Sequence[Any]) -> str:
+        return "torch" if self._is_torchs or are_torchs(args) else "numpy"
+
     def run(
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
         footprints: list[Footprint] | None = None,
@@ -214,9 +248,8 @@ class Executable:
             args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
         if self.device == "reference":
             return self._interpret(args)
-        torch = self._bound_library == "torch" or library_for(args).name == "torch"
         visit = None if launched is None else partial(self._visit, launched)
-        results = self._program("torch" if torch else "numpy").run(args, visit, footprints)
+        results = self._program(self._library_of(args)).run(args, visit, footprints)
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:
@@ -233,9 +266,9 @@ class Executable:
         from irscope.runtime.cuda import CudaDevice
         from irscope.runtime.cuda_graph import CupyRecorder, TorchRecorder, captured
 
-        torch = self._bound_library == "torch" or library_for(args).name == "torch"
-        self._program("torch" if torch else "numpy")  # says what is missing
-        recorder = TorchRecorder(import_module("torch")) if torch else CupyRecorder(imported_cupy())
+        library = self._library_of(args)
+        self._program(library)  # says what is missing
+        recorder = TorchRecorder(import_module("torch")) if library == "torch" else CupyRecorder(imported_cupy())
         used = {id(kernel.device): kernel.device for kernel in self.kernels}
         used.setdefault(id(shared := _device("cuda", True)), shared)
         helds = [device.held for device in used.values() if isinstance(device, CudaDevice)]
@@ -280,7 +313,7 @@ class Executable:
         from irscope.runtime.reference import run_reference
 
         results = run_reference(self.graph, *args)
-        if self._bound_library == "torch" or library_for(args).name == "torch":
+        if self._library_of(args) == "torch":
             results = tuple(as_torch(result) for result in results)
         return results[0] if len(results) == 1 else results
 

@@ -14,11 +14,12 @@ from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_library import CupyLibrary
 from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu, giver_back
-from irscope.runtime.flat_code import FlatCode, Instruction, flatten
+from irscope.runtime.flat_code import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
+from irscope.runtime.written_admission import Admit, admission
 from irscope.runtime.written_program import Writing
 
 __all__ = ["Program", "as_torch"]
@@ -67,6 +68,19 @@ class Program:
         slots = self.code.template.copy()
         for slot, argument in zip(self.slots, args, strict=True):
             slots[slot] = self._moved(argument)
+        results = self.run_slots(slots, visit, footprints)
+        if isinstance(self.memory, CupyMemory):
+            return tuple(map(giver_back(args, self.memory.cupy), results))
+        return results
+
+    def admission(self, args: Sequence[Any]) -> Admit | None:
+        """What fills the slots for arguments like these, of a run that has just been; None if they must be moved."""
+        return None if self.move_to else admission(args, self.memory, self.code.template, self.slots)
+
+    def run_slots(
+        self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[Footprint] | None = None
+    ) -> tuple[Any, ...]:
+        """The results, from slots with the arguments in them."""
         after = None
         if footprints is not None:
             footprints.append(Footprint(self.code, slots))
@@ -83,10 +97,7 @@ class Program:
             self.code.run(slots, visit, after)
         if visit is None and after is None:
             self.writing.after_run()
-        results = tuple([slots[slot] for slot in self.code.outputs])
-        if isinstance(self.memory, CupyMemory):
-            return tuple(map(giver_back(args, self.memory.cupy), results))
-        return results
+        return tuple([slots[slot] for slot in self.code.outputs])
 
     def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
         def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:

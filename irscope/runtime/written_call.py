@@ -15,7 +15,7 @@ from irscope.runtime.base import PreparedPlan
 from irscope.runtime.groups import Ready
 from irscope.runtime.memory import Memory
 
-__all__ = ["Call", "launch_text", "written_call"]
+__all__ = ["Call", "condition_text", "launch_text", "written_call"]
 
 Call = Callable[[Sequence[Any]], Any]
 """Gives the results, or None for arguments that it was not written for; raises AttributeError or ValueError if they are
@@ -34,7 +34,7 @@ def written_call(
     """
     names: dict[str, Any] = {"address": memory.address}
     xs = [f"x{place}" for place in range(len(arguments))]
-    wanted = _wanted(arguments, xs, memory, names)
+    wanted = condition_text(arguments, xs, memory, names)
     makes = []
     for place, make in enumerate(ready.makers):
         names[f"make{place}"] = make
@@ -56,8 +56,9 @@ def written_call(
     return made
 
 
-def _wanted(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
-    """The condition under which the call is meant: at one stroke where that works, and else fact by fact."""
+def condition_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
+    """Whether the variables `xs` are like the arguments in all of `memory.facts`: at one stroke where that works, and else
+    fact by fact. What the condition needs goes into `names`."""
     tests = []
     for place, argument in enumerate(arguments):
         for number, fact in enumerate(memory.facts):

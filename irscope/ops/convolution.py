@@ -58,6 +58,8 @@ def _convolution(
     kernels = weight.shape[0]
     if transposed:
         kernels = weight.shape[1] * groups if isinstance(weight.shape[1], int) else None
+    elif 0 in (input.shape[-space - 1], weight.shape[1]):
+        kernels = 0  # of nothing torch makes nothing, however many kernels there are
     return _formatted(dtype, (*input.shape[: -space - 1], kernels, *sizes), input, weight)
 
 
@@ -150,18 +152,21 @@ def _convolve(
         data = _with_margins(data, margins)
     result = (
         np.stack([_convolve_image(image, kernel, steps, gaps, groups) for image in data])
-        if len(data)
-        else _empty(data, kernel)
+        if data.shape[0] and data.shape[1]
+        else _empty(data, kernel, steps, gaps)
     )
-    if bias is not None:
+    if bias is not None and result.size:
         result += bias.reshape(-1, *[1] * space)
     result = result.astype(input.dtype, copy=False)
     last = suggests_channels_last(array_type(input)) or suggests_channels_last(array_type(weight))
     return channels_last_copy(result) if last else result
 
 
-def _empty(data: Array, kernel: Array) -> Array:
-    return np.zeros((0, kernel.shape[0], *data.shape[2:]), data.dtype)
+def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]) -> Array:
+    """No images, or images of no channels, of which torch makes others of none; the margins are there already."""
+    settings = zip(data.shape[2:], kernel.shape[2:], steps, gaps, strict=True)
+    sizes = [(size - gap * (extent - 1) - 1) // step + 1 for size, extent, step, gap in settings]
+    return np.zeros((len(data), kernel.shape[0] if data.shape[1] else 0, *sizes), data.dtype)
 
 
 def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:

@@ -104,6 +104,12 @@ class TestConvolutions:
         check("aten::conv3d", noise(2, 3, 5, 6, 7), noise(4, 3, 2, 3, 3), None, [1, 2, 1], [0, 1, 1], **CLOSE)
         check("aten::conv2d", noise(4, 9, 8), noise(6, 4, 3, 3), **CLOSE)
 
+    def test_of_nothing(self) -> None:
+        """No images, or images without channels, of which torch makes others without."""
+        check("aten::conv1d", noise(0, 2, 9), noise(3, 2, 2), noise(3), [2], [1], **CLOSE)
+        check("aten::conv1d", noise(2, 0, 9), noise(3, 0, 2), **CLOSE)
+        check("aten::conv2d", noise(2, 0, 5, 6), noise(3, 0, 2, 2), noise(3), [2, 1], **CLOSE)
+
     @pytest.mark.parametrize("padding", ["same", "valid"])
     def test_padding_by_name(self, padding: str) -> None:
         check("aten::conv2d.padding", noise(2, 4, 9, 8), noise(6, 4, 3, 2), None, [1, 1], padding, **CLOSE)

@@ -101,7 +101,7 @@ def near(found: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor | None, f
         return same | (far > 0)
     same |= far.isinf()
     for right in (b, exact.double() if exact is not None and exact.shape == eager.shape else b):
-        same |= (a - right).abs() <= _ROOM * (far + allowance(right, eager.dtype))
+        same |= (a == right) | ((a - right).abs() <= _ROOM * (far + allowance(right, eager.dtype)))
     return same
 
 

@@ -134,10 +134,16 @@ class Truth:
             if not isinstance(a, torch.Tensor):
                 assert a == b or isinstance(a, float), f"{name}: {a!r}, not {b!r}"
                 continue
-            assert_alike(a, b, name)
-            if not is_close(a, b, c):
+            if not is_alike(a, b):  # roundings may have chosen another branch
+                self.unsure = True
+                if not any(is_alike(a, run[index]) for run in self.runs):
+                    assert_alike(a, b, name)
+            elif not is_close(a, b, c):
                 self.judge_rounded(a, b, c, index, name)
-        assert sharing([*found, *mine]) == sharing([*self.wanted, *self.given]), "other memory is shared than in torch"
+        shared, wanted = sharing([*found, *mine]), sharing([*self.wanted, *self.given])
+        if shared != wanted:
+            assert shared in [sharing(run[: len(found) + len(mine)]) for run in self.runs], "other memory is shared"
+            self.unsure = True
 
     def judge_rounded(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, index: int, name: str) -> None:
         if len(self.runs) < 3:
@@ -153,6 +159,10 @@ class Truth:
                 f"{far[at].item():.3g}; {int(wrong.sum())} wrong"
             )
         self.unsure |= bool((far > 0.01 * (1 + b.double().nan_to_num(0, 0, 0).abs())).any())
+
+
+def is_alike(found: torch.Tensor, eager: torch.Tensor) -> bool:
+    return (found.dtype, found.shape, steps(found)) == (eager.dtype, eager.shape, steps(eager))
 
 
 def assert_alike(found: torch.Tensor, eager: torch.Tensor, what: str) -> None:

@@ -31,6 +31,7 @@ from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
 from irscope.runtime.library import are_torchs
+from irscope.runtime.likely_types import likely_types
 from irscope.runtime.program import Program, as_torch
 from irscope.runtime.written_admission import STRANGE, Admit
 from irscope.transforms.base import Remark
@@ -50,7 +51,8 @@ def compile_graph(
 ) -> Executable:  # fmt: skip
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
-    Groups whose types are known are compiled now, the others when they first run. With `share_kernels=False` every
+    Groups whose shapes are known are compiled now, the others when they first run; where strides are not known, inputs are
+    taken to be row-major until a call has others. With `share_kernels=False` every
     group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
     `use_kernels=False` the nodes of groups run one by one through the library; with `pooled=False` memory of results goes
     back to the system when they are freed; with a `store` nothing but its files is used, and kept. Without a GPU a
@@ -143,20 +145,24 @@ class Executable:
         self._is_torchs = are_torchs(list(graph.bound.values()))
 
     def prepare(self) -> None:
-        """Compile the kernels of all groups whose types the graph says, on all processors."""
+        """Compile the kernels of all groups whose types the graph says, or would if inputs are row-major, on all
+        processors."""
         if self.device == "reference":
             return
+        unknown = [node for node, group in self._groups.items() if group.known_types() is None]
+        for node, expected in likely_types(self.graph, unknown).items():
+            self._groups[node].expected = expected
         known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
         for node, plan in self._kernels.prepare_all(known).items():
             self._groups[node].keep(known[node], plan)
 
     @property
     def kernels(self) -> tuple[CompiledKernel, ...]:
-        """Every kernel compiled so far; groups of unknown shapes add theirs when they first run."""
+        """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
         return tuple(self._kernels.compiled)
 
     def plan_of(self, group: Node) -> PreparedPlan | None:
-        """What runs a group on arguments of the types that the graph says: to call its kernels without the program.
+        """What runs a group on arguments of the types that are expected: to call its kernels without the program.
 
         None for a group without kernels, or of unknown types. Raises UnknownName for a node that is no group here.
         """

@@ -124,6 +124,8 @@ class GroupKernels:
     def __init__(self, group: Node, kernels: Kernels) -> None:
         self.group = group
         self.kernels = kernels
+        self.expected = tuple([value.type for value in group.inputs])
+        """The types of the arguments as the graph says them, or as they most likely are."""
         self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
         self._lock = threading.Lock()
 
@@ -137,8 +139,8 @@ class GroupKernels:
             return self._plans[types]
 
     def known_types(self) -> tuple[Type, ...] | None:
-        """The types of the arguments, if the graph says all that a kernel depends on."""
-        types = tuple([_plain(value.type) for value in self.group.inputs])
+        """The types of the arguments that are expected, if they say all that a kernel depends on."""
+        types = tuple(map(_plain, self.expected))
         return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
 
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:

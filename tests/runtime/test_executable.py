@@ -411,7 +411,7 @@ print(len(irs.compare(fusion, x, x, repeats=1).rows), len(run.kernels))
 
 
 def test_why_there_is_no_kernel_to_look_at_yet() -> None:
-    graph = irs.trace(lambda x: np.tanh(x) * 2, (3, 4))  # how the rows of a shape lie is not known
+    graph = irs.parse(CHAIN)  # of any shape
     with pytest.raises(UnknownName, match="no kernel 0") as early:
         irs.compile(irs.fuse(graph)).source()
     assert "when the program first runs" in str(early.value)
@@ -419,5 +419,35 @@ def test_why_there_is_no_kernel_to_look_at_yet() -> None:
         irs.compile(graph).source()
     assert "irs.fuse(graph)" in str(unfused.value)
     run = irs.compile(irs.fuse(graph))
-    run(np.zeros((3, 4), np.float32))
+    run(np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32))
     assert run.source().lines_of(0)
+
+
+def test_kernels_for_rows_are_there_before_a_traced_program_runs_and_others_follow() -> None:
+    def program(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = np.tanh(x) * y
+        return np.exp(z.T @ z) - 1, z.sum(axis=0)
+
+    graph = irs.trace(program, (6, 4), (6, 4))
+    run = irs.compile(irs.fuse(graph))
+    early = run.kernels
+    assert early
+    assert run.source(0).lines_of(0)
+    assert all(run.plan_of(group) is not None for kernel in early for group in kernel.groups)
+    x, y = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
+    for arguments in ((x, y), (np.asfortranarray(x), y), (x[:, ::-1].copy()[:, ::-1], y), (x, y)):
+        for found, wanted in zip(run(*arguments), program(*arguments), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        if arguments[0] is x:
+            before = run.kernels
+            assert before[: len(early)] == early
+    assert len(run.kernels) > len(early), "columns have a kernel of their own"
+
+
+def test_a_traced_program_runs_on_the_kernels_that_were_made_for_rows() -> None:
+    graph = irs.trace(lambda x: (np.tanh(x) * 2, (x + 1).sum(axis=1)), (3, 4))
+    run = irs.compile(irs.fuse(graph))
+    early = run.kernels
+    run(np.ones((3, 4), np.float32))
+    assert run.kernels == early
+    assert len(irs.compile(graph).kernels) == 0

@@ -75,7 +75,7 @@ class KernelFacts:
             ("memory a point", f"{self.read_bytes:g} B read, {self.written_bytes:g} B written"),
             ("operations a point", f"{self.operations}, {self.intensity:.2g} for a byte" if self.bytes else str(self.operations)),
             ("instructions a point", f"{self.instructions:.2g}" if self.instructions else ""),
-            ("vectors", f"{plural(self.lanes, 'element')} at once, registers of {self.vector_bits} bits" if self.lanes else ""),
+            ("vectors", f"{plural(self.lanes, 'element')} at once, {self.vector_bits}-bit registers" if self.lanes else ""),
             ("registers", kinds),
             ("spills", (spilled if self.spills else "none") if self.registers else ""),
             ("local memory", f"{self.local_bytes} B a thread" if self.local_bytes else ""),

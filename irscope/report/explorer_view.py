@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from irscope.ir.core import Node
 from irscope.report.dedup_view import class_views
 from irscope.report.exploration import Exploration
@@ -12,7 +14,7 @@ from irscope.report.stored import store_details
 from irscope.report.text_view import text_view
 from irscope.report.timeline_view import timeline_view
 from irscope.report.timing_view import timing_view
-from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail
+from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail, KernelText
 from irscope.report.words import amount, byte_count, duration, plural
 
 __all__ = ["explorer_view"]
@@ -43,6 +45,7 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
         view["timeline"] = timeline
     if details:
         answers, view["kernels"] = _answered_ahead(exploration, inspection)
+        view["kernel_texts"] = _machine_code(exploration, inspection)
         store_details(view, answers, exploration.fusion.history)
     return view
 
@@ -60,6 +63,23 @@ def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[l
             sources[kernel["name"]] = kernel["source"]
             detail["kernel"] = KernelDetail(**kernel | {"source": ""})
     return details, sources
+
+
+_MOST_MACHINE_CODE = 12
+
+
+def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str, list[KernelText]]:
+    """Facts and assembly of the kernels that most groups run: each takes a compile and some 30 KB of the page."""
+    first: dict[str, Node] = {}
+    runs: Counter[str] = Counter()
+    for group in exploration.fusion.groups:
+        if specs := inspection.kernels.specs.get(group):
+            first.setdefault(specs[0].name, group)
+            runs[specs[0].name] += 1
+    return {
+        name: [inspection.kernel_text(first[name].id, language) for language in ("llvm", "assembly")]
+        for name, _ in runs.most_common(_MOST_MACHINE_CODE)
+    }
 
 
 def _headline(exploration: Exploration, inspection: Inspection, writes: list[int]) -> list[Count]:
@@ -107,7 +127,6 @@ _MOST_SOURCE_LINES = 4000
 
 def _sources(exploration: Exploration) -> dict[str, list[str]]:
     """The user's source files that most nodes came from, where they can be read."""
-    from collections import Counter
     from linecache import getlines
 
     files = Counter(node.location.file for node in exploration.graph.nodes() if node.location is not None)

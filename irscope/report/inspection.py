@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from irscope._base.verdict import Verdict
-from irscope.codegen.llvm_text import emit_llvm
 from irscope.errors import UnknownName
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.printer import print_node
@@ -15,10 +14,12 @@ from irscope.report.alias_view import AliasViews
 from irscope.report.dedup_view import class_sentence
 from irscope.report.exploration import Exploration
 from irscope.report.fusion_view import fusion_sentence, planner_renaming
+from irscope.report.kernel_texts import KernelTexts
 from irscope.report.kernel_view import KernelViews
 from irscope.report.naming import Renaming
-from irscope.report.view_models import AliasDetail, Detail, PairDetail, VerdictView
+from irscope.report.view_models import AliasDetail, Detail, KernelText, PairDetail, VerdictView
 from irscope.report.words import short_type
+from irscope.runtime.cpu import CpuDevice
 
 __all__ = ["Inspection", "declared", "title_of", "verdict_view"]
 
@@ -47,8 +48,16 @@ class Inspection:
 
     @cached_property
     def kernels(self) -> KernelViews:
-        """The kernels of the groups, in LLVM's language."""
-        return KernelViews(self._of.fusion.groups, emit_llvm)
+        """The kernels of the groups, in LLVM's language, for this processor."""
+        return KernelViews(self._of.fusion.groups, self._cpu.source)
+
+    @cached_property
+    def _cpu(self) -> CpuDevice:
+        return CpuDevice()
+
+    @cached_property
+    def _texts(self) -> KernelTexts:
+        return KernelTexts(self.kernels, self._cpu)
 
     @cached_property
     def _alias_steps(self) -> AliasSteps:
@@ -86,6 +95,17 @@ class Inspection:
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
             time="",
         )
+
+    def kernel_text(self, id: int, language: str) -> KernelText:
+        """The kernel of the group that a node is, or is in, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.
+
+        Raises UnknownName for a node without a kernel, and for another language.
+        """
+        record = self._record(id)
+        group = self._group(record if isinstance(record, Node) else self._of.graph.producer.get(record))
+        if group is None or group not in self.kernels.plans:
+            raise UnknownName(f"{title_of(self._of.graph, record)} has no kernel", hint="fusion groups have")
+        return self._texts.text(group, language)
 
     def _shared(self, value: Value, state: int | None) -> AliasDetail | None:
         return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec
+from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
 from irscope.codegen.source import NO_NODE, SourceText
 from irscope.errors import CodegenError
 from irscope.ir.core import Node
@@ -24,18 +24,22 @@ class KernelViews:
         self._emit = emit
 
     @cached_property
-    def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
-        """The kernels of each group that has some."""
-        found: dict[Node, tuple[KernelSpec, ...]] = {}
+    def plans(self) -> dict[Node, LaunchPlan]:
+        """What each group launches that has kernels."""
+        found: dict[Node, LaunchPlan] = {}
         for group in self._groups:
             if group.attrs.get("kind") == "view":
                 continue
             try:
-                plan = spec_of_group(group, [value.type for value in group.inputs])
+                found[group] = spec_of_group(group, [value.type for value in group.inputs])
             except CodegenError:
                 continue  # sizes are not known before the program runs, or no kernel can be written: there is no text
-            found[group] = tuple(launch.spec for launch in plan.launches)
         return found
+
+    @cached_property
+    def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
+        """The kernels of each group that has some."""
+        return {group: plan.specs for group, plan in self.plans.items()}
 
     @cached_property
     def shared_by(self) -> Counter[KernelSpec]:

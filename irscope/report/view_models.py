@@ -23,6 +23,7 @@ __all__ = [
     "GoneLine",
     "GraphView",
     "KernelDetail",
+    "KernelText",
     "MadeGroup",
     "Measured",
     "PairDetail",
@@ -183,6 +184,28 @@ class KernelDetail(TypedDict):
     """Number of groups that run this kernel."""
 
 
+class KernelText(TypedDict):
+    """A kernel in one language, and what is known of it on the device that runs it."""
+
+    language: str
+    """`llvm`, `assembly`, `cuda`, `ptx` or `sass`."""
+    source: str
+    """Empty for the text that the kernel's detail has."""
+    origins: list[int]
+    """For each line, the line of the kernel's own text that it came from, counted from 0, or -1; empty where
+    `line_nodes` tells."""
+    line_nodes: list[int]
+    """The node that each line came from, 0 for none."""
+    hot: list[int]
+    """The lines that run for every point."""
+    facts: list[list[str]]
+    """Label and value."""
+    because: str
+    """What sets its pace, and why."""
+    trouble: str
+    """Why there is no such text here, and what would bring it; empty if there is."""
+
+
 class Detail(TypedDict):
     """Everything the inspector shows about one record."""
 
@@ -328,6 +351,8 @@ class ExplorerView(TypedDict):
     """Whether the steps are the subject: the tables below are left out."""
     kernels: NotRequired[dict[str, str]]
     """Kernel sources by name, for precomputed details."""
+    kernel_texts: NotRequired[dict[str, list[KernelText]]]
+    """Machine code and facts by the kernel's name, for pages without a kernel: of those that most groups run."""
     alias_sets: NotRequired[list[list[int]]]
     """Alias sets by number, for precomputed details."""
     details: dict[int, Detail]

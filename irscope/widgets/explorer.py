@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
-from irscope.report.view_models import Detail, ExplorerView, PairDetail
+from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail
 from irscope.widgets.hub import STUB, Hub, Runtime
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ __all__ = ["Explorer", "Pane"]
 Inspect = Callable[..., Detail | PairDetail]
 """Answers a list of one id with its details, and of two ids with the answers about the pair; with a state of the history
 as a second argument, about that state."""
+KernelIn = Callable[[int, str], KernelText]
+"""The kernel of a node in a language."""
 Resolve = Callable[[Any], int]
 """The id of a record that is given as an id, a Value, a Node or a printed name."""
 
@@ -55,9 +57,11 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         static_html: str,
         *,
         resolve: Resolve | None = None,
+        kernel_in: KernelIn | None = None,
         summary: str = "",
     ) -> None:
         self._inspect = inspect
+        self._kernel_in = kernel_in
         self._resolve = resolve or int
         self._static_html = static_html
         self._summary = summary or _headline(view)
@@ -78,8 +82,10 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         from irscope.report.explorer_view import explorer_view
         from irscope.report.inspection import Inspection
 
-        view = explorer_view(exploration)
-        return cls(view, Inspection(exploration), static_html(view), resolve=exploration.resolve)
+        view, inspection = explorer_view(exploration), Inspection(exploration)
+        return cls(
+            view, inspection, static_html(view), resolve=exploration.resolve, kernel_in=inspection.kernel_text
+        )  # fmt: skip
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
     def _nothing(self) -> list[int]:
@@ -114,18 +120,28 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:
         """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
-        if message.get("kind") != "inspect":
+        kinds = {"inspect": self._inspected, "kernel": self._kernel_text}
+        answer = kinds.get(str(message.get("kind")))
+        if answer is None:
             return
         token = message.get("token")
         try:
-            ids = [int(record) for record in message["ids"]]
-            kind = "pair" if len(ids) == 2 else "detail"
-            state = () if message.get("state") is None else (int(message["state"]),)
-            reply = {"kind": kind, "token": token, kind: self._inspect(ids, *state)}
+            reply = {"token": token, **answer(message)}
             json.dumps(reply)
         except Exception as error:
             reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
         self.send(reply)
+
+    def _inspected(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        ids = [int(record) for record in message["ids"]]
+        kind = "pair" if len(ids) == 2 else "detail"
+        state = () if message.get("state") is None else (int(message["state"]),)
+        return {"kind": kind, kind: self._inspect(ids, *state)}
+
+    def _kernel_text(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        if self._kernel_in is None:
+            raise UnknownName("nobody here knows the kernels", hint="irs.explore(fusion) does")
+        return {"kind": "kernel", "kernel": self._kernel_in(int(message["id"]), str(message["language"]))}
 
     def _text(self) -> str:
         """What a terminal shows."""

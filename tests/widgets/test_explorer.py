@@ -114,6 +114,23 @@ def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
     assert answer["message"]
 
 
+def test_a_kernel_is_asked_for_by_language() -> None:
+    asked: list[tuple[int, str]] = []
+
+    def kernel_in(id: int, language: str) -> Any:
+        asked.append((id, language))
+        return {"language": language, "source": "ret"}
+
+    e = Recorded(network(3).view("net"), lambda ids: {}, "<img>", kernel_in=kernel_in)  # type: ignore[arg-type, return-value]
+    answer = e.receive({"kind": "kernel", "id": 7, "language": "assembly", "token": 4})
+    assert answer == {"kind": "kernel", "token": 4, "kernel": {"language": "assembly", "source": "ret"}}
+    assert asked == [(7, "assembly")]
+    assert (
+        "nobody here knows the kernels"
+        in explorer().receive({"kind": "kernel", "id": 7, "language": "llvm"})["message"]
+    )
+
+
 def test_an_answer_that_is_no_json_becomes_an_error() -> None:
     e = Recorded(network(3).view("net"), lambda ids: {"title": object()}, "<img>")  # type: ignore[arg-type, return-value]
     assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]

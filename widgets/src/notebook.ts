@@ -2,8 +2,8 @@
 // A pane in a cell of its own has the explorer's model behind it, and so the same view, selection and answers.
 
 import { mount, type PaneName } from "./explorer/index";
-import type { Ask } from "./lib/answers";
-import type { Detail, ExplorerView, PairDetail } from "./lib/schema";
+import type { Ask, AskKernel } from "./lib/answers";
+import type { Detail, ExplorerView, KernelText, PairDetail } from "./lib/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -31,6 +31,7 @@ interface Rendered {
 type Reply =
   | { kind: "detail"; token: string; detail: Detail }
   | { kind: "pair"; token: string; pair: PairDetail }
+  | { kind: "kernel"; token: string; kernel: KernelText }
   | { kind: "error"; token: string; message: string };
 
 export async function render({ model: shown, el, signal, host }: Rendered): Promise<() => void> {
@@ -65,7 +66,7 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
   };
   const view = JSON.parse(text) as ExplorerView;
   const panes = explorer ? { only: shown.get("pane") } : {};
-  const unmount = mount(el, view, { shared, sharedStep, ask: asker(model, listen), signal: gone.signal, ...panes });
+  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), signal: gone.signal, ...panes });
   return () => {
     unmount();
     gone.abort();
@@ -86,8 +87,8 @@ function seldom(action: () => void): () => void {
 }
 
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
-function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): Ask {
-  const waiting = new Map<string, { resolve: (answer: Detail | PairDetail) => void; reject: (error: Error) => void }>();
+function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): { ask: Ask; askKernel: AskKernel } {
+  const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;
   listen(model, "msg:custom", (reply: Reply) => {
@@ -95,11 +96,18 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
     if (!question) return;
     waiting.delete(reply.token);
     if (reply.kind === "error") question.reject(new Error(reply.message));
-    else question.resolve(reply.kind === "detail" ? reply.detail : reply.pair);
+    else question.resolve(reply);
   });
-  return (ids, state) => new Promise((resolve, reject) => {
+  const send = (question: object): Promise<Reply> => new Promise((resolve, reject) => {
     const token = `${asker}-${++asked}`;
     waiting.set(token, { resolve, reject });
-    model.send({ kind: "inspect", ids, token, state: state ?? null });
+    model.send({ ...question, token });
   });
+  return {
+    ask: async (ids, state) => {
+      const reply = await send({ kind: "inspect", ids, state: state ?? null });
+      return reply.kind === "detail" ? reply.detail : (reply as { pair: PairDetail }).pair;
+    },
+    askKernel: async (id, language) => ((await send({ kind: "kernel", id, language })) as { kernel: KernelText }).kernel,
+  };
 }

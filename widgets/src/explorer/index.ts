@@ -2,7 +2,7 @@
 
 import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
-import { Answers, type Ask } from "../lib/answers";
+import { Answers, type Ask, type AskKernel } from "../lib/answers";
 import type { Context } from "../lib/context";
 import { h } from "../lib/dom";
 import { Records } from "../lib/records";
@@ -24,6 +24,7 @@ export interface Host {
   shared?: Shared;
   sharedStep?: SharedStep;
   ask?: Ask;
+  askKernel?: AskKernel;
   /** The one pane to show. */
   only?: PaneName;
   /** Whether the explorer fills the page. */
@@ -42,7 +43,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const records = new Records(view);
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const context: Context = {
-    view, records, steps, selection: new Selection(host.shared), answers: new Answers(records, host.ask, steps), signal: gone.signal,
+    view, records, steps, selection: new Selection(host.shared), answers: new Answers(records, host.ask, steps, host.askKernel), signal: gone.signal,
   };
   const kind = [
     "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps ? "irs-stepped" : "",

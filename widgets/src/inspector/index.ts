@@ -7,7 +7,7 @@ import { bare } from "../lib/answers";
 import type { AliasDetail, Detail } from "../lib/schema";
 import { stepList } from "../timeline/list";
 import { aliasTab } from "./alias";
-import { kernelTab } from "./kernel";
+import { KernelTab } from "./kernel";
 import { pairAnswers } from "./pair";
 import { chips, codeLine, note, sentence, showTime } from "./words";
 
@@ -29,6 +29,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const body = h("div", { class: "irs-inspector-body" });
   const list = steps && context.view.only_history ? stepList(context, steps) : null;
   const element = h("section", { class: "irs-pane irs-inspector", "aria-label": "inspector" }, h("div", { class: "irs-bar" }, h("span", { class: "irs-title" }, "Inspector")), head, body);
+  const kernels = new KernelTab(context);
   let tab: Tab = "Alias";
   let shown = "";
   /** Asks again about aliases, for the step of the moment. */
@@ -54,7 +55,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
         clearTimeout(slow);
         if (!still()) return;
         subject(context, head, detail, reveal);
-        const fill = (alias: AliasDetail | null) => tabs.fill((name) => tabContent(context, { ...detail, alias }, name));
+        const fill = (alias: AliasDetail | null) => tabs.fill((name) => tabContent(context, kernels, { ...detail, alias }, name));
         if (!steps?.active) fill(detail.alias);
         restate = () => context.answers.alias(record).then((alias) => still() && fill(alias), (error: unknown) => still() && tabs.fill(() => [problem(error)]));
         if (steps?.active) void restate();
@@ -161,13 +162,13 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   return [note(said ? `${when}: ${said}` : when)];
 }
 
-function tabContent(context: Context, detail: Detail, tab: Tab): Node[] {
+function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: Tab): Node[] {
   const { answers, records, selection } = context;
   selection.light(tab === "Alias" && detail.alias ? detail.alias.alias_set.filter((record) => record !== detail.id) : []);
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
   if (tab === "Alias") return [...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
-  if (tab === "Kernel") return detail.kernel ? kernelTab(context, detail.kernel) : [note("no generated kernel: this runs through the array library")];
+  if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1
     ? h("button", { type: "button", onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});

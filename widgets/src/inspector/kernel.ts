@@ -1,29 +1,175 @@
-// The kernel tab: the generated source; a line selects the node that it came from.
+// The kernel tab: what is known of the kernel, and its text in each language. A click on a line selects the node that it
+// came from; the lines of what is selected or lit are marked. Machine code is asked for when its language is chosen.
 
 import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import type { KernelDetail } from "../lib/schema";
+import { freshId, h } from "../lib/dom";
+import type { KernelDetail, KernelText } from "../lib/schema";
 import { tokens } from "../lib/tokens";
 import { note } from "./words";
 
-export function kernelTab(context: Context, kernel: KernelDetail): Node[] {
-  const shared = kernel.shared_by > 1 ? `, run by ${kernel.shared_by} groups` : "";
-  const source = kernel.source || (context.records.view.kernels?.[kernel.name] ?? "");
-  const lines = source.split("\n").map((line, k) => {
-    const node = kernel.line_nodes[k] ?? 0;
-    const pieces = tokens(line).map(({ kind, text }) => (kind === "plain" ? text : h("span", { class: `irs-t-${kind}` }, text)));
-    const code = h("code", {}, ...pieces);
-    const number = h("span", { class: "irs-number", "aria-hidden": "true" }, String(k + 1));
-    if (!node) return h("div", { class: "irs-line" }, number, code);
-    const pick = (event: MouseEvent | KeyboardEvent) => context.selection.pick(node, event.shiftKey);
+const NAMES: Record<string, string> = { llvm: "LLVM", assembly: "assembly", cuda: "CUDA", ptx: "PTX", sass: "SASS" };
+const QUIET_MS = 300;
+
+export class KernelTab {
+  private language = "";
+  private onlyHot = true;
+  private shown = "";
+  private readonly facts = h("div", { class: "irs-kernel-facts" });
+  private readonly code = h("div", { class: "irs-kernel-code", role: "tabpanel", tabindex: "0", id: freshId("kernel") });
+
+  constructor(private readonly context: Context) {
+    context.selection.subscribe(() => this.mark());
+  }
+
+  /** The content of the tab for a record with a kernel. */
+  show(record: number, kernel: KernelDetail): Node[] {
+    const languages = kernel.language in NAMES ? Object.keys(NAMES) : [kernel.language];
+    if (!languages.includes(this.language)) this.language = kernel.language;
+    const buttons = new Map(languages.map((name) => [name, h("button", {
+      type: "button", role: "tab", id: freshId("language"), "aria-controls": this.code.id, onclick: () => choose(name),
+    }, NAMES[name] ?? name)] as const));
+    const choose = (name: string) => {
+      this.language = name;
+      for (const [other, button] of buttons) {
+        button.setAttribute("aria-selected", String(other === name));
+        button.tabIndex = other === name ? 0 : -1;
+      }
+      this.code.setAttribute("aria-labelledby", buttons.get(name)!.id);
+      this.fill(record, kernel, name);
+    };
+    const list = h("div", { class: "irs-languages", role: "tablist", "aria-label": "language of the kernel", onkeydown: (event: KeyboardEvent) => {
+      const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      choose(languages[(languages.indexOf(this.language) + by + languages.length) % languages.length]);
+      buttons.get(this.language)!.focus();
+    } }, ...buttons.values());
+    const shared = kernel.shared_by > 1 ? ` · run by ${kernel.shared_by} groups` : "";
+    choose(this.language);
+    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), this.facts, languages.length > 1 ? list : h("span", {}), this.code];
+  }
+
+  private fill(record: number, kernel: KernelDetail, language: string): void {
+    const wanted = `${kernel.name} ${language}`;
+    const again = this.shown === wanted && this.code.childElementCount > 0;
+    const top = again ? this.panel()?.scrollTop : undefined;
+    this.shown = wanted;
+    if (language === kernel.language) this.lines(ownText(this.context, kernel), kernel, top);
+    if (!(language in NAMES)) return;
+    const { answers } = this.context;
+    const still = () => this.shown === wanted;
+    const slow = setTimeout(() => still() && !again && this.code.replaceChildren(note("asking Python…")), language === kernel.language ? 1e9 : QUIET_MS);
+    answers.kernel(record, kernel, language).then(
+      (text) => {
+        clearTimeout(slow);
+        if (still()) this.answered(text, kernel, language, top);
+      },
+      (error: unknown) => {
+        clearTimeout(slow);
+        if (still()) this.problem(error instanceof Error ? error.message : String(error), language === kernel.language);
+      },
+    );
+  }
+
+  private answered(text: KernelText | null, kernel: KernelDetail, language: string, top: number | undefined): void {
+    const own = language === kernel.language;
+    if (!text) return this.absent(own);
+    this.facts.replaceChildren(...factTable(text));
+    if (text.trouble) this.problem(text.trouble, own);
+    else if (!own) this.lines(text, kernel, top);
+  }
+
+  /** Of a page without Python. */
+  private absent(own: boolean): void {
+    this.facts.replaceChildren();
+    if (!own) this.code.replaceChildren(note("This page holds the assembly of the kernels that most groups run, and no more; a notebook makes the rest."));
+  }
+
+  private problem(message: string, own: boolean): void {
+    this.facts.replaceChildren(...(own && message ? [note(message)] : []));
+    if (!own) this.code.replaceChildren(h("pre", { class: "irs-problem", role: "status" }, message));
+  }
+
+  /** Draws a text; after the same text was drawn, where the reader was. */
+  private lines(text: KernelText, kernel: KernelDetail, top: number | undefined): void {
+    const lines = text.source.replace(/\n$/u, "").split("\n");
+    const hot = new Set(text.hot);
+    const only = this.onlyHot && hot.size > 0;
+    const nodeOf = (line: number) => text.line_nodes[line] ?? kernel.line_nodes[text.origins[line]] ?? 0;
+    const made: HTMLElement[] = [];
+    let last = -1;
+    for (let k = 0; k < lines.length; k++) {
+      if (only && !hot.has(k)) continue;
+      if (only && made.length && k !== last + 1) made.push(h("div", { class: "irs-gap", "aria-hidden": "true" }, "⋯"));
+      last = k;
+      made.push(this.line(lines[k], k, nodeOf(k), hot.has(k) && !only));
+    }
+    const hotSwitch = hot.size ? h("button", {
+      type: "button", class: "irs-switch", "aria-pressed": String(only), title: "the lines that run for every point",
+      onclick: () => {
+        this.onlyHot = !this.onlyHot;
+        this.lines(text, kernel, undefined);
+      },
+    }, "hot loops only") : null;
+    const source = h("div", { class: "irs-source", onpointerleave: () => this.context.selection.light([]) }, ...made);
+    this.code.replaceChildren(...(hotSwitch ? [hotSwitch] : []), text.source ? source : note("no source text"));
+    this.mark();
+    requestAnimationFrame(() => this.reveal(top));
+  }
+
+  private line(text: string, number: number, node: number, hot: boolean): HTMLElement {
+    const { records, selection } = this.context;
+    const pieces = tokens(text).map(({ kind, text: piece }) => (kind === "plain" ? piece : h("span", { class: `irs-t-${kind}` }, piece)));
+    const label = h("span", { class: "irs-number", "aria-hidden": "true" }, String(number + 1));
+    const kind = `irs-line${hot ? " hot" : ""}`;
+    if (!node) return h("div", { class: kind }, label, h("code", {}, ...pieces));
+    const pick = (event: MouseEvent | KeyboardEvent) => selection.pick(node, event.shiftKey);
     return h("div", {
-      class: `irs-line linked ${context.selection.lit.has(node) ? "lit" : ""}`, role: "button", tabindex: "0", "data-node": node,
-      title: context.records.longTitle(node), onclick: pick, onpointerenter: () => context.selection.light([node]),
-      onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
-    }, number, code);
-  });
+      class: `${kind} linked`, role: "button", tabindex: "0", "data-node": node, title: records.longTitle(node), onclick: pick,
+      onpointerenter: () => selection.light([node]), onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
+    }, label, h("code", {}, ...pieces));
+  }
+
+  /** Marks the lines of the nodes that are selected, or make what is selected, and of those that are lit. */
+  private mark(): void {
+    const { records, selection } = this.context;
+    const nodes = (ids: Iterable<number>) => new Set([...ids].flatMap((id) => [id, records.makerOf(id)]));
+    const [selected, lit] = [nodes(selection.ids), nodes(selection.lit)];
+    for (const line of this.code.querySelectorAll<HTMLElement>("[data-node]")) {
+      const node = Number(line.dataset.node);
+      line.classList.toggle("selected", selected.has(node));
+      line.classList.toggle("lit", lit.has(node) && !selected.has(node));
+    }
+  }
+
+  private panel(): HTMLElement | null {
+    return this.code.closest<HTMLElement>(".irs-panel");
+  }
+
+  /** Scrolls the panel, and nothing around it: back to where it was, then to the first selected line if none is in sight. */
+  private reveal(top: number | undefined): void {
+    const panel = this.panel();
+    if (!panel) return;
+    if (top !== undefined) panel.scrollTop = top;
+    const around = panel.getBoundingClientRect();
+    const marked = [...this.code.querySelectorAll(".irs-line.selected")].map((line) => line.getBoundingClientRect());
+    if (!marked.length || marked.some((line) => line.top >= around.top && line.bottom <= around.bottom)) return;
+    panel.scrollTop += marked[0].top - around.top - around.height / 3;
+  }
+}
+
+/** The text that the detail has, or the view for all groups that run the kernel. */
+function ownText({ records }: Context, kernel: KernelDetail): KernelText {
+  const source = kernel.source || (records.view.kernels?.[kernel.name] ?? "");
+  return { language: kernel.language, source, origins: [], line_nodes: kernel.line_nodes, hot: [], facts: [], because: "", trouble: "" };
+}
+
+function factTable(text: KernelText): Node[] {
+  if (!text.facts.length) return [];
+  const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
   return [
-    h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), ` · ${kernel.language}${shared}`),
-    source ? h("div", { class: "irs-source", onpointerleave: () => context.selection.light([]) }, ...lines) : note("no source text"),
+    h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because),
+    h("table", {}, h("tbody", {}, ...rows)),
   ];
 }

@@ -1,21 +1,26 @@
 // Answers about one record or a pair: asked of Python in a notebook, read from the view's details in a page without a kernel.
 
 import type { Records } from "./records";
-import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
+import type { AliasDetail, Detail, KernelDetail, KernelText, PairDetail, VerdictView } from "./schema";
 import type { Steps } from "./steps";
 
 /** Asks about one record or a pair; about one in a state of the history if one is given. */
 export type Ask = (ids: number[], state?: number) => Promise<Detail | PairDetail>;
 
+/** Asks for the kernel of a node in a language. */
+export type AskKernel = (id: number, language: string) => Promise<KernelText>;
+
 export class Answers {
   private readonly details = new Map<number, Promise<Detail>>();
   private readonly states = new Map<string, Promise<AliasDetail | null>>();
   private readonly pairs = new Map<string, Promise<PairDetail>>();
+  private readonly kernels = new Map<string, Promise<KernelText | null>>();
 
   constructor(
     private readonly records: Records,
     private readonly ask: Ask | undefined,
     private readonly steps: Steps | null = null,
+    private readonly askKernel?: AskKernel,
   ) {}
 
   get isLive(): boolean {
@@ -53,12 +58,30 @@ export class Answers {
     });
   }
 
+  /** The kernel of a record in a language; null where nobody can be asked and the page does not hold it. */
+  kernel(record: number, kernel: KernelDetail, language: string): Promise<KernelText | null> {
+    const { askKernel, records } = this;
+    const stored = () => records.view.kernel_texts?.[kernel.name]?.find((text) => text.language === language) ?? null;
+    if (!askKernel) return Promise.resolve(stored());
+    return remembered(this.kernels, `${this.groupOf(record)} ${language}`, () => askKernel(record, language));
+  }
+
+  /** The fusion group around a record, or the record. */
+  private groupOf(record: number): number {
+    const { hierarchy } = this.records;
+    for (let box = hierarchy.find(record); box >= 0; box = hierarchy.parent[box]) {
+      if (hierarchy.boxes[box].kind === "group") return hierarchy.boxes[box].id;
+    }
+    return record;
+  }
+
   /** A stored detail with what it shares with others filled in. */
   private stored(record: number): Detail | undefined {
     const { view } = this.records;
     const found = view.details[record];
     if (!found) return undefined;
-    return { ...found, alias: found.alias && this.filled(found.alias), text: found.text || bare(this.records, record).text };
+    const kernel = found.kernel ?? view.details[this.groupOf(record)]?.kernel ?? null; // told once, for the group
+    return { ...found, kernel, alias: found.alias && this.filled(found.alias), text: found.text || bare(this.records, record).text };
   }
 
   private filled(alias: AliasDetail): AliasDetail {

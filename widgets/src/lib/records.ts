@@ -105,6 +105,12 @@ export class Records {
     return definedNames(this.view.text.lines[line]).map((name) => this.names.get(name) ?? 0).filter((value) => value !== 0);
   }
 
+  /** The node that makes a value; 0 for what no node makes. */
+  makerOf(record: number): number {
+    const line = this.lineOfValue.get(record);
+    return line === undefined ? 0 : this.view.text.nodes[line];
+  }
+
   /** The equivalence class of a record and how many members it has; null for none. */
   equals(record: number): { index: number; members: number[] } | null {
     const index = this.classOf.get(record);

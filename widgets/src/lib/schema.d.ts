@@ -137,6 +137,26 @@ export interface KernelDetail {
   shared_by: number;
 }
 
+/** A kernel in one language, and what is known of it on the device that runs it. */
+export interface KernelText {
+  /** `llvm`, `assembly`, `cuda`, `ptx` or `sass`. */
+  language: string;
+  /** Empty for the text that the kernel's detail has. */
+  source: string;
+  /** For each line, the line of the kernel's own text that it came from, counted from 0, or -1; empty where `line_nodes` tells. */
+  origins: number[];
+  /** The node that each line came from, 0 for none. */
+  line_nodes: number[];
+  /** The lines that run for every point. */
+  hot: number[];
+  /** Label and value. */
+  facts: string[][];
+  /** What sets its pace, and why. */
+  because: string;
+  /** Why there is no such text here, and what would bring it; empty if there is. */
+  trouble: string;
+}
+
 /** Everything the inspector shows about one record. */
 export interface Detail {
   id: number;
@@ -271,6 +291,8 @@ export interface ExplorerView {
   only_history?: boolean;
   /** Kernel sources by name, for precomputed details. */
   kernels?: Record<string, string>;
+  /** Machine code and facts by the kernel's name, for pages without a kernel: of those that most groups run. */
+  kernel_texts?: Record<string, KernelText[]>;
   /** Alias sets by number, for precomputed details. */
   alias_sets?: number[][];
   /** Precomputed details, for pages without a kernel; empty in a live widget, which asks for each. */

@@ -1,0 +1,110 @@
+"""Kernels in every language: their lines lead back to the group's nodes, and what cannot be made says what would help."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from irscope.codegen.source import NO_LINE
+from irscope.errors import MissingExtra, UnknownName
+from irscope.ir.core import Node
+from irscope.report.exploration import Exploration
+from irscope.report.explorer_view import explorer_view
+from irscope.report.inspection import Inspection
+from irscope.report.kernel_texts import LANGUAGES
+from irscope.runtime import cuda_compiler
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
+
+
+@pytest.fixture
+def group(exploration: Exploration) -> Node:
+    """The group of a sigmoid and a product."""
+    return exploration.fusion.groups[0]
+
+
+@pytest.fixture
+def without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which CuPy is not installed."""
+
+    def missing() -> Any:
+        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU")
+
+    monkeypatch.setattr(cuda_compiler, "imported_cupy", missing)
+
+
+def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: Node) -> None:
+    text = Inspection(exploration).kernel_text(group.id, "llvm")
+    facts = dict(text["facts"])
+    assert facts["memory a point"] == "4 B read, 4 B written"
+    assert text["because"].endswith("memory sets the pace")
+    assert (text["source"], text["trouble"]) == ("", ""), "its detail has the text"
+
+
+def test_assembly_leads_to_the_lines_that_it_came_from(exploration: Exploration, group: Node) -> None:
+    inspection = Inspection(exploration)
+    detail, text = inspection.detail(group.id)["kernel"], inspection.kernel_text(group.id, "assembly")
+    assert detail is not None
+    lines = text["source"].splitlines()
+    assert len(lines) == len(text["origins"])
+    reached = {detail["line_nodes"][origin] for origin in text["origins"] if origin != NO_LINE}
+    assert {node.id for node in group.blocks[0].nodes if node.op in ("aten::sigmoid", "aten::mul")} <= reached
+    assert 0 < len(text["hot"]) < len(lines)
+    assert lines[text["hot"][-1]].split()[0].startswith(("j", "b")), "a loop ends with a jump"
+
+
+def test_cuda_text_names_its_nodes_and_needs_nothing(
+    exploration: Exploration, group: Node, without_cupy: None
+) -> None:  # fmt: skip
+    text = Inspection(exploration).kernel_text(group.id, "cuda")
+    assert "__global__" in text["source"]
+    assert len(text["line_nodes"]) == len(text["source"].splitlines())
+    assert set(text["line_nodes"]) - {0} <= {node.id for node in group.blocks[0].nodes}
+    assert len(set(text["line_nodes"])) > 2
+
+
+@pytest.mark.parametrize("language", ["ptx", "sass"])
+def test_what_needs_a_compiler_names_the_command(
+    language: str, exploration: Exploration, group: Node, without_cupy: None
+) -> None:
+    text = Inspection(exploration).kernel_text(group.id, language)
+    assert "pip install 'irscope[cuda13]'" in text["trouble"]
+    assert text["source"] == ""
+
+
+def test_a_node_inside_has_the_kernel_of_its_group(exploration: Exploration, group: Node) -> None:
+    inspection = Inspection(exploration)
+    inside = group.blocks[0].nodes[-1]
+    value = inside.outputs[0]
+    asked = [inspection.kernel_text(id, "assembly") for id in (group.id, inside.id, value.id)]
+    assert asked[0] == asked[1] == asked[2]
+
+
+def test_who_has_no_kernel_and_what_is_no_language(exploration: Exploration, group: Node) -> None:
+    inspection = Inspection(exploration)
+    with pytest.raises(UnknownName, match=r"aten::cumsum.* has no kernel"):
+        inspection.kernel_text(exploration.graph.node("c").id, "llvm")
+    with pytest.raises(UnknownName, match="no language 'fortran'"):
+        inspection.kernel_text(group.id, "fortran")
+
+
+def test_a_page_holds_machine_code_once_for_all_groups_that_run_it(exploration: Exploration) -> None:
+    view = explorer_view(exploration, details=True)
+    texts = view["kernel_texts"]
+    assert set(texts) == set(view["kernels"])
+    assert all([text["language"] for text in each] == ["llvm", "assembly"] for each in texts.values())
+    assert json.loads(json.dumps(texts)) == texts
+    assert "kernel_texts" not in explorer_view(exploration), "a live view asks"
+
+
+def test_machine_code_is_made_when_somebody_asks(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr("irscope.runtime.cpu.CpuDevice.assembly", lambda self, spec: made.append(spec))
+    explorer_view(exploration)
+    inspection = Inspection(exploration)
+    for id in exploration.records:
+        inspection.detail(id)
+    assert made == []
+    assert LANGUAGES[0] == "llvm"

@@ -1,278 +1,256 @@
 """The text of a kernel whose innermost loop is kept: columns side by side, gathered from row to row.
 
-Columns are taken in tiles whose accumulators fit the first-level cache. Within a tile, `_ROWS` rows at a time are
-gathered in registers, vector by vector, and then added to the tile's accumulators in memory: whole lines are read in
-the order in which they lie, and the rounding errors of a long sum grow with the number of blocks, not of rows.
+Columns are taken in tiles whose accumulators fit the first-level cache, and rows along a whole tile before the next ones:
+memory is read in the order in which it lies, as a few streams. Where the work at a point is small, `_TOGETHER` rows are
+gathered in registers before the tile's accumulators see them. After every `_SPAN` such steps the accumulators are added
+to others, so that the rounding errors of a long sum grow with the number of spans and the length of one.
 
-The last vector of a row of columns overlaps the one before and computes the same once more. Where the spec says that
-rows are short, there is one vector and a mask; a row that is not known to be short is longer than `MOST_LANES`.
+Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
+than `MOST_LANES`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from irscope.codegen.element_text import MEMORY, REGISTER, to_memory
+from irscope.codegen.element_text import MEMORY, REGISTER
 from irscope.codegen.gather_text import first_values, kinds, taken_in
-from irscope.codegen.kept_value import kept_value
+from irscope.codegen.kept_value import WEIGHT, kept_value
 from irscope.codegen.kernel_spec import BROADCAST, KernelSpec
-from irscope.codegen.llvm_kernel import KernelText
 from irscope.codegen.llvm_target import Target
+from irscope.codegen.llvm_tile import TileText
 from irscope.codegen.reduction_nest import Pass, reduction_nest
-from irscope.codegen.source import NO_NODE
 from irscope.ops.expression import REDUCTIONS
 
 __all__ = ["MOST_LANES", "ColumnKernel"]
 
 MOST_LANES: Final = 32
-_ROWS: Final = 16
+_TOGETHER: Final = 8
+"""The most rows in a step."""
+_LIGHT: Final = 16
+"""Instructions of LLVM in a step, roughly, up to which it takes in more rows."""
+_SPAN: Final = 128
 _TILE: Final = 1024
 
 
-class ColumnKernel(KernelText):
+class ColumnKernel(TileText):
     """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
 
     def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
-        super().__init__(spec, target, width)
-        self.short = bool(spec.row_limit)
+        super().__init__(spec, target, width, max(_TILE // width, 1))
         self.kept = None if self.short else _kept_value(spec)
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
-        self.vectors = 1 if self.short else max(_TILE // width, 1)
-        """The most vectors that a tile has."""
-        self.lies = self._lying()
-        self.memory: dict[tuple[int, int], str] = {}
-        """Where a tile's values of an instruction are: (instruction, part) to the array."""
-        self.column = ""
+        self.in_spans = self.short or len(spec.reduced) == 1
+        """Whether accumulators of the rows at hand are kept apart from those of all before."""
+        self.near: dict[tuple[int, int], str] = {}
+        """These accumulators: as arrays of the tile; of short rows, in registers."""
         self.fresh = ""
         """The mask of the lanes to be written, where that are not all."""
-        self.gathered_now: dict[int, list[str]] = {}
-        """What each reduction gathered over a few rows."""
-
-    def _lying(self) -> list[bool]:
-        """Which instructions differ from column to column."""
-        found: list[bool] = []
-        for code in self.spec.instructions:
-            if code.op == "input":
-                assert code.value is not None
-                pattern = self.spec.inputs[code.value].pattern
-                found.append(bool(pattern) and pattern[-1] != BROADCAST)
-            else:
-                found.append(code.op in REDUCTIONS or any(found[arg] for arg in code.args))
-        return found
 
     def write(self) -> None:
         """The kept loops around the tiles."""
         self.buffers()
         for index, code in enumerate(self.spec.instructions):
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
-                self._array(index, part, kind)
-            if self._is_stored(index):
-                self._array(index, 0, REGISTER[code.dtype])
+                array = self.memory[index, part] = self.array(kind)
+                self.near[index, part] = self.array(kind) if self.in_spans and not self.short else array
+            if self.is_stored(index, self.nest.varies):
+                self.memory[index, 0] = self.array(REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        with self.outer_loops(self.staged(first, self.spec.reduced[0])):
-            self._columns()
+        with self.outer_loops(self.staged(first, self.spec.reduced[0])), self.tiles():
+            self._all_passes()
 
-    def _array(self, index: int, part: int, kind: str) -> None:
-        name = self.memory[index, part] = f"%{self.body.name('tile')}"
-        wide = self.vector.type(kind)
-        self.body.add(f"{name} = alloca [{self.vectors} x {wide}], align {self.target.vector_bytes}")
-
-    def _is_stored(self, index: int) -> bool:
-        """Whether an instruction is computed once per column and read later."""
-        code = self.spec.instructions[index]
-        once = not self.nest.varies[index] and self.lies[index]
-        return once and code.op not in REDUCTIONS and code.op not in ("input", "const")
-
-    # -- tiles --------------------------------------------------------------------------------------------------------
-
-    def _columns(self) -> None:
-        body, length = self.body, self.sizes[-1]
-        if self.short:
-            self.some = (length, self.lanes_below(length))
-            with self.only_if(body.value(f"icmp sgt i64 {length}, 0")):
-                self._tile("0", "1", "0")
-            return
-        last = body.value(f"sub i64 {length}, {self.width}")
-        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.width - 1}')}, {self.width}")
-        with self.loop(count, step=self.vectors) as tile:
-            stop = self.least(body.value(f"add i64 {tile.index}, {self.vectors}"), count)
-            self._tile(tile.index, stop, last)
-
-    def _tile(self, start: str, stop: str, last: str) -> None:
+    def _all_passes(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for index in each.before if number else ():
                 if not self.lies[index]:
                     self.instruction(index, self.scalar)
-            with self.loop(stop, start=start) as vector:
-                self._between(each.before, vector.index, start, last)
+            with self.each_vector():
+                self.stand()
+                self._between(each.before)
                 for index in each.reductions:
-                    self._hold(index, first_values(self.spec, index, self.vector), vector.index, start)
-            self._pass(number, each, start, stop, last)
-        with self.loop(stop, start=start) as vector:
-            self._between(self.nest.after, vector.index, start, last)
+                    self.hold(index, first_values(self.spec, index, self.vector))
+                if self.in_spans:
+                    self._set_near(each, self._first(each))
+            if each.body or each.reductions or each.writes:
+                self._pass(number, each)
+        with self.each_vector():
+            self.stand()
+            self._between(self.nest.after)
             for slot, result in enumerate(self.spec.outputs):
                 if self.spec.is_reduced(result):
-                    self._fetch(result.instruction, vector.index, start)
+                    self.fetch(result.instruction)
                     self._write(slot)
 
-    def _place(self, vector: str, last: str) -> None:
-        """Move to the columns of a vector."""
-        column = "0" if self.short else self.least(self.body.value(f"mul i64 {vector}, {self.width}"), last)
-        self.column = column
-        loop = self.spec.rank - 1
-        self.places = {
-            slot: self.at(slot, self.pointers[slot], column, self.strides.get((slot, loop))) for slot in self.moving
-        }
-        self.wide = {}
-
-    def _between(self, codes: tuple[int, ...], vector: str, start: str, last: str) -> None:
+    def _between(self, codes: Sequence[int]) -> None:
         """What is computed once per column, between two passes."""
-        self._place(vector, last)
         for index in codes:
-            if self.lies[index] and self._is_stored(index):
+            if self.is_stored(index, self.nest.varies):
                 for arg in self.spec.instructions[index].args:
-                    self._fetch(arg, vector, start)
+                    self.fetch(arg)
                 self.instruction(index, self.vector)
-                self._keep(index, 0, REGISTER[self.spec.instructions[index].dtype], self.wide[index], vector, start)
-
-    def _fetch(self, index: int, vector: str, start: str) -> None:
-        """Have an instruction that does not change from row to row in every lane."""
-        code = self.spec.instructions[index]
-        if index in self.wide or code.op == "const":
-            return
-        if not self.lies[index]:
-            self.splat(index)
-        elif code.op == "input":
-            self.instruction(index, self.vector)
-        else:
-            self.body.node = code.node
-            self.wide[index] = self._held(index, vector, start)[-1]
-            self.body.node = NO_NODE
+                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.wide[index])
 
     # -- a pass over the rows of a tile -------------------------------------------------------------------------------
 
-    def _pass(self, number: int, each: Pass, start: str, stop: str, last: str) -> None:
-        if not each.body and not each.reductions and not each.writes:
-            return
-        pointers, inner = dict(self.pointers), self.spec.reduced[-1]
+    def _pass(self, number: int, each: Pass) -> None:
+        pointers, rows = dict(self.pointers), self.sizes[self.spec.reduced[-1]]
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        weight = sum(WEIGHT.get(code.op, 1) for code in codes)
+        most = min(_LIGHT // weight, _TOGETHER // len(self.nest.passes)) if each.reductions else 0
+        together = 1 << most.bit_length() - 1 if most else 1
         with ExitStack() as loops:
             for loop in self.spec.reduced[:-1]:
                 self.advance(loop, loops.enter_context(self.loop(self.sizes[loop])).index)
-            block = loops.enter_context(self.loop(self.sizes[inner], step=_ROWS))
-            end = self.least(self.body.value(f"add i64 {block.index}, {_ROWS}"), self.sizes[inner])
-            vector = loops.enter_context(self.loop(stop, start=start))
-            self._place(vector.index, last)
-            for index in each.carried:
-                self._fetch(index, vector.index, start)
-            if self.kept is not None and self.kept[0] in each.body:
-                self.fresh = self._fresh_lanes(vector.index)
-            self._block(number, each, block.index, end)
-            self.fresh = ""
-            for index in each.reductions:
-                held = self._held(index, vector.index, start)
-                self.body.node = self.spec.instructions[index].node
-                found = taken_in(self.spec, index, self.vector, held, self.gathered_now[index])
-                self._hold(index, tuple(found), vector.index, start)
+            if not (each.reductions and self.in_spans):
+                self._rows(number, each, ("0", rows), together)
+            else:
+                length = _SPAN * together
+                span = loops.enter_context(self.loop(rows, step=length))
+                stop = self.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
+                self._span(number, each, (span.index, stop), together)
         self.pointers = pointers
 
-    def _block(self, number: int, each: Pass, start: str, stop: str) -> None:
-        """A vector of columns over a few rows."""
-        carry = [
-            (self.vector.type(kind), first)
-            for index in each.reductions
-            for kind, first in zip(kinds(self.spec, index), first_values(self.spec, index, self.vector), strict=True)
-        ]
-        pointers, places, wide = dict(self.pointers), dict(self.places), dict(self.wide)
-        with self.loop(stop, start=start, carry=carry) as row:
-            self._row(row.index)
-            for index in each.body:
-                if self.kept is not None and self.kept[0] == index:
-                    self._keep_or_find(number)
-                else:
-                    self.instruction(index, self.vector)
-            names = iter(row.carried)
+    def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Gather some rows apart from those before, then add them, and start anew."""
+        self._rows(number, each, rows, together)
+        with self.each_vector():
+            found = iter(self._near(each))
             for index in each.reductions:
-                code = self.spec.instructions[index]
-                self.body.node = code.node
-                held = [next(names) for _ in kinds(self.spec, index)]
-                more = [self.operand(arg, self.vector) for arg in code.args]
-                row.following += taken_in(self.spec, index, self.vector, held, more)
-            for slot in each.writes:
-                self._write(slot)
-            self.body.node = NO_NODE
-        self.pointers, self.places, self.wide = pointers, places, wide
-        names = iter(row.carried)
-        self.gathered_now = {index: [next(names) for _ in kinds(self.spec, index)] for index in each.reductions}
+                with self.written_for(self.spec.instructions[index].node):
+                    more = [next(found) for _ in kinds(self.spec, index)]
+                    self.hold(index, taken_in(self.spec, index, self.vector, self.held(index), more))
+            self._set_near(each, self._first(each))
+
+    def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Rows from one to below another, so many at a time; the last ones singly."""
+        start, stop = rows
+        if together > 1:
+            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {stop}, {start}')}, {-together}")
+            even = self.body.value(f"add i64 {start}, {count}")
+            self._steps(number, each, (start, even), together)
+            start = even
+        self._steps(number, each, (start, stop), 1)
+
+    def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        start, stop = rows
+        types = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
+        carry = list(zip(types, self._near(each), strict=True)) if self.short else []
+        with self.loop(stop, start=start, step=together, carry=carry) as step:
+            if self.short:
+                self._set_near(each, step.carried)
+            pointers, at = self.pointers, step.index
+            rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
+            with self.each_vector():
+                self.stand()
+                self._step(number, each, rows_at)
+            self.pointers = pointers
+            if self.short:
+                step.following = self._near(each)
+        if self.short:
+            self._set_near(each, step.carried)
+
+    def _at_row(self, index: str) -> dict[int, str]:
+        """Where tensors stand in a row."""
+        loop = self.spec.reduced[-1]
+        found = dict(self.pointers)
+        for slot, pattern in enumerate(self.patterns):
+            if pattern and pattern[loop] != BROADCAST:
+                found[slot] = self.at(slot, found[slot], index, self.strides[slot, loop])
+        return found
+
+    def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
+        """A vector of columns in a few rows."""
+        for index in each.carried:
+            self.fetch(index)
+        if self.kept is not None and self.kept[0] in each.body:
+            self.fresh = self._fresh_lanes()
+        wide = self.wide
+        found = [self._point(number, each, row, dict(wide)) for row in rows]
+        self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                parts = [more[index] for more in found]
+                while len(parts) > 1:
+                    pairs = zip(parts[::2], parts[1::2], strict=True)
+                    parts = [taken_in(self.spec, index, self.vector, one, other) for one, other in pairs]
+                own = [next(held) for _ in kinds(self.spec, index)]
+                gathered += taken_in(self.spec, index, self.vector, own, parts[0])
+        self._set_near(each, gathered)
+
+    def _point(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
+        """What is computed and written in one row; gives what each reduction has to take in."""
+        self.pointers, self.places, self.wide = row, self.standing(row), wide
+        for index in each.body:
+            if self.kept is not None and self.kept[0] == index:
+                self._keep_or_find(number)
+            else:
+                self.instruction(index, self.vector)
+        found = {}
+        for index in each.reductions:
+            code = self.spec.instructions[index]
+            with self.written_for(code.node):
+                found[index] = [self.operand(arg, self.vector) for arg in code.args]
+        for slot in each.writes:
+            self._write(slot)
+        return found
+
+    # -- accumulators of the rows at hand -----------------------------------------------------------------------------
+
+    def _first(self, each: Pass) -> list[str]:
+        return [value for index in each.reductions for value in first_values(self.spec, index, self.vector)]
+
+    def _near(self, each: Pass) -> list[str]:
+        """Of all reductions of a pass, in their order."""
+        found = []
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    near = self.near[index, part]
+                    found.append(near if self.short else self.kept_in(near, kind))
+        return found
+
+    def _set_near(self, each: Pass, values: Sequence[str]) -> None:
+        names = iter(values)
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    if self.short:
+                        self.near[index, part] = next(names)
+                    else:
+                        self.keep(self.near[index, part], kind, next(names))
+
+    # -- a value that is dear -----------------------------------------------------------------------------------------
 
     def _keep_or_find(self, number: int) -> None:
-        """The value that is dear: computed and stored in its first pass, read from there in later ones."""
+        """Computed and stored in its first pass, read from there in later ones."""
         assert self.kept is not None
         index, first, _, slot = self.kept
         if number == first:
             self.instruction(index, self.vector)
-        self.body.node = self.spec.instructions[index].node
-        if number == first:
-            self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)))
-        else:
-            self.wide[index] = self.load_row(slot)
-        self.body.node = NO_NODE
+        with self.written_for(self.spec.instructions[index].node):
+            if number == first:
+                self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)))
+            else:
+                self.wide[index] = self.load_row(slot)
 
     def _blended(self, slot: int, stored: str, old: str) -> str:
         return self.vector.select(MEMORY[self.dtypes[slot]], self.fresh, stored, old)
 
-    def _fresh_lanes(self, vector: str) -> str:
+    def _fresh_lanes(self) -> str:
         """The lanes that the vector before did not have: in the others, results stand where the kept values were."""
-        wanted = self.body.value(f"mul i64 {vector}, {self.width}")
+        wanted = self.body.value(f"mul i64 {self.number}, {self.width}")
         seen = self.body.value(f"sub i64 {wanted}, {self.column}")
-        below = self.lanes_below(seen)
-        return self.vector.op("xor", "i1", below, self.vector.constant("i1", 1))
-
-    def _row(self, index: str) -> None:
-        """Move to a row."""
-        loop = self.spec.reduced[-1]
-        for slot, pattern in enumerate(self.patterns):
-            if pattern and pattern[loop] != BROADCAST:
-                step = self.strides[slot, loop]
-                self.pointers[slot] = self.at(slot, self.pointers[slot], index, step)
-                if slot in self.places:
-                    self.places[slot] = self.at(slot, self.places[slot], index, step)
-
-    # -- memory -------------------------------------------------------------------------------------------------------
-
-    def _hold(self, index: int, values: tuple[str, ...], vector: str, start: str) -> None:
-        for part, (kind, value) in enumerate(zip(kinds(self.spec, index), values, strict=True)):
-            self._keep(index, part, kind, value, vector, start)
-
-    def _held(self, index: int, vector: str, start: str) -> list[str]:
-        code = self.spec.instructions[index]
-        own = kinds(self.spec, index) if code.op in REDUCTIONS else (REGISTER[code.dtype],)
-        found = []
-        for part, kind in enumerate(own):
-            place = self._slot(index, part, kind, vector, start)
-            found.append(
-                self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {self.target.vector_bytes}")
-            )
-        return found
-
-    def _keep(self, index: int, part: int, kind: str, value: str, vector: str, start: str) -> None:
-        place = self._slot(index, part, kind, vector, start)
-        self.body.add(f"store {self.vector.type(kind)} {value}, ptr {place}, align {self.target.vector_bytes}")
-
-    def _slot(self, index: int, part: int, kind: str, vector: str, start: str) -> str:
-        offset = self.body.value(f"sub i64 {vector}, {start}")
-        wide = self.vector.type(kind)
-        return self.body.value(f"getelementptr {wide}, ptr {self.memory[index, part]}, i64 {offset}")
+        return self.vector.op("xor", "i1", self.lanes_below(seen), self.vector.constant("i1", 1))
 
     def _write(self, slot: int) -> None:
-        result = self.spec.outputs[slot]
-        self.body.node = self.spec.instructions[result.instruction].node
-        value = self.operand(result.instruction, self.vector)
-        stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
-        if self.fresh and self.kept is not None and slot == self.kept[3]:
-            stored = self._blended(slot, stored, self.wide[self.kept[0]])
-        self.store(slot, stored)
-        self.body.node = NO_NODE
+        with self.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
+            stored = self.stored(slot)
+            if self.fresh and self.kept is not None and slot == self.kept[3]:
+                stored = self._blended(slot, stored, self.wide[self.kept[0]])
+            self.store(slot, stored)
 
 
 def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:

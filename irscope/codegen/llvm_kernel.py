@@ -105,6 +105,13 @@ class KernelText(MemoryText):
 
     # -- instructions -------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def written_for(self, node: int) -> Iterator[None]:
+        """Lines that compute a node."""
+        self.body.node = node
+        yield
+        self.body.node = NO_NODE
+
     def instruction(self, index: int, lanes: Lanes) -> None:
         """Compute one instruction."""
         code = self.spec.instructions[index]

@@ -70,6 +70,7 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
     if not _is_tensor(argument):
         raise _wrong(name, type, argument)
     dtype = str(argument.dtype).removeprefix("torch.")
+    _check_storage(name, argument, dtype)
     if type.dtype is not None and dtype != type.dtype:
         raise _wrong(name, type, argument)
     if type.shape is None:
@@ -85,6 +86,27 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
         steps = zip(shape, type.strides, given_type.strides or type.strides, strict=True)
         if any(size > 1 and wanted != given for size, wanted, given in steps) and 0 not in shape:
             raise _wrong(name, type, argument)
+
+
+def _check_storage(name: str, argument: Any, dtype: str) -> None:
+    """Refuse torch's tensors whose elements do not lie in memory as strides say, or stand for other numbers."""
+    layout = str(getattr(argument, "layout", ""))
+    if layout.startswith("torch.") and layout != "torch.strided":
+        way = "x.to_dense()"
+        what = f"laid out as {layout}, not by strides"
+    elif dtype in _QUANTIZED:
+        way = "x.dequantize()"
+        what = f"quantized to {dtype}"
+    else:
+        return
+    raise ArgumentError(
+        f"the argument for %{name} is a tensor {what}, and programs run on dense tensors of plain numbers",
+        rule="argument-storage",
+        hint=f"pass {way}",
+    )
+
+
+_QUANTIZED: Final = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x4"})
 
 
 def _is_tensor(argument: Any) -> bool:

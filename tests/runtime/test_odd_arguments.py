@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.errors import IrscopeError  # noqa: E402
+from irscope.errors import ArgumentError, IrscopeError  # noqa: E402
 from irscope.runtime.executable import Executable  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -191,3 +191,18 @@ def test_odd_examples_are_taken_or_refused() -> None:
         except IrscopeError as error:
             assert "%x" in str(error), name
             assert name in ("nested", "objects", "strings", "dates", "records", "long double", "other byte order"), name
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["any types", "types known"])
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("sparse", "to_dense"), ("sparse rows", "to_dense"), ("blocked", "to_dense"), ("quantised", "dequantize")],
+)
+def test_tensors_without_plain_elements_are_refused_in_one_sentence(name: str, way: str, typed: bool) -> None:
+    run = compiled(PROGRAMS[0], typed=typed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, about sparse rows
+        odd = TENSORS[name](plain())
+    with pytest.raises(ArgumentError, match=f"programs run on dense tensors(.|\n)*{way}") as refused:
+        run(odd, plain())
+    assert len(str(refused.value)) < 300

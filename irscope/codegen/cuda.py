@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from irscope.codegen.cuda_element import HELPERS
+from irscope.codegen.cuda_halves import HALF_HELPERS
 from irscope.codegen.cuda_join import JOIN_HELPERS
 from irscope.codegen.cuda_points import PointsText
 from irscope.codegen.cuda_rows import RowsText
@@ -54,7 +55,7 @@ def emit_module(kernels: Iterable[tuple[KernelSpec, Schedule]]) -> str:
 def _head(helpers: set[str]) -> Lines:
     head = Lines()
     head.add("typedef long long i64;")
-    known = {**HELPERS, **JOIN_HELPERS}
+    known = {**HELPERS, **HALF_HELPERS, **JOIN_HELPERS}
     if helpers & {"load_once", "store_past"}:
         helpers.add("Pack")
     for name, text in known.items():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from irscope.codegen.cuda_element import MEMORY, REGISTER, element_text, literal, load_text, store_text
+from irscope.codegen.cuda_halves import HALF_HELPERS
 from irscope.codegen.cuda_schedule import Schedule, stride_arguments
 from irscope.codegen.kernel_spec import BROADCAST, UNIT, KernelSpec, Operand, constant_value, is_float
 from irscope.codegen.source import NO_NODE, Lines
@@ -166,6 +167,9 @@ class EntryText:
         if code.op == "count":
             steps = " * ".join(f"n{loop}" for loop in spec.reduced)
             return self._rounded_count(f"({REGISTER[code.dtype]})({steps})", code.dtype)
+        if code.op in HALF_HELPERS:
+            self.helpers.add(code.op)
+            return f"{code.op}({self.names[code.args[0]]})"
         arg_types = [spec.instructions[arg].dtype for arg in code.args]
         return element_text(code, [self.names[arg] for arg in code.args], arg_types, self.helpers)
 
@@ -186,7 +190,7 @@ class EntryText:
         result = self.spec.outputs[slot]
         node = self.spec.instructions[result.instruction].node
         if self._in_pairs(slot):
-            self.add(f"f{slot}[e] = {self.names[result.instruction]};", node=node)
+            self.add(f"f{slot}[e] = {self._before_rounding(slot)};", node=node)
         else:
             self.add(f"w{slot}{'.e[e]' if self.is_vector(slot) else ''} = {self.stored(slot)};", node=node)
 
@@ -205,5 +209,13 @@ class EntryText:
 
     def stored(self, slot: int) -> str:
         """The word to write for a result."""
+        return store_text(self._before_rounding(slot), self.spec.outputs[slot].dtype, self.helpers)
+
+    def _before_rounding(self, slot: int) -> str:
+        """The value of a result; of a cast to a half that is made here, and by storing it again, the operand."""
         result = self.spec.outputs[slot]
-        return store_text(self.names[result.instruction], result.dtype, self.helpers)
+        code, name = self.spec.instructions[result.instruction], self.names[result.instruction]
+        is_half = code.op == "cast" and code.dtype == result.dtype and code.dtype in ("float16", "bfloat16")
+        if is_half and name.startswith("t") and self.spec.instructions[code.args[0]].dtype == "float32":
+            return self.names[code.args[0]]
+        return name

@@ -17,12 +17,14 @@ class PointsText(EntryText):
     def write(self, name: str) -> None:
         """The whole entry."""
         spec, width = self.spec, self.width
-        inner = f"n{spec.rank - 1}" if width == 1 else f"(n{spec.rank - 1} / {width})"
-        extents = [*(f"n{loop}" for loop in range(spec.rank - 1)), inner]
+        count = "i64" if self.schedule.wide else "unsigned"
+        extents = [f"({count})n{loop}" for loop in range(spec.rank)]
+        inner = extents[-1] if width == 1 else f"({extents[-1]} / {width}u)"
+        extents[-1] = inner
         moving = [i for i, operand in enumerate(spec.inputs) if operand.kind == "tensor"]
         with self.entry(name):
             self.add(f"const {self.step} first = ({self.step})blockIdx.x * {BLOCK * self.repeat} + threadIdx.x;")
-            self.add(f"const {self.step} points = {' * '.join(extents)};")
+            self.add(f"const {self.step} points = ({self.step})({' * '.join(extents)});")
             for i in moving:
                 self.add(f"{self.memory_type(self.first_input + i)} v{i}[{self.repeat}];")
             with self._each_vector():

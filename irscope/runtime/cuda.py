@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.cuda import emit_cuda, emit_module, entry_names, kernel_name
+from irscope.codegen.cuda_halves import cheaper_for_halves
 from irscope.codegen.cuda_report import Pace, code_sizes, pace_of
 from irscope.codegen.cuda_schedule import MULTIPROCESSORS, Schedule, likely_schedule, parts_of, schedule_of
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
@@ -196,18 +197,19 @@ class CudaDevice:
 
     def source(self, spec: KernelSpec) -> SourceText:
         """The CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
-        return emit_cuda(spec)
+        return emit_cuda(cheaper_for_halves(spec))
 
     def machine_code(self, spec: KernelSpec, *, architecture: str = "80") -> bytes:
         """What NVRTC makes of that text for a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
 
         Raises MissingExtra without CuPy, DeviceUnavailable without NVRTC.
         """
-        return self.compiler.compile(emit_cuda(spec).text, architecture).code
+        return self.compiler.compile(self.source(spec).text, architecture).code
 
     def compile(self, spec: KernelSpec) -> CudaKernel:
         """The kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
-        gpu, wanted = self._present(), (spec, likely_schedule(spec))
+        suited = cheaper_for_halves(spec)
+        gpu, wanted = self._present(), (suited, likely_schedule(suited))
         self._compile_together([wanted], gpu)
         return self._kernel(wanted, gpu)
 
@@ -266,6 +268,7 @@ class CudaDevice:
         `first` is how much such memory the plan's earlier launches have.
         """
         processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
+        launch = replace(launch, spec=cheaper_for_halves(launch.spec))
         if launch.spec.reduced and not schedule_of(launch).held:  # a row that is read in each pass
             launch = replace(launch, spec=summed_at_once(launch.spec))
         parts = parts_of(launch, multiprocessors=processors)

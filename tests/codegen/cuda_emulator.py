@@ -106,7 +106,7 @@ extern "C" {
 #define __restrict__ __restrict
 #define __shared__ static
 #define FUNCTION(name) extern "C" double name(double); extern "C" float name##f(float);
-FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(log2) FUNCTION(sqrt) FUNCTION(sin) FUNCTION(cos)
+FUNCTION(exp) FUNCTION(exp2) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(log2) FUNCTION(sqrt) FUNCTION(sin) FUNCTION(cos)
 FUNCTION(tan) FUNCTION(tanh) FUNCTION(erf) FUNCTION(floor) FUNCTION(ceil) FUNCTION(trunc) FUNCTION(fabs) FUNCTION(rint)
 #define FUNCTION2(name) extern "C" double name(double, double); extern "C" float name##f(float, float);
 FUNCTION2(pow) FUNCTION2(fmod)

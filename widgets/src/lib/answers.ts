@@ -66,10 +66,10 @@ export class Answers {
     return remembered(this.kernels, `${this.groupOf(record)} ${language}`, () => askKernel(record, language));
   }
 
-  /** The fusion group around a record, or the record. */
+  /** The fusion group around a record or its maker, or the record. */
   private groupOf(record: number): number {
     const { hierarchy } = this.records;
-    for (let box = hierarchy.find(record); box >= 0; box = hierarchy.parent[box]) {
+    for (let box = hierarchy.find(this.records.makerOf(record) || record); box >= 0; box = hierarchy.parent[box]) {
       if (hierarchy.boxes[box].kind === "group") return hierarchy.boxes[box].id;
     }
     return record;

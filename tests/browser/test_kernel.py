@@ -1,0 +1,153 @@
+"""The kernel of a group: facts, text in each language, and lines that select nodes and follow what is selected, in a page
+and in a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from tests.browser.conftest import ACTIVE, Lab
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
+
+PROGRAM = """
+import numpy as np
+import irscope as irs
+
+def model(x, w):
+    e = np.exp(x * w)
+    return np.sqrt(e + 1) / np.tanh(x)
+
+f = irs.fuse(irs.load(model, *[np.ones((64, 256), np.float32)] * 2))
+e = irs.explore(f)
+e
+"""
+LIVE = f"{ACTIVE} .irs"
+CODE = ".irs-kernel-code .irs-line"
+
+
+def model(x: Any, w: Any) -> Any:
+    """The same program, for a page."""
+    e = np.exp(x * w)
+    return np.sqrt(e + 1) / np.tanh(x)
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A page of the program, with its group's kernel shown."""
+    fusion = irs.fuse(irs.load(model, *[np.ones((64, 256), np.float32)] * 2))
+    path = irs.write_report(fusion, output=tmp_path_factory.mktemp("page") / "report.html")
+    context = browser.new_context(viewport={"width": 1500, "height": 950})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    page.locator(".irs-text .irs-line", has_text="prim::FusionGroup").locator("[data-record]").first.click()
+    page.get_by_role("tab", name="Kernel").click()
+    yield page
+    context.close()
+    assert errors == []
+
+
+def test_a_page_tells_facts_and_pace(page: Any) -> None:
+    facts = page.locator(".irs-kernel-facts")
+    facts.get_by_text("8 B read, 4 B written").wait_for()
+    assert "a copy of as many bytes takes" in facts.inner_text()
+    assert facts.locator("tr").count() >= 8
+
+
+def test_a_line_of_assembly_selects_its_node_and_its_lines_are_marked(page: Any) -> None:
+    page.get_by_role("tab", name="assembly").click()
+    line = page.locator(f"{CODE}.linked", has_text="sqrt").first
+    line.click()
+    page.locator(".irs-text .irs-line.selected", has_text="aten::sqrt").wait_for()
+    page.locator(".irs-box.selected").first.wait_for()
+    marked = page.locator(f"{CODE}.selected")
+    marked.first.wait_for()
+    assert all("sqrt" in text for text in marked.all_inner_texts() if text.split()[-2:-1] != ["movabsq"])
+    assert page.get_by_role("tab", name="assembly").get_attribute("aria-selected") == "true", "the language stays"
+
+
+def test_a_node_selected_elsewhere_marks_its_lines_in_sight(page: Any) -> None:
+    page.get_by_role("tab", name="assembly").click()
+    page.locator(".irs-text .irs-line", has_text="aten::exp").first.locator("[data-record]").first.click()
+    marked = page.locator(f"{CODE}.selected").first
+    marked.wait_for()
+    box, panel = marked.bounding_box(), page.locator(".irs-panel").first.bounding_box()
+    assert panel["y"] <= box["y"] <= panel["y"] + panel["height"]
+    assert page.locator(f"{CODE}.selected", has_text="sqrt").count() == 0
+
+
+def test_a_line_under_the_pointer_lights_its_node_in_text_and_graph(page: Any) -> None:
+    page.get_by_role("tab", name="LLVM").click()
+    page.locator(f"{CODE}.linked", has_text="@llvm.sqrt").first.hover()
+    page.locator(".irs-text .irs-line.lit", has_text="aten::sqrt").wait_for()
+    page.locator(".irs-box.lit").first.wait_for()
+
+
+def test_hot_loops_stand_alone_until_all_is_asked_for(page: Any) -> None:
+    page.get_by_role("tab", name="assembly").click()
+    page.locator(CODE).first.wait_for()
+    few = page.locator(CODE).count()
+    switch = page.get_by_role("button", name="hot loops only")
+    switch.click()
+    assert page.locator(CODE).count() > few
+    assert page.locator(f"{CODE}.hot").count() == few
+    switch.click()
+    assert page.locator(CODE).count() == few
+
+
+def test_what_a_page_does_not_hold_is_said(page: Any) -> None:
+    page.get_by_role("tab", name="PTX").click()
+    page.get_by_text("a notebook makes the rest").wait_for()
+    assert page.locator(CODE).count() == 0
+
+
+@pytest.fixture(scope="module")
+def notebook(lab: Lab) -> Iterator[Lab]:
+    """A notebook that explores the program."""
+    lab.open("kernel.ipynb", PROGRAM)
+    lab.run_all()
+    lab.page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=60_000)
+    yield lab
+    lab.close()
+    assert lab.errors == []
+    assert lab.outside == []
+
+
+def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab, tmp_path: Path) -> None:
+    page = notebook.page
+    notebook.python("e.selection = [f.groups[0]]")
+    page.locator(f"{LIVE} [role=tab]", has_text="Kernel").click()
+    page.locator(f"{LIVE} .irs-kernel-facts", has_text="8 B read, 4 B written").wait_for()
+    page.locator(f"{LIVE} .irs-languages button", has_text="assembly").click()
+    line = page.locator(f"{LIVE} {CODE}.linked", has_text="sqrt").first
+    line.click()
+    page.locator(f"{LIVE} .irs-text .irs-line.selected", has_text="aten::sqrt").wait_for()
+    page.wait_for_timeout(200)
+    selected = "[node.op for node in f.graph.nodes() if node.id in e.selection]"
+    assert notebook.python(f"print({selected})") == "['aten::sqrt']"
+    notebook.python("e.selection = [node for node in f.groups[0].blocks[0].nodes if node.op == 'aten::exp']")
+    page.locator(f"{LIVE} {CODE}.selected").first.wait_for()
+    assert page.locator(f"{LIVE} {CODE}.selected", has_text="sqrt").count() == 0
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        notebook.theme(theme)
+        page.screenshot(path=tmp_path / f"{theme}.png")
+
+
+def test_what_is_not_installed_is_told_with_the_command(notebook: Lab) -> None:
+    page = notebook.page
+    notebook.python("e.selection = [f.groups[0]]")
+    page.locator(f"{LIVE} [role=tab]", has_text="Kernel").click()
+    page.locator(f"{LIVE} .irs-languages button", has_text="CUDA").click()
+    page.locator(f"{LIVE} {CODE}.linked", has_text="sqrt").first.wait_for()
+    page.locator(f"{LIVE} .irs-languages button", has_text="SASS").click()
+    problem = page.locator(f"{LIVE} .irs-kernel-code .irs-problem", has_text="pip install")
+    problem.or_(page.locator(f"{LIVE} {CODE}", has_text="MUFU").first).wait_for(timeout=20_000)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import plural
 from irscope.codegen.kernel_spec import KernelSpec
 from irscope.codegen.source import SourceText
-from irscope.errors import UnknownName
+from irscope.errors import IrscopeError, UnknownName
 from irscope.ir.core import Node
 from irscope.runtime.base import Device
 
@@ -154,3 +155,11 @@ class CompiledKernel:
         more = f"; {summary}" if summary else ""
         took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms"
         return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
+
+    def _repr_html_(self) -> str:
+        """The same with the facts; what cannot be counted here is told instead."""
+        try:
+            facts = self.facts._repr_html_()
+        except IrscopeError as error:
+            facts = f"<p>{escape(str(error))}</p>"
+        return f"<p><code>{escape(repr(self))}</code></p>{facts}"

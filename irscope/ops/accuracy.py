@@ -7,7 +7,8 @@ by underflow) may be kept.
 
 The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
 float64 numbers of every size (`tests/codegen/test_math_text.py`). Text for GPUs calls NVIDIA's functions, whose bounds
-stand in the CUDA programming guide under "Mathematical Functions"; where no compiler is installed, NumPy's are used.
+stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal. Where no
+compiler is installed, NumPy's functions are used, which are off up to four units more.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ __all__ = ["STEP_ULPS", "ErrorBound", "error_bound"]
 
 STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({
     "add": (0.5, 0.5), "sub": (0.5, 0.5), "mul": (0.5, 0.5), "div": (0.5, 0.5), "reciprocal": (0.5, 0.5),
-    "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "remainder": (0.5, 0.5), "exp": (1.0, 1.0), "expm1": (2.0, 2.0),
-    "log": (1.0, 1.0), "log1p": (1.0, 1.0), "log2": (1.5, 1.5), "tanh": (2.0, 3.0), "sigmoid": (3.0, 3.0),
-    "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5), "tan": (3.5, 3.5), "pow": (1.0, 1.0),
+    "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "remainder": (0.5, 0.5), "exp": (1.1, 1.1), "expm1": (2.0, 2.0),
+    "log": (1.0, 1.0), "log1p": (1.1, 1.1), "log2": (1.5, 1.5), "tanh": (2.0, 3.0), "sigmoid": (3.0, 3.0),
+    "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5), "tan": (4.0, 4.0), "pow": (1.0, 1.0),
 })  # fmt: skip
 """For the steps that round: the largest error in float32 and in float64. All other steps are exact."""
 
@@ -88,7 +89,7 @@ def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound
     """How exact the kernel of a pointwise op is, in units of the last place (ulp); `arguments` are its numbers and words.
 
     >>> print(error_bound("exp"))
-    aten::exp of float32 is exp(self), at most 1 ulp off
+    aten::exp of float32 is exp(self), at most 1.1 ulp off
     >>> print(error_bound("silu"))
     aten::silu of float32 is self * sigmoid(self), where each step is off at most by these ulp: mul 0.5, sigmoid 3
     """

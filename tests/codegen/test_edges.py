@@ -7,6 +7,7 @@ edges; either is right here. What else may differ stands in `OTHERWISE`, with th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ OTHERWISE = {
 }
 """Ops whose zeros may have the other sign."""
 
+LOST = 100 * 2.0**-126
+"""On a GPU the sigmoid is 1 / (1 + e^-x), whose denormal results are 0 once e^-x is infinite, as in torch."""
+
 ROOM = 4.0
 """Units of the last place by which NumPy's float32 functions are off more than those of kernels."""
 
@@ -57,20 +61,20 @@ def device_of(text: str, folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("text", "dtype"),
     [("cpu", dtype) for dtype in (*FLOATS, "int64", "int8", "bool")]
-    + [("numpy", "float32"), ("numpy", "uint8"), ("cuda", "float32"), ("cuda", "bfloat16"), ("cuda", "int32")],
+    + [("numpy", "float32"), ("numpy", "uint8"), ("cuda", "float32")],
 )
 def test_edges(text: str, dtype: str, tmp_path: Path) -> None:
-    assert check(device_of(text, tmp_path), dtype, every_number=False) > 150
+    assert check(text, device_of(text, tmp_path), dtype, every_number=False) > 150
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", [*FLOATS, *WHOLES])
 @pytest.mark.parametrize("text", ["cpu", "cuda", "numpy"])
 def test_edges_with_every_number(text: str, dtype: str, tmp_path: Path) -> None:
-    assert check(device_of(text, tmp_path), dtype, every_number=True) > 200
+    assert check(text, device_of(text, tmp_path), dtype, every_number=True) > 200
 
 
-def check(device: Any, dtype: str, *, every_number: bool) -> int:
+def check(text: str, device: Any, dtype: str, *, every_number: bool) -> int:
     """How many calls were compared; those of operands of the same types share kernels."""
     together: dict[tuple[str, ...], list[Case]] = {}
     for case in cases(dtype, every_number=every_number):
@@ -84,7 +88,7 @@ def check(device: Any, dtype: str, *, every_number: bool) -> int:
                 theirs = eager(case, tensors)
                 if theirs:
                     compared += 1
-                    wrong += complaints(case, found, theirs, tensors, ROOM if isinstance(device, NumpyDevice) else 0.0)
+                    wrong += complaints(case, found, theirs, tensors, text)
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
     return compared
 
@@ -103,7 +107,7 @@ def numbers(tensor: Any) -> Array:
     return (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
-def complaints(case: Case, found: Array, theirs: list[Any], tensors: list[Any], room: float) -> list[str]:
+def complaints(case: Case, found: Array, theirs: list[Any], tensors: list[Any], text: str) -> list[str]:
     """A line for a call that gives something wrong, with one place where it does."""
     kind = str(theirs[0].dtype).removeprefix("torch.")
     if kind != case.expr.dtype:
@@ -113,21 +117,21 @@ def complaints(case: Case, found: Array, theirs: list[Any], tensors: list[Any], 
     if found.dtype.kind != "f":
         wrong = ~np.any([found == way for way in ways], 0)
     else:
-        wrong = unequal(case, found, ways, tensors, room)
+        wrong = unequal(case, found, ways, tensors, text)
         for index in np.flatnonzero(wrong):  # torch's vectors and strides apart, single elements may be other again
             at = slice(index, index + 1)
             alone = numbers(single(case, tensors, int(index)))
-            wrong[at] = unequal(case, found[at], [alone], [tensor[at] for tensor in tensors], room)
+            wrong[at] = unequal(case, found[at], [alone], [tensor[at] for tensor in tensors], text)
     for index in np.flatnonzero(wrong)[:1]:
         given = [tensor[index].item() for tensor in tensors]
         return [f"{case}: {found[index]!r} for {[w[index].item() for w in ways]} at {given} and {wrong.sum()} places"]
     return []
 
 
-def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], room: float) -> Array:
+def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], text: str) -> Array:
     """Where a float is of another class than all of torch's, or off by more than the bound."""
     inputs = [numbers(tensor) for tensor in tensors]
-    exact, error = with_error(case.expr, inputs, room=room)
+    exact, error = with_error(case.expr, inputs, room=ROOM * (text == "numpy"))
     if case.expr.dtype in HALVES or is_contracted(case.expr):
         ways = [*ways, evaluate(case.expr, inputs)]
     any_zero = (case.op.name.removeprefix("aten::"), case.types[next(iter(case.types))]) in OTHERWISE
@@ -137,6 +141,8 @@ def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], roo
     with np.errstate(all="ignore"):
         off = np.abs(found.astype(np.longdouble) - exact)
         near = ~np.isfinite(found) | ~np.isfinite(exact) | (off <= error)
+        if text == "cuda" and has_step(case.expr, lambda step: step.op == "sigmoid"):
+            near |= (found == 0) & (np.abs(exact) < LOST)
     return ~(like & near)
 
 
@@ -148,10 +154,8 @@ def same_class(a: Array, b: Array) -> Array:
 
 def is_contracted(expr: Expr) -> bool:
     """Whether a sum may be rounded together with a product: each way is right."""
-    stack = [expr]
-    while stack:
-        here = stack.pop()
-        if here.op in ("add", "sub") and any(arg.op == "mul" for arg in here.args):
-            return True
-        stack.extend(here.args)
-    return False
+    return has_step(expr, lambda step: step.op in ("add", "sub") and any(arg.op == "mul" for arg in step.args))
+
+
+def has_step(expr: Expr, wanted: Callable[[Expr], bool]) -> bool:
+    return wanted(expr) or any(has_step(arg, wanted) for arg in expr.args)

@@ -29,7 +29,7 @@ __all__ = ["CompiledKernel"]
 _TEXTS: Final = {"cpu": ("llvm", "assembly"), "cuda": ("cuda", "ptx", "sass"), "numpy": ("llvm",)}
 """What each device can show of a kernel."""
 _LARGE: Final = 1 << 28
-"""Bytes that a copy moves by which the pace is judged: no cache holds them."""
+"""Bytes that few caches hold."""
 
 
 @dataclass(eq=False, repr=False)
@@ -131,11 +131,12 @@ class CompiledKernel:
         counted: KernelFacts = self.device.facts(self.spec, self.source, self.assembly, copy=copy)  # type: ignore[attr-defined]
         return counted
 
-    def measured_facts(self, threads: int = 1) -> KernelFacts:
-        """The facts at the copy bandwidth of this machine, measured now; the first time takes half a second."""
+    def measured_facts(self, threads: int = 1, moved: int = _LARGE) -> KernelFacts:
+        """The facts at the speed of a copy on this machine that moves so many bytes on so many threads, measured now: the
+        first time takes up to half a second."""
         from irscope.runtime.machine import limits
 
-        return self.facts_at(_LARGE / limits(threads).copy_seconds(_LARGE) / threads)
+        return self.facts_at(moved / limits(threads).copy_seconds(moved) / threads)
 
     @property
     def registers(self) -> int | None:

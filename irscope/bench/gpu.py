@@ -1,45 +1,40 @@
 """The suite on a GPU: every case at sizes from 2^14 to 2^28 in float32 and bfloat16, beside torch, torch.compile and CuPy.
 
-Times are the device's own: events around a batch of calls that go through sets of operands larger than the level-two cache
-together. Small sizes are also timed as one CUDA graph of such a batch, which leaves the host's part out. The limit is the
-fastest copy of as many bytes. The result is a file named after the device. Without a GPU it says what is missing; `dry`
-then still generates every kernel, and compiles it where NVRTC is there, which needs no GPU.
+One command, at most eight minutes: the sizes that the targets are about come first, and what there is no time for is
+named. Measuring is left to a process of its own (`apart`), so that a kernel that crashes or hangs costs its own figures.
+The results are written after every run, under the device's name, with the targets judged at the end. Without a GPU it
+says what is missing; `dry` then still generates every kernel, and compiles it where NVRTC is there, which needs no GPU.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from irscope.bench.cases import CASES, Case
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
-from irscope.errors import DeviceUnavailable, IrscopeError
-from irscope.ir.core import Graph
-from irscope.ir.types import TensorType
+from irscope.bench.apart import Job, apart, work
+from irscope.bench.cases import CASES
+from irscope.bench.gpu_dry import DTYPES, dry_run
+from irscope.bench.gpu_runs import PEERS, measured
+from irscope.bench.gpu_targets import judged, table_of
+from irscope.errors import DeviceUnavailable
 from irscope.runtime.base import device as device_named
-from irscope.runtime.cuda import CudaDevice, CudaKernel
-from irscope.runtime.executable import compile_graph
 from irscope.runtime.machine import describe
-from irscope.runtime.measure import Measurement
-from irscope.session import load
 
-__all__ = ["dry_run", "gpu_suite"]
+__all__ = ["gpu_suite", "jobs_of", "measure", "run_jobs"]
 
-_SIZES: Final = tuple(1 << power for power in range(14, 29, 2))
-_QUICK_SIZES: Final = (1 << 16, 1 << 22, 1 << 26)
-_DTYPES: Final = ("float32", "bfloat16")
-_ARCHITECTURES: Final = ("80", "90", "100")
-_GRAPH_SIZES: Final = 1 << 20
-"""Elements up to which a CUDA graph is timed too."""
-_MOST_SETS: Final = 64
+_SIZES: Final = tuple(1 << power for power in (26, 16, 28, 20, 14, 24, 18, 22))
+"""In the order in which they are measured: a large and a small one first, between them last."""
+_QUICK_SIZES: Final = tuple(1 << power for power in (26, 16, 22))
+_SECONDS: Final = 440.0
+"""After which no run begins: with the last run, and what begins before the first, eight minutes."""
+_CODE: Final = "import sys; from irscope.bench.gpu import measure; measure(*sys.argv[1:])"
 
 
 def gpu_suite(
@@ -55,16 +50,16 @@ def gpu_suite(
             f"the suite gpu needs a GPU, CuPy and torch with CUDA: {reason}",
             hint=f"{here.fix or 'install torch built for CUDA'}; irscope bench --suite gpu --dry compiles everything without",
         )
-    found = _measured(quick, names, ("eager", "torch.compile", "cupy.fuse") if peers is None else peers, say)
-    name = re.sub(r"\W+", "-", found["device"]).strip("-").lower()
-    folder = Path(__file__).parents[2] / "tests" / "benchmarks" / "results"
-    found["file"] = f"{name}.json"
-    if folder.exists():
-        import json
-
-        (folder / found["file"]).write_text(json.dumps(found, indent=1) + "\n")
-        say(f"wrote {folder / found['file']}")
-    return found
+    torch = import_module("torch")
+    properties = torch.cuda.get_device_properties(0)
+    found: dict[str, Any] = {
+        "suite": "gpu", "machine": describe(), "device": properties.name, "cuda": torch.version.cuda, "quick": quick,
+        "multiprocessors": properties.multi_processor_count, "memory": properties.total_memory,
+    }  # fmt: skip
+    say(f"{properties.name}, {properties.multi_processor_count} multiprocessors, {properties.total_memory >> 30} GiB")
+    file = _folder() / f"{re.sub(r'[^a-z0-9]+', '-', properties.name.lower()).strip('-')}.json"
+    jobs = jobs_of(names, PEERS if peers is None else peers, quick=quick)
+    return run_jobs(jobs, found, file, say, until=time.monotonic() + _SECONDS)
 
 
 def _torch_trouble() -> str:
@@ -73,270 +68,85 @@ def _torch_trouble() -> str:
     return "" if import_module("torch").cuda.is_available() else "torch sees no GPU"
 
 
-# -- without a GPU ----------------------------------------------------------------------------------------------------
+def _folder() -> Path:
+    """Where results are kept: with the benchmarks of a checkout, otherwise here."""
+    folder = Path(__file__).parents[2] / "tests" / "benchmarks" / "results"
+    return folder if folder.exists() else Path.cwd()
 
 
-def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> dict[str, Any]:
-    """Generate the text of every kernel of the suite; compile each for three architectures where NVRTC is there."""
-    device = CudaDevice()
+def jobs_of(names: Sequence[str], peers: Sequence[str], *, quick: bool) -> list[Job]:
+    """Every case in every element type at every size, as plain data; the most telling sizes first."""
+    return [
+        {"case": case.name, "dtype": dtype, "size": size, "peers": list(peers), "rounds": 5 if quick else 7}
+        for size in (_QUICK_SIZES if quick else _SIZES) for case in CASES if not names or case.name in names
+        for dtype in DTYPES
+    ]  # fmt: skip
+
+
+def run_jobs(
+    jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float,
+    code: str = _CODE, patience: float = 120.0,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure all, and put runs, targets and what was left out into `found`, which is in the file after every run.
+
+    Ctrl-C ends the measuring and not the report. `code` is what the measuring process runs.
+    """
     runs: list[dict[str, Any]] = []
-    nvrtc = ""
-    for case, dtype, graph in _programs(names):
-        for plan in _plans(graph):
-            try:
-                made = [device.kernels_of(plan, architecture=architecture) for architecture in _ARCHITECTURES]
-            except IrscopeError as error:
-                runs.append({"case": case.name, "dtype": dtype, "error": error.what})
-                continue
-            each = zip(*made, strict=True)
-            runs += [{"case": case.name, "dtype": dtype, **_looked_at(kernels)} for kernels in each]
-    failed = [run for run in runs if run.get("error")]
-    compiled = sum("registers" in run for run in runs)
-    spilled = sum(any(run.get("spill_bytes", {}).values()) for run in runs)
-    most = max((count for run in runs for count in run.get("registers", {}).values()), default=0)
-    if not compiled:
-        nvrtc = _nvrtc_trouble(device)
-    say(
-        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed,"
-        f" {spilled} spill registers, {most} registers at most"
-    )
-    for run in failed:
-        say(f"  {run['case']} {run['dtype']}: {run['error']}")
-    if nvrtc:
-        say(f"nothing was compiled: {nvrtc}")
-    return {"suite": "gpu", "dry": True, "machine": describe(), "runs": runs}
-
-
-def _programs(names: Sequence[str]) -> Iterator[tuple[Case, str, Graph]]:
-    """Every case in every element type, for a middle size."""
-    from irscope.analysis.shapes import infer, refine
-    from irscope.ir.parser import parse
-
-    for case in CASES:
-        if names and case.name not in names:
-            continue
-        for dtype in _DTYPES:
-            graph = parse(case.group_text)
-            types = [TensorType(dtype, shape, _row_major(shape)) for shape in case.shapes(1 << 20)]
-            known = dict(zip(graph.inputs, types, strict=True))
-            yield case, dtype, refine(graph, infer(graph, known, strict=True))
-
-
-def _plans(graph: Graph) -> Iterator[LaunchPlan]:
-    for node in graph.nodes():
-        if node.op == "prim::FusionGroup":
-            yield spec_of_group(node, [value.type for value in node.inputs])
-
-
-def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
-    """One kernel, compiled for each architecture if it could be."""
-    found: dict[str, Any] = {"kernel": kernels[0].name, "lines": kernels[0].source.text.count("\n")}
-    if all(kernel.resources for kernel in kernels):
-        found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
-        found["spill_bytes"] = {kernel.architecture: kernel.spill_bytes for kernel in kernels}
-        found["pace"] = kernels[1].pace().because
-    return found
-
-
-def _nvrtc_trouble(device: CudaDevice) -> str:
-    """Why nothing can be compiled."""
+    found |= {"runs": runs, "file": file.name, "interrupted": False}
     try:
-        device.compiler.version()
-    except IrscopeError as error:
-        return error.what
-    return ""
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.append(strides[-1] * size)
-    return tuple(reversed(strides))
-
-
-# -- with one ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Contest:
-    """The competitors of one case at one size."""
-
-    torch: Any
-    sets: list[list[Any]]
-    rivals: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    missing: list[tuple[str, str]] = field(default_factory=list)
-
-    def enter(self, label: str, make: Callable[[], Callable[..., Any]]) -> None:
-        """Add a competitor that can be made and runs once."""
-        try:
-            rival = make()
-            rival(*self.sets[0])
-            self.torch.cuda.synchronize()
-            self.rivals[label] = rival
-        except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
-            self.missing.append((label, f"{type(error).__name__}: {lines[0]}"))
-
-    def times(self, rounds: int) -> dict[str, Measurement]:
-        """Seconds of a call by the device's events, all in turn."""
-        calls = {label: self._calls(rival) for label, rival in self.rivals.items()}
-        taken: dict[str, list[float]] = {label: [] for label in self.rivals}
-        for turn in range(rounds):
-            order = list(self.rivals)
-            for label in order[turn % len(order) :] + order[: turn % len(order)]:
-                taken[label].append(self._batch(self.rivals[label], calls[label]))
-        return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}
-
-    def graph_times(self, rounds: int) -> dict[str, float]:
-        """Median seconds of a call inside a CUDA graph; nothing for what cannot be captured."""
-        found = {}
-        for label, rival in self.rivals.items():
-            try:
-                found[label] = self._graph_time(rival, rounds)
-            except Exception as error:
-                self.missing.append((f"{label}, as a CUDA graph", f"{type(error).__name__}"))
-                self.torch.cuda.synchronize()
-        return found
-
-    def _graph_time(self, rival: Callable[..., Any], rounds: int) -> float:
-        torch, count = self.torch, len(self.sets)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for operands in self.sets[:3]:
-                rival(*operands)
-        torch.cuda.current_stream().wait_stream(side)
-        captured = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(captured):
-            kept = [rival(*operands) for operands in self.sets]
-        taken = [self._event_seconds(captured.replay) / count for _ in range(rounds)]
-        del kept
-        return statistics.median(taken)
-
-    def _calls(self, rival: Callable[..., Any]) -> int:
-        once = self._batch(rival, 3)
-        return int(max(len(self.sets), min(400, 20e-3 / max(once, 1e-7))))
-
-    def _batch(self, rival: Callable[..., Any], calls: int) -> float:
-        sets = self.sets
-
-        def run() -> None:
-            for index in range(calls):
-                rival(*sets[index % len(sets)])
-
-        return self._event_seconds(run) / calls
-
-    def _event_seconds(self, run: Callable[[], object]) -> float:
-        torch = self.torch
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        start.record()
-        run()
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) * 1e-3
-
-
-def _measured(quick: bool, names: Sequence[str], peers: Sequence[str], say: Callable[[str], object]) -> dict[str, Any]:
-    torch = import_module("torch")
-    properties = torch.cuda.get_device_properties(0)
-    found: dict[str, Any] = {
-        "suite": "gpu", "machine": describe(), "device": properties.name, "quick": quick, "runs": [],
-        "driver": torch.version.cuda,
-    }  # fmt: skip
-    say(f"{properties.name}, {properties.multi_processor_count} multiprocessors, {properties.total_memory >> 30} GiB")
-    cache = int(getattr(properties, "L2_cache_size", 50 << 20))
-    for case in CASES:
-        if names and case.name not in names:
-            continue
-        for dtype in _DTYPES:
-            for size in _QUICK_SIZES if quick else _SIZES:
-                run = _one(torch, case, dtype, size, peers, cache, 5 if quick else 9)
-                found["runs"].append(run)
-                say(_line(run))
-                torch.cuda.empty_cache()
+        for job, result in apart(jobs, code, until=until, patience=patience):
+            runs.append({"case": job["case"], "dtype": job["dtype"], "size": job["size"], **result})
+            say(line_of(runs[-1]))
+            _write(found, jobs, file)
+    except KeyboardInterrupt:
+        found["interrupted"] = True
+    _write(found, jobs, file)
+    say(table_of(found["targets"]))
+    failed = sum("error" in run for run in runs)
+    say(f"{len(runs)} measured, {failed} of them failed; {len(found['left_out'])} left out for want of time")
+    say(f"wrote {file}")
     return found
 
 
-def _one(
-    torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str], cache: int, rounds: int
-) -> dict[str, Any]:
-    """One case at one size: every competitor's times, errors, and the copy."""
-    kind = getattr(torch, dtype)
-    generator = torch.Generator(device="cuda").manual_seed(0)
-
-    def operands() -> list[Any]:
-        return [
-            torch.randn(shape, generator=generator, device="cuda").mul_(2).to(kind) for shape in case.shapes(size)
-        ]  # fmt: skip
-
-    sets = [operands()]
-    program = load(case.group_text, *sets[0], name=case.name)
-    ours = compile_graph(program, "cuda")
-    result = ours(*sets[0])
-    moved = sum(tensor.nbytes for tensor in (*sets[0], result))
-    free = torch.cuda.mem_get_info()[0]
-    count = max(1, min(_MOST_SETS, -(-4 * cache // moved), int(0.35 * free // moved)))
-    sets += [operands() for _ in range(count - 1)]
-    contest = _Contest(torch, sets)
-    contest.enter("irscope", lambda: ours)
-    if "eager" in peers:
-        contest.enter("eager", lambda: case.torch(torch))  # type: ignore[misc]
-    if "torch.compile" in peers:
-        torch._dynamo.reset()
-        contest.enter("torch.compile", lambda: torch.compile(case.torch(torch), dynamic=False))  # type: ignore[misc]
-    if "cupy.fuse" in peers and case.cupy is not None and dtype == "float32":
-        contest.enter("cupy.fuse", lambda: _cupy_rival(case))
-    half = max(moved // 2 // 4, 1)
-    target = torch.empty(half, device="cuda")
-    sources = [torch.ones(half, device="cuda") for _ in range(count)]
-    copying = _Contest(torch, [[source] for source in sources])
-    copying.enter("copy", lambda: target.copy_)
-    times = contest.times(rounds)
-    copy = copying.times(rounds)["copy"].median
-    assert case.torch is not None, "every case has a function in torch"
-    exact = case.torch(torch)(*[tensor.double() for tensor in sets[0]])
-    rows = []
-    graphs = contest.graph_times(rounds) if size <= _GRAPH_SIZES else {}
-    for label, time in times.items():
-        given = contest.rivals[label](*sets[0])
-        error = float((given.double() - exact).abs().max() / exact.abs().max()) if given is not None else None
-        rows.append({
-            "label": label, "median": time.median * 1e3, "low": time.low * 1e3, "high": time.high * 1e3,
-            "best": min(time.seconds) * 1e3, "bandwidth": moved / time.median / 1e9,
-            "copy_fraction": copy / time.median, "graph": graphs[label] * 1e3 if label in graphs else None,
-            "error": error,
-        })  # fmt: skip
-    return {
-        "case": case.name, "dtype": dtype, "size": size, "sets": count, "bytes": moved, "rows": rows,
-        "missing": contest.missing, "copy_bandwidth": moved / copy / 1e9, "kernels": len(ours.kernels),
-    }  # fmt: skip
+def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
+    """The file as a whole, or not at all."""
+    done = {(run["case"], run["dtype"], run["size"]) for run in found["runs"]}
+    asked = ((job["case"], job["dtype"], job["size"]) for job in jobs)
+    found["left_out"] = [list(each) for each in asked if each not in done]
+    found["targets"] = judged(found["runs"])
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    new.replace(file)
 
 
-def _cupy_rival(case: Case) -> Callable[..., Any]:
-    """CuPy on torch's memory: fused if `cupy.fuse` can, which it cannot with reductions, and then op by op."""
-    cupy = import_module("cupy")
-    assert case.cupy is not None
-    plain = case.cupy(cupy)
-    function = plain if case.is_matrix else cupy.fuse(plain)
-    known: dict[int, Any] = {}
-    torch = sys.modules["torch"]
+def measure(tasks: str, results: str) -> None:
+    """What the measuring process does."""
+    torch = import_module("torch")
+    cases = {case.name: case for case in CASES}
 
-    def run(*operands: Any) -> Any:
-        arrays = []
-        for operand in operands:
-            place = operand.data_ptr()
-            if place not in known:
-                known[place] = cupy.from_dlpack(operand)
-            arrays.append(known[place])
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
-            return torch.from_dlpack(function(*arrays))
+    def run(job: Job) -> dict[str, Any]:
+        try:
+            return measured(torch, cases[job["case"]], job["dtype"], job["size"], job["peers"], job["rounds"])
+        finally:
+            torch.cuda.empty_cache()
+            if "cupy" in sys.modules:
+                sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
 
-    return run
+    def is_sound() -> bool:
+        try:
+            torch.cuda.synchronize()
+        except Exception:
+            return False
+        return True
+
+    work(run, is_sound, tasks, results)
 
 
-def _line(run: dict[str, Any]) -> str:
+def line_of(run: dict[str, Any]) -> str:
+    """One run in one line."""
     cells = [f"{run['case']:<12} {run['dtype']:<9} 2^{run['size'].bit_length() - 1}"]
+    if "error" in run:
+        return f"{cells[0]} failed: {run['error']}"
     for row in run["rows"]:
         graph = f" (graph {row['graph'] * 1e3:.1f})" if row["graph"] is not None else ""
         cells.append(f"{row['label']} {row['median'] * 1e3:.1f} µs{graph}, {row['copy_fraction']:.2f} of copy")

@@ -11,7 +11,7 @@ import pytest
 
 import irscope as irs
 from irscope.bench.cases import CASES, Case
-from irscope.bench.gpu import dry_run
+from irscope.bench.gpu_dry import dry_run
 from irscope.bench.peers import PEERS, peers_of
 from irscope.cli import main
 from irscope.runtime.reference import run_reference

@@ -81,9 +81,9 @@ def test_only_what_goes_into_a_half_by_products_is_computed_so() -> None:
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])
 def test_memory_sets_the_pace_of_the_suites_gelu(architecture: str) -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
-    from irscope.bench.gpu import _plans, _programs
+    from irscope.bench.gpu_dry import plans_of, programs
 
-    (plan,) = (plan for _, dtype, graph in _programs(["k2"]) if dtype == "bfloat16" for plan in _plans(graph))
+    (plan,) = (plan for _, dtype, graph in programs(["k2"]) if dtype == "bfloat16" for plan in plans_of(graph))
     (kernel,) = CudaDevice().kernels_of(plan, architecture=architecture)
     assert kernel.spill_bytes == 0
     assert kernel.pace().issue_share < 0.9

@@ -1,0 +1,109 @@
+"""Jobs in a process of their own, whose results are there at once: one that crashes, hangs or spoils the GPU costs itself.
+
+The process appends a line of JSON to a file when a job begins and when it ends. If the process dies, or is silent for too
+long, the job that had begun is the one to blame; another process goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["Job", "apart", "work"]
+
+_LOOK: Final = 0.1
+"""Seconds between looks at the file."""
+_FAILURES: Final = 3
+"""Processes in a row that may die before their first job: then all would."""
+
+Job = dict[str, Any]
+
+
+def apart(
+    jobs: Sequence[Job], code: str, *, until: float, patience: float = 120.0,
+) -> Iterator[tuple[Job, dict[str, Any]]]:  # fmt: skip
+    """Each job with its result, or with `{"error": …}`; those that have not begun `until` then are left out.
+
+    `code` is a program for Python that calls `work`: `sys.argv` has the file of jobs and that of results. `until` is on the
+    clock of `time.monotonic`; `patience` is the longest silence of a process, in seconds.
+    """
+    left, failures = list(jobs), 0
+    while left and failures < _FAILURES and time.monotonic() < until:
+        began = len(left)
+        for job, result in _one_process(tuple(left), code, until, patience):
+            left.remove(job)
+            yield job, result
+        failures = failures + 1 if len(left) == began else 0
+    if failures == _FAILURES:
+        for job in left:
+            yield job, {"error": f"{_FAILURES} processes ended before they began it; their errors are above"}
+
+
+def _one_process(jobs: Sequence[Job], code: str, until: float, patience: float) -> Iterator[tuple[Job, dict[str, Any]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        tasks, results = Path(folder) / "jobs.json", Path(folder) / "results"
+        tasks.write_text(json.dumps({"jobs": jobs, "seconds": until - time.monotonic()}))
+        results.touch()
+        process = subprocess.Popen([sys.executable, "-c", code, str(tasks), str(results)])
+        heard, running = time.monotonic(), None
+        try:
+            with results.open() as lines:
+                while True:
+                    ended = process.poll() is not None  # before the last look
+                    for line in _whole_lines(lines):
+                        heard, said = time.monotonic(), json.loads(line)
+                        job = jobs[said["job"]]
+                        running = None if "result" in said else job
+                        if "result" in said:
+                            yield job, said["result"]
+                    if ended or time.monotonic() - heard > patience:
+                        break
+                    time.sleep(_LOOK)
+            if running is not None:
+                silent = f"no sign of life for {patience:g} s"
+                yield running, {"error": f"its process ended with status {process.poll()}" if ended else silent}
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _whole_lines(file: Any) -> Iterator[str]:
+    """The lines that are complete by now."""
+    while True:
+        place = file.tell()
+        line = file.readline()
+        if not line.endswith("\n"):
+            file.seek(place)
+            return
+        yield line
+
+
+def work(run: Callable[[Job], dict[str, Any]], is_sound: Callable[[], bool], tasks: str, results: str) -> None:
+    """What the process does: run the jobs in order, until the time is up or an error has spoiled it."""
+    given = json.loads(Path(tasks).read_text())
+    until = time.monotonic() + given["seconds"]
+    with Path(results).open("a") as file:
+
+        def say(number: int, **more: Any) -> None:
+            file.write(json.dumps({"job": number, **more}) + "\n")
+            file.flush()
+
+        for number, job in enumerate(given["jobs"]):
+            if time.monotonic() > until:
+                return
+            say(number)
+            try:
+                result = run(job)
+            except Exception as error:
+                lines = str(error).strip().splitlines() or [""]
+                result = {"error": f"{type(error).__name__}: {lines[0]}"[:300]}
+            say(number, result=result)
+            if "error" in result and not is_sound():
+                return

@@ -1,0 +1,98 @@
+"""The kernels of the suite `gpu` without a GPU: every text generated, and compiled where NVRTC is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from irscope.bench.cases import CASES, Case
+from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.errors import IrscopeError
+from irscope.ir.core import Graph
+from irscope.ir.types import TensorType
+from irscope.runtime.cuda import CudaDevice, CudaKernel
+from irscope.runtime.machine import describe
+
+__all__ = ["DTYPES", "dry_run", "plans_of", "programs"]
+
+DTYPES: Final = ("float32", "bfloat16")
+_ARCHITECTURES: Final = ("80", "90", "100")
+
+
+def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> dict[str, Any]:
+    """Generate the text of every kernel of the suite; compile each for three architectures where NVRTC is there."""
+    device = CudaDevice()
+    runs: list[dict[str, Any]] = []
+    nvrtc = ""
+    for case, dtype, graph in programs(names):
+        for plan in plans_of(graph):
+            try:
+                made = [device.kernels_of(plan, architecture=architecture) for architecture in _ARCHITECTURES]
+            except IrscopeError as error:
+                runs.append({"case": case.name, "dtype": dtype, "error": error.what})
+                continue
+            each = zip(*made, strict=True)
+            runs += [{"case": case.name, "dtype": dtype, **_looked_at(kernels)} for kernels in each]
+    failed = [run for run in runs if run.get("error")]
+    compiled = sum("registers" in run for run in runs)
+    spilled = sum(any(run.get("spill_bytes", {}).values()) for run in runs)
+    most = max((count for run in runs for count in run.get("registers", {}).values()), default=0)
+    if not compiled:
+        nvrtc = _nvrtc_trouble(device)
+    say(
+        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed,"
+        f" {spilled} spill registers, {most} registers at most"
+    )
+    for run in failed:
+        say(f"  {run['case']} {run['dtype']}: {run['error']}")
+    if nvrtc:
+        say(f"nothing was compiled: {nvrtc}")
+    return {"suite": "gpu", "dry": True, "machine": describe(), "runs": runs}
+
+
+def programs(names: Sequence[str]) -> Iterator[tuple[Case, str, Graph]]:
+    """Every case in every element type, for a middle size."""
+    from irscope.analysis.shapes import infer, refine
+    from irscope.ir.parser import parse
+
+    for case in CASES:
+        if names and case.name not in names:
+            continue
+        for dtype in DTYPES:
+            graph = parse(case.group_text)
+            types = [TensorType(dtype, shape, _row_major(shape)) for shape in case.shapes(1 << 20)]
+            known = dict(zip(graph.inputs, types, strict=True))
+            yield case, dtype, refine(graph, infer(graph, known, strict=True))
+
+
+def plans_of(graph: Graph) -> Iterator[LaunchPlan]:
+    for node in graph.nodes():
+        if node.op == "prim::FusionGroup":
+            yield spec_of_group(node, [value.type for value in node.inputs])
+
+
+def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
+    """One kernel, compiled for each architecture if it could be."""
+    found: dict[str, Any] = {"kernel": kernels[0].name, "lines": kernels[0].source.text.count("\n")}
+    if all(kernel.resources for kernel in kernels):
+        found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
+        found["spill_bytes"] = {kernel.architecture: kernel.spill_bytes for kernel in kernels}
+        found["pace"] = kernels[1].pace().because
+    return found
+
+
+def _nvrtc_trouble(device: CudaDevice) -> str:
+    """Why nothing can be compiled."""
+    try:
+        device.compiler.version()
+    except IrscopeError as error:
+        return error.what
+    return ""
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides))

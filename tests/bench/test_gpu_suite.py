@@ -1,0 +1,307 @@
+"""The suite `gpu` from its first line to its last, with a torch whose GPU is the processor: what it measures, records and
+judges, and that neither a failing case nor a dying process nor Ctrl-C costs the other figures.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from irscope.bench import gpu, gpu_runs
+from irscope.bench.apart import apart, work
+from irscope.bench.cases import CASES
+from irscope.bench.gpu import jobs_of, run_jobs
+from irscope.bench.gpu_runs import OURS, PEERS, measured
+from irscope.bench.gpu_targets import judged, table_of
+from irscope.errors import DeviceUnavailable
+from irscope.runtime.executable import compile_graph
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch]
+
+
+class Event:
+    """A moment on the processor's clock."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        assert enable_timing, "torch refuses to tell the time between others"
+
+    def record(self, stream: Any = None) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        assert self.at
+
+    def elapsed_time(self, end_event: Any) -> float:
+        return max(float(end_event.at - self.at), 1e-7) * 1e3
+
+
+class Graph:
+    """A recording that replays nothing."""
+
+    def replay(self) -> None:
+        assert self.recorded
+
+    recorded = False
+
+
+class OnTheProcessor:
+    """Torch, with the GPU's names meaning the processor."""
+
+    def __init__(self) -> None:
+        stream = SimpleNamespace(wait_stream=lambda stream: None, cuda_stream=0)
+        self.cuda = SimpleNamespace(
+            Event=Event, CUDAGraph=Graph, Stream=lambda: stream, current_stream=lambda: stream,
+            stream=lambda stream: nullcontext(), graph=self._graph, synchronize=lambda: None, empty_cache=lambda: None,
+            is_available=lambda: True, mem_get_info=lambda: (1 << 30, 1 << 31),
+            get_device_properties=lambda device: SimpleNamespace(
+                name="Fake H100 80GB", multi_processor_count=132, total_memory=80 << 30, L2_cache_size=1 << 20
+            ),
+        )  # fmt: skip
+        self._dynamo = SimpleNamespace(reset=lambda: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    @contextmanager
+    def _graph(self, cuda_graph: Graph, stream: Any = None) -> Iterator[None]:
+        yield
+        cuda_graph.recorded = True
+
+    def Generator(self, device: str) -> Any:  # noqa: N802 — torch's name
+        assert device == "cuda"
+        return torch.Generator()
+
+    def randn(self, shape: Any, *, generator: Any, device: str) -> Any:
+        return torch.randn(shape, generator=generator)
+
+    def empty(self, size: int, *, device: str) -> Any:
+        return torch.empty(size)
+
+    def ones(self, size: int, *, device: str) -> Any:
+        return torch.ones(size)
+
+    def compile(self, function: Any, *, dynamic: bool) -> Any:
+        assert dynamic is False
+        return function
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> OnTheProcessor:
+    """The suite sees a GPU."""
+
+    def on_processor(program: Any, device: str) -> Any:
+        assert device == "cuda"
+        return compile_graph(program, "cpu")
+
+    monkeypatch.setattr(gpu_runs, "compile_graph", on_processor)
+    monkeypatch.setattr(gpu_runs, "_TURN", 1e-5)
+    cupy = SimpleNamespace(
+        fuse=lambda function: function, from_dlpack=torch.from_dlpack, get_default_memory_pool=lambda: SimpleNamespace(
+            free_all_blocks=lambda: None), tanh=torch.tanh, exp=torch.exp, sqrt=torch.sqrt, where=torch.where,
+        maximum=lambda a, b: torch.clamp(a, min=b), minimum=lambda a, b: torch.clamp(a, max=b),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    return OnTheProcessor()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_is_measured_to_the_last_figure(fake: OnTheProcessor, case: Any) -> None:
+    for dtype in ("float32", "bfloat16"):
+        run = json.loads(json.dumps(measured(fake, case, dtype, 1 << 12, PEERS, 2)))
+        rows = {row["label"]: row for row in run["rows"]}
+        failed = [(label, why) for label, why in run["missing"] if label != "cupy.fuse"]
+        assert not failed
+        assert {OURS, "eager", "torch.compile"} <= set(rows)
+        assert run["kernels"] >= 1
+        for row in rows.values():
+            assert 0 < row["low"] <= row["median"] <= row["high"]
+            assert row["copy_fraction"] > 0
+            assert row["first"] > 0
+            assert row["error"] < (1e-5 if dtype == "float32" else 0.1)
+        assert all(rows[label]["graph"] > 0 for label in (OURS, "eager", "torch.compile"))
+        assert gpu.line_of({"case": case.name, "dtype": dtype, "size": 1 << 12, **run})
+
+
+def test_the_names_of_torchs_that_it_uses_are_torchs() -> None:
+    """`torch.cuda` has its functions in a build without CUDA too."""
+    for name in vars(OnTheProcessor().cuda):
+        assert hasattr(torch.cuda, name), name
+    assert {"cuda_graph", "stream"} <= set(inspect.signature(torch.cuda.graph).parameters)
+    assert {"dynamic"} <= set(inspect.signature(torch.compile).parameters)
+    assert "enable_timing" in inspect.signature(torch.cuda.Event.__new__).parameters
+    assert callable(torch._dynamo.reset)
+    assert torch.Generator.manual_seed
+
+
+def test_a_program_is_loaded_by_tensors_that_are_not_on_the_processor() -> None:
+    for case in CASES:
+        tensors = [torch.empty(shape, device="meta", dtype=torch.bfloat16) for shape in case.shapes(1 << 14)]
+        program = gpu_runs.load(case.group_text, *tensors, name=case.name)
+        assert "prim::FusionGroup" in str(program)
+
+
+def test_a_competitor_that_fails_is_named(fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any) -> None:
+        raise RuntimeError("out of memory\nand more")
+
+    monkeypatch.setattr(gpu_runs, "compile_graph", refuse)
+    run = measured(fake, CASES[0], "float32", 1 << 12, ["eager"], 2)
+    assert [row["label"] for row in run["rows"]] == ["eager"]
+    assert run["missing"] == [(OURS, "RuntimeError: out of memory")]
+    assert all(each["met"] is None for each in judged([{"case": "k1", "dtype": "float32", "size": 1 << 26, **run}]))
+
+
+# -- the process that measures ----------------------------------------------------------------------------------------
+
+CHILD = """
+import os, sys, time
+sys.path.insert(0, {root!r})
+from irscope.bench.apart import work
+def run(job):
+    if job["case"] == "crash":
+        os._exit(11)
+    if job["case"] == "hang":
+        time.sleep(60)
+    if job["case"] in ("fail", "spoil"):
+        raise ValueError("no luck\\nat all")
+    return {{"rows": [], "missing": [], "process": os.getpid()}}
+spoiled = []
+def is_sound():
+    return {sound}
+work(run, is_sound, *sys.argv[1:])
+"""
+ROOT = str(Path(gpu.__file__).parents[2])
+
+
+def jobs(*names: str) -> list[dict[str, Any]]:
+    return [{"case": name, "dtype": "float32", "size": 1 << number} for number, name in enumerate(names)]
+
+
+def test_a_job_that_fails_crashes_or_hangs_costs_itself() -> None:
+    asked = jobs("one", "fail", "two", "crash", "three", "hang", "four")
+    found = {
+        job["case"]: result
+        for job, result in apart(asked, CHILD.format(root=ROOT, sound=True), until=time.monotonic() + 60, patience=4)
+    }
+    assert list(found) == [job["case"] for job in asked]
+    assert found["fail"] == {"error": "ValueError: no luck"}
+    assert found["crash"] == {"error": "its process ended with status 11"}
+    assert found["hang"] == {"error": "no sign of life for 4 s"}
+    processes = [found[name]["process"] for name in ("one", "two", "three", "four")]
+    assert [processes[0] == other for other in processes] == [True, True, False, False]
+
+
+def test_after_an_error_that_spoils_the_gpu_another_process_goes_on() -> None:
+    found = {
+        job["case"]: result
+        for job, result in apart(
+            jobs("one", "spoil", "two"), CHILD.format(root=ROOT, sound=False), until=time.monotonic() + 60
+        )
+    }
+    assert found["one"]["process"] != found["two"]["process"]
+    assert "error" in found["spoil"]
+
+
+def test_processes_that_never_begin_are_given_up() -> None:
+    found = list(apart(jobs("one", "two"), "raise SystemExit(1)", until=time.monotonic() + 60))
+    assert [job["case"] for job, _ in found] == ["one", "two"]
+    assert all("3 processes ended" in result["error"] for _, result in found)
+
+
+def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
+    assert not list(apart(jobs("one"), CHILD.format(root=ROOT, sound=True), until=time.monotonic()))
+    tasks, results = tmp_path / "jobs.json", tmp_path / "results"
+    tasks.write_text(json.dumps({"jobs": jobs("one", "two", "three"), "seconds": 0.2}))
+    work(lambda job: {"slept": time.sleep(0.15)}, lambda: True, str(tasks), str(results))
+    assert [json.loads(line)["job"] for line in results.read_text().splitlines()] == [0, 0, 1, 1]
+
+
+def test_results_are_written_after_every_run_and_judged_when_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "fake.json"
+    row = {"label": OURS, "median": 1.0, "copy_fraction": 0.95, "graph": None}
+    seen: list[int] = []
+
+    def some(*given: Any, **more: Any) -> Iterator[Any]:
+        yield asked[0], {"rows": [row, {**row, "label": "torch.compile", "median": 1.3}], "missing": [], "kernels": 1}
+        seen.append(len(json.loads(file.read_text())["runs"]))
+        yield asked[1], {"error": "RuntimeError: no"}
+        seen.append(len(json.loads(file.read_text())["runs"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "apart", some)
+    asked = jobs_of(["softmax"], ["torch.compile"], quick=False)
+    said: list[str] = []
+    run_jobs(asked, {"suite": "gpu"}, file, said.append, until=0)
+    kept = json.loads(file.read_text())
+    assert seen == [1, 2]
+    assert kept["interrupted"]
+    assert len(kept["left_out"]) == len(asked) - 2
+    assert [each["met"] for each in kept["targets"]] == [True, True, None, None]
+    assert said[1].endswith("failed: RuntimeError: no")
+    assert (
+        "torch.compile's time / ours, mean ≥ 1: geometric mean 1.30 of 1, worst 1.30 (softmax float32 2^26)" in said[2]
+    )
+    assert not list(tmp_path.glob("*.new"))
+
+
+# -- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_suite_from_the_command_to_the_file(
+    fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Jobs run here rather than in a process of their own, which would not have the fakes."""
+
+    def here(asked: Any, code: str, *, until: float, patience: float) -> Iterator[Any]:
+        tasks, results = tmp_path / "jobs.json", tmp_path / "results"
+        tasks.write_text(json.dumps({"jobs": asked, "seconds": 60}))
+        results.touch()
+        monkeypatch.setattr(sys, "argv", ["-c", str(tasks), str(results)])
+        exec(code, {})
+        for line in map(json.loads, results.read_text().splitlines()):
+            if "result" in line:
+                yield asked[line["job"]], line["result"]
+
+    monkeypatch.setattr(gpu, "apart", here)
+    monkeypatch.setattr(gpu, "_SIZES", (1 << 12, 1 << 10))
+    monkeypatch.setattr(gpu, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(gpu, "import_module", lambda name: fake)
+    monkeypatch.setattr(gpu, "device_named", lambda name: SimpleNamespace(availability=lambda: True))
+    said: list[str] = []
+    found = gpu.gpu_suite(quick=False, names=["k1", "sum all"], peers=None, dry=False, say=said.append)
+    assert [(run["case"], run["dtype"], run["size"]) for run in found["runs"]] == [
+        (case, dtype, size) for size in (1 << 12, 1 << 10) for case in ("k1", "sum all") for dtype in gpu.DTYPES
+    ]
+    assert not [run for run in found["runs"] if "error" in run]
+    assert json.loads((tmp_path / "fake-h100-80gb.json").read_text()) == json.loads(json.dumps(found))
+    assert not found["left_out"]
+    assert said[-1] == f"wrote {tmp_path / 'fake-h100-80gb.json'}"
+    compiled = found["targets"][1]
+    assert compiled["cases"] == 8
+    assert compiled["met"] is (compiled["mean"] >= 1)
+    assert "not measured" in table_of(found["targets"]), "no size here is large"
+
+
+def test_without_a_gpu_nothing_is_measured() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(DeviceUnavailable, match="needs a GPU, CuPy and torch with CUDA"):
+        gpu.gpu_suite(quick=True, names=(), peers=None, dry=False, say=print)
+
+
+def test_what_is_told_of_a_run_names_sizes_by_their_power() -> None:
+    run = partial(dict, case="k1", dtype="float32", size=1 << 20)
+    assert gpu.line_of(run(error="RuntimeError: no")) == "k1           float32   2^20 failed: RuntimeError: no"

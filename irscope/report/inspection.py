@@ -49,7 +49,7 @@ class Inspection:
     @cached_property
     def kernels(self) -> KernelViews:
         """The kernels of the groups, in LLVM's language, for this processor."""
-        return KernelViews(self._of.fusion.groups, self._cpu.source)
+        return KernelViews(self._of.fusion.groups, self._cpu.source, self._cpu.adapted)
 
     @cached_property
     def _cpu(self) -> CpuDevice:

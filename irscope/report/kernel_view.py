@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
+from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.source import NO_NODE, SourceText
 from irscope.errors import CodegenError
 from irscope.ir.core import Node
@@ -19,9 +19,14 @@ __all__ = ["KernelViews"]
 class KernelViews:
     """Kernels of the groups of one program; types must be refined, or there is nothing to show yet."""
 
-    def __init__(self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText]) -> None:
+    def __init__(
+        self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText],
+        adapted: Callable[[Launch], Launch] = lambda launch: launch,
+    ) -> None:  # fmt: skip
+        """`adapted` makes of a launch what the device runs."""
         self._groups = groups
         self._emit = emit
+        self._adapted = adapted
 
     @cached_property
     def plans(self) -> dict[Node, LaunchPlan]:
@@ -38,8 +43,10 @@ class KernelViews:
 
     @cached_property
     def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
-        """The kernels of each group that has some."""
-        return {group: plan.specs for group, plan in self.plans.items()}
+        """The kernels of each group that has some, as the device runs them."""
+        return {
+            group: tuple(self._adapted(launch).spec for launch in plan.launches) for group, plan in self.plans.items()
+        }
 
     @cached_property
     def shared_by(self) -> Counter[KernelSpec]:

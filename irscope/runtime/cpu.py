@@ -186,14 +186,17 @@ class CpuDevice:
             raise DeviceUnavailable(self.availability().what, hint=f"{self.availability().fix}, or use device='numpy'")
         return self._kernels.get(spec, lambda: self._build(spec))
 
+    def adapted(self, launch: Launch) -> Launch:
+        """The launch as it runs here: with stores that pass the caches where that pays."""
+        bytes_wide = self.host.target.vector_bytes if self.availability() else 16
+        if not stores_should_stream(launch, bytes_wide):
+            return launch
+        return replace(launch, spec=replace(launch.spec, nontemporal=True))
+
     def prepare(self, plan: LaunchPlan) -> CpuPlan:
         """Compile what a plan needs, decide on threads and streaming stores, and lay out its arguments."""
         bytes_wide = self.host.target.vector_bytes if self.availability() else 16
-        launches = []
-        for launch in plan.launches:
-            if stores_should_stream(launch, bytes_wide):
-                launch = replace(launch, spec=replace(launch.spec, nontemporal=True))
-            launches.append(launch)
+        launches = [self.adapted(launch) for launch in plan.launches]
         calls: list[LaunchCall | SplitCall] = []
         kernels: list[CpuKernel] = []
         for launch in launches:

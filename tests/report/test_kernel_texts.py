@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.codegen.source import NO_LINE
 from irscope.errors import MissingExtra, UnknownName
 from irscope.ir.core import Node
@@ -97,6 +98,20 @@ def test_a_page_holds_machine_code_once_for_all_groups_that_run_it(exploration: 
     assert all([text["language"] for text in each] == ["llvm", "assembly"] for each in texts.values())
     assert json.loads(json.dumps(texts)) == texts
     assert "kernel_texts" not in explorer_view(exploration), "a live view asks"
+
+
+def test_the_kernel_is_the_one_that_runs() -> None:
+    """Also of a result that no cache holds, whose stores pass them."""
+    g = irs.parse("""graph(%x : Float(3000, 4096, strides=[4096, 1])):
+  %y : Float(3000, 4096, strides=[4096, 1]) = aten::relu(%x)
+  %z : Float(3000, 4096, strides=[4096, 1]) = aten::neg(%y)
+  return (%z)""")
+    fusion = irs.fuse(g)
+    shown = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
+    (made,) = irs.compile(fusion).kernels
+    assert shown is not None
+    assert (shown["name"], shown["source"]) == (made.name, made.source.text)
+    assert "!nontemporal" in made.source.text
 
 
 def test_machine_code_is_made_when_somebody_asks(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:

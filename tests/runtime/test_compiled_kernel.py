@@ -27,6 +27,11 @@ def softmax(x: Any) -> Any:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def unseen(x: Any, w: Any) -> Any:
+    """Nothing else compiles this."""
+    return np.sqrt(x - w * 7)
+
+
 def fused(function: Any, *shapes: tuple[int, ...]) -> Graph:
     return irs.fuse(irs.load(function, *[np.ones(shape, np.float32) for shape in shapes])).graph
 
@@ -106,7 +111,7 @@ def test_without_llvmlite_there_is_what_the_spec_tells() -> None:
 
 
 def test_a_gpu_s_kernel_without_its_compiler(without_cupy: None) -> None:
-    kernel = kernel_for("cuda")
+    kernel = irs.compile(fused(unseen, (40, 50), (40, 50)), device="cuda").kernels[0]
     assert kernel.texts == ("cuda", "ptx", "sass")
     assert "without NVRTC" in kernel.facts.because
     assert dict(kernel.facts.rows)["vectors"] == "4 elements at once, 128-bit registers"

@@ -14,7 +14,8 @@ import numpy as np
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.cuda_gpu import Held
-from irscope.runtime.cuda_memory import as_torch_on_gpu, host_array, on_processor
+from irscope.runtime.cuda_memory import as_torch_on_gpu
+from irscope.runtime.foreign_arrays import host_array, on_processor
 
 __all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.errors import ArgumentError
 from irscope.ir.types import TensorType, Type
+from irscope.runtime.foreign_arrays import host_array, on_processor
 from irscope.runtime.memory import Make, Memory, extents, number_type
 
-__all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back", "host_array", "on_processor"]
-
-_PROCESSOR: Final = (1, 3)
-"""DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
+__all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back"]
 
 
 class CupyMemory(Memory):
@@ -102,19 +100,6 @@ def dtype_of(name: str) -> np.dtype[Any]:
             "NumPy and CuPy have no bfloat16 without the package ml_dtypes",
             hint="pip install ml_dtypes, or load the program from torch, whose tensors it then takes", rule="no-dtype",
         ) from None  # fmt: skip
-
-
-def on_processor(value: Any) -> bool:
-    """Whether an array with `__dlpack__` lies in the processor's memory."""
-    return int(value.__dlpack_device__()[0]) in _PROCESSOR
-
-
-def host_array(value: Any) -> np.ndarray[Any, Any]:
-    """An array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
-    try:
-        return np.from_dlpack(value)
-    except (TypeError, RuntimeError, BufferError):  # NumPy's DLPack knows no bfloat16, which `__array__` may
-        return np.asarray(value)
 
 
 def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:

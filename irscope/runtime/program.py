@@ -16,6 +16,7 @@ from irscope.runtime.cuda_library import CupyLibrary
 from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu, giver_back
 from irscope.runtime.flat_code import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.footprint import Footprint
+from irscope.runtime.foreign_arrays import borrowed, given_back, is_foreign
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
@@ -71,7 +72,7 @@ class Program:
         results = self.run_slots(slots, visit, footprints)
         if isinstance(self.memory, CupyMemory):
             return tuple(map(giver_back(args, self.memory.cupy), results))
-        return results
+        return results if self.is_torch else given_back(results, args, self.graph.bound.values())
 
     def admission(self, args: Sequence[Any]) -> Admit | None:
         """What fills the slots for arguments like these, of a run that has just been; None if they must be moved."""
@@ -119,6 +120,8 @@ class Program:
             return {key: self._moved(item) for key, item in value.items()}
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value)
+        if not self.move_to and is_foreign(value):
+            value = borrowed(value, may_write=self.writes)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             # torch writes into read-only memory all the same
             value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from irscope._base.leaves import leaves
+from irscope.runtime.cuda_library import is_cupys, off_the_gpu
 from irscope.runtime.library import is_torch_tensor
 
 __all__ = ["State"]
@@ -19,7 +20,7 @@ class State:
     """The tensors that a program is given, and what those held that it writes."""
 
     def __init__(self, given: Sequence[Any]) -> None:
-        self.tensors = [value for value in leaves(given) if is_torch_tensor(value) or isinstance(value, np.ndarray)]
+        self.tensors = [value for value in leaves(given) if is_torch_tensor(value) or _is_array(value)]
         self.saved: list[tuple[Any, Any]] = []
 
     @property
@@ -37,17 +38,21 @@ class State:
 
     def restore(self) -> None:
         for tensor, copy in self.saved:
-            if isinstance(tensor, np.ndarray):
+            if _is_array(tensor):
                 tensor[...] = copy
             else:
                 tensor.detach().copy_(copy)
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or is_cupys(value)
+
+
 def _copy(tensor: Any) -> Any:
-    return tensor.copy() if isinstance(tensor, np.ndarray) else tensor.detach().clone()
+    return tensor.copy() if _is_array(tensor) else tensor.detach().clone()
 
 
 def _same(tensor: Any, copy: Any) -> bool:
-    if isinstance(tensor, np.ndarray):
-        return np.array_equal(tensor, copy, equal_nan=tensor.dtype.kind in "fc")
+    if _is_array(tensor):
+        return np.array_equal(off_the_gpu(tensor), off_the_gpu(copy), equal_nan=tensor.dtype.kind in "fc")
     return bool(((tensor == copy) | ((tensor != tensor) & (copy != copy))).all())

@@ -42,6 +42,8 @@ from irscope.runtime.argument_state import State
 from irscope.runtime.base import device as device_named
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.comparison import Comparison, Row
+from irscope.runtime.cuda_compiler import imported_cupy
+from irscope.runtime.cuda_library import is_cupys, off_the_gpu
 from irscope.runtime.executable import Executable, compile_graph
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.library import is_torch_tensor, library_for
@@ -215,7 +217,7 @@ class _Contest:
             with sys.modules["torch"].no_grad():
                 found = workload(graph, self.library, dict(graph.bound), args)
         else:
-            found = workload(graph, self.library, dict(graph.bound), args)
+            found = workload(graph, self.library, dict(graph.bound), tuple(map(off_the_gpu, args)))
         self.state.restore()
         return found
 
@@ -284,6 +286,8 @@ def _peak(limit: Limits | None, work: Workload) -> float:
 
 
 def _copied(value: Any) -> Any:
+    if is_cupys(value):
+        return value.copy()
     if isinstance(value, np.ndarray):
         return value.copy("K")
     return value.detach().clone() if is_torch_tensor(value) else value
@@ -300,7 +304,7 @@ def _no_gradients() -> AbstractContextManager[object]:
 def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
     """What waits for the device to be done; a processor is done when the call returns."""
     if any(entry.executable is not None and entry.executable.device == "cuda" for entry in entries):
-        synchronize: Callable[[], object] = sys.modules["torch"].cuda.synchronize
+        synchronize: Callable[[], object] = imported_cupy().cuda.Device().synchronize
         return synchronize
     return lambda: None
 

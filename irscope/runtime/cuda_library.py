@@ -9,6 +9,7 @@ a program spends time in such nodes, torch is what it needs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -20,10 +21,25 @@ from irscope.ir.schema import OpSchema
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.library import NumpyLibrary
 
-__all__ = ["CupyLibrary"]
+__all__ = ["CupyLibrary", "is_cupys", "off_the_gpu"]
 
 _PYTHONS: Final = ("container", "control")
 """Categories of ops that keep their operands by identity, and look at no element."""
+
+
+def is_cupys(value: object) -> bool:
+    """Whether this is a CuPy array; does not import CuPy."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(value, cupy.ndarray)
+
+
+def off_the_gpu(value: Any) -> Any:
+    """A CuPy array as a NumPy array, a copy; anything else as it is.
+
+    >>> off_the_gpu(3)
+    3
+    """
+    return sys.modules["cupy"].asnumpy(value) if is_cupys(value) else value
 
 
 class CupyLibrary(NumpyLibrary):

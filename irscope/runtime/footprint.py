@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from irscope._base.leaves import leaves
+from irscope.runtime.cuda_library import is_cupys
 from irscope.runtime.flat_code import FlatCode, Slots
 
 __all__ = ["Footprint", "blocks_of"]
@@ -39,6 +40,10 @@ def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
             storage = item.untyped_storage()
             if storage.nbytes():
                 yield storage.data_ptr(), storage.nbytes()
+        elif is_cupys(item):
+            block = item.data.mem
+            if block.size:
+                yield int(block.ptr), int(block.size)
 
 
 class Footprint:

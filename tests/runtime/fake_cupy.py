@@ -26,10 +26,11 @@ class Memory:
     def __init__(self, nbytes: int) -> None:
         self.block = np.zeros(nbytes + 256, np.uint8)
         self.ptr = self.block.ctypes.data + -self.block.ctypes.data % 256
+        self.mem = SimpleNamespace(ptr=self.ptr, size=nbytes)
 
     def __add__(self, offset: int) -> Memory:
         moved = object.__new__(Memory)
-        moved.block, moved.ptr = self.block, self.ptr + offset
+        moved.block, moved.ptr, moved.mem = self.block, self.ptr + offset, self.mem
         return moved
 
 
@@ -62,6 +63,10 @@ class FakeArray:
         if isinstance(value, np.ndarray):
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
         self.owner.run(lambda: self.host.__setitem__(place, value.host if isinstance(value, FakeArray) else value))
+
+    def copy(self, order: str = "C") -> FakeArray:
+        """A copy on the GPU."""
+        return self.owner.array(self, order=order)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0
@@ -135,6 +140,10 @@ class FakeDevice:
         self.compute_capability = "90"
         self.attributes = {"MultiProcessorCount": 4}
         self._before: list[int] = []
+
+    def synchronize(self) -> None:
+        """Nothing is left to wait for."""
+        self.owner.may_wait()
 
     def __enter__(self) -> FakeDevice:
         self._before.append(self.owner.here)
@@ -264,6 +273,7 @@ class FakeCupy(SimpleNamespace):
         shared = array.host
         memory = object.__new__(Memory)
         memory.block, memory.ptr = shared.reshape(-1).view(np.uint8), shared.ctypes.data
+        memory.mem = SimpleNamespace(ptr=memory.ptr, size=shared.nbytes)
         return self.ndarray(shared.shape, shared.dtype, memory, shared.strides)
 
 

@@ -23,6 +23,7 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.expression import input_element
 from irscope.runtime import executable, program
 from irscope.runtime.cache import ObjectStore
+from irscope.runtime.compare import compare
 from irscope.runtime.cuda import CudaDevice
 from irscope.runtime.cuda_compiler import Compiled, Resources
 from irscope.runtime.cuda_gpu import CupyGpu
@@ -535,6 +536,35 @@ def test_a_program_of_cupys_arrays_leaves_torchs_stream_alone(
     monkeypatch.setattr("irscope.runtime.cuda_gpu.sys", SimpleNamespace(modules={"torch": fake_torch()}))
     compiled(cupy.asarray(x), cupy.asarray(w))
     assert [each[5] for each in launches(cupy)] == [0]
+
+
+WRITES = """graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::add_(%x, %w, %one)
+  %z : Tensor = aten::tanh(%y)
+  %r : Tensor = aten::mul(%z, %w)
+  return (%r)
+"""
+
+
+@emulated
+@pytest.mark.parametrize("text", [TEXT, WRITES], ids=["reads", "writes its argument"])
+def test_a_comparison_of_programs_on_arrays_of_cupy(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("irscope.runtime.cuda.Nvrtc", CountingCompiler)
+    x, w = numbers()
+    given = cupy.asarray(x), cupy.asarray(w)
+    found = compare(fuse(load(text, x, w)), *given, devices=["cuda"], repeats=1, rotate=text is TEXT)
+    assert [row.label for row in found.rows] == ["op by op", "fused", "fused + dedup"]
+    assert not found.missing
+    assert [row.launched for row in found.rows][1:] == [1, 1] if text is TEXT else True
+    for row in found.rows:
+        assert row.error is not None
+        assert row.error < 1e-6
+        assert row.peak_bytes
+    np.testing.assert_array_equal(given[0].host, x, "what a program writes is restored")
 
 
 @emulated

@@ -34,7 +34,9 @@ UNTOLD = {
     "cuda.Stream.__enter__": None, "cuda.Device.attributes": None, "cuda.Device.compute_capability": None,
     "ndarray.__array__": None, "ndarray.__array_ufunc__": None, "ndarray.__array_function__": None,
     "ndarray.strides": None, "ndarray.data": None, "cuda.memory.MemoryPointer.__add__": None,
-    "cuda.memory.MemoryPointer.ptr": None,
+    "cuda.memory.MemoryPointer.ptr": None, "cuda.memory.MemoryPointer.mem": None, "cuda.memory.BaseMemory.size": None,
+    "cuda.Device.synchronize": None, "get_default_memory_pool": None, "cuda.MemoryPool.free_all_blocks": None,
+    "ndarray.copy": None,
 }  # fmt: skip
 """What CuPy has under these names and says no arguments of."""
 

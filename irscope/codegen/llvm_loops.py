@@ -5,9 +5,10 @@ tensor that moves along every loop that any tensor moves along: what goes over s
 tensor an access means is followed from the kernel's argument through `getelementptr`, `phi` and `select`. A step computes
 as many points as it reads elements of such a tensor, or writes where it reads none.
 
-Where the text has the same loop twice, for long and for short rows, one of them runs: loops that do the same arithmetic
-for the same nodes are told once. Where some loop takes vectors, those that go element by element only bring the end of a
-row to the stack or back. A pass that reads only what is kept on the stack and writes nothing is not seen.
+Where the text has the same loop twice, for long and for short rows, or for several rows at once and for the rest, one of
+them does most of the work: of loops that do the same for the same nodes, or several times the same, the one with the
+widest steps is told. Where some loop takes vectors, those that go element by element only bring the end of a row to the
+stack or back. A pass that reads only what is kept on the stack and writes nothing is not seen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 from typing import Final
 
 from irscope.codegen.control_flow import innermost_loops
@@ -30,6 +32,7 @@ _NAME: Final = re.compile(r"ptr (%[\w.]+)")
 _ARGUMENT: Final = re.compile(r"  (%[\w.]+) = getelementptr \w+, ptr %data, i64 (\d+)$")
 _TARGET: Final = re.compile(r"label %([\w.]+)")
 _ACCESS: Final = re.compile(r"(?:\bload|\bstore|@llvm\.masked\.)")
+_ADDRESS: Final = re.compile(r" = (?:ptrtoint|(?:add|sub|mul|and|icmp \w+) i64) ")
 _MOVES: Final = ("load", "store", "shufflevector", "insertelement", "extractelement", "getelementptr", "br", "phi")
 
 
@@ -45,8 +48,8 @@ class PointLoop:
     """Elements of the widest access to a tensor."""
     tensors: frozenset[int]
     """Those that it reads or writes and that move along every loop; results are numbered first, then operands."""
-    arithmetic: tuple[tuple[int, str, int], ...]
-    """What it computes: node, operation, how often."""
+    arithmetic: frozenset[tuple[int, str, int]]
+    """What it computes: node, operation, and how often for each time that it does the rest."""
 
 
 def point_loops(spec: KernelSpec, source: SourceText) -> list[PointLoop]:
@@ -56,13 +59,13 @@ def point_loops(spec: KernelSpec, source: SourceText) -> list[PointLoop]:
     slots = _slots(lines)
     moves = [sum(kind != BROADCAST for kind in tensor.pattern) for tensor in spec.tensors]
     full = {slot for slot, count in enumerate(moves) if count == max(moves, default=0)}
-    found: dict[tuple[tuple[int, str, int], ...], PointLoop] = {}
+    found: dict[frozenset[tuple[int, str, int]], PointLoop] = {}
     for _, loop in innermost_loops(following):
         inside = frozenset(line for block in loop for line in blocks[block])
         points, vector, touched = _points(lines, inside, slots, full, len(spec.outputs))
-        if points:
-            arithmetic = _arithmetic(lines, source, inside)
-            found.setdefault(arithmetic, PointLoop(inside, points, vector, touched, arithmetic))
+        arithmetic = _arithmetic(lines, source, inside)
+        if points and (arithmetic not in found or points > found[arithmetic].points):
+            found[arithmetic] = PointLoop(inside, points, vector, touched, arithmetic)
     most = max((loop.points for loop in found.values()), default=0)
     return [loop for loop in found.values() if loop.points > 1 or most == 1]
 
@@ -149,14 +152,15 @@ def _access(line: str, slots: dict[str, int]) -> tuple[int | None, int, bool]:
     return slots[names[-1]], int(width[1]) if width else 1, "store" in line
 
 
-def _arithmetic(lines: list[str], source: SourceText, inside: frozenset[int]) -> tuple[tuple[int, str, int], ...]:
+def _arithmetic(lines: list[str], source: SourceText, inside: frozenset[int]) -> frozenset[tuple[int, str, int]]:
     counted = Counter(_operations(lines, source, inside))
-    return tuple(sorted((node, op, count) for (node, op), count in counted.items()))
+    times = gcd(*counted.values())
+    return frozenset((node, op, count // times) for (node, op), count in counted.items())
 
 
 def _operations(lines: list[str], source: SourceText, inside: frozenset[int]) -> Iterator[tuple[int, str]]:
     for number in inside:
         node = source.line_nodes[number]
         op = _RESULT.sub("", lines[number]).split()[0]
-        if node != NO_NODE and op not in _MOVES:
+        if node != NO_NODE and op not in _MOVES and not _ADDRESS.search(lines[number]):
             yield node, op

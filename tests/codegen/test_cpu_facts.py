@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 from irscope.codegen.cpu_facts import cpu_facts, hot_loops
+from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_facts import KernelFacts
 from irscope.codegen.llvm_text import vector_width
+from irscope.errors import CodegenError
+from irscope.ir.builder import GraphBuilder
+from irscope.ir.core import Value
+from irscope.ir.types import TENSOR
 from irscope.ops.expression import Expr, call, input_element
+from tests.codegen.groups import group, type_of
 from tests.codegen.kernels import plan_of, sample
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
+from tests.codegen.test_random_reductions import Draw, Nodes
 
 POINTWISE = ("k1", "k2", "k3")
 PASSES = {
@@ -28,7 +36,7 @@ def test_a_loop_for_each_pass_and_a_vector_for_each_step(name: str, processor: s
     loops = hot_loops(spec, source, assembly)
     assert len(loops) == PASSES[name]
     width = vector_width(spec, PROCESSORS[processor][2])
-    assert all(loop.text.points in (width, 2 * width) for loop in loops), "a step may take two rows at once"
+    assert all(loop.text.points % width == 0 for loop in loops), "a step may take several rows at once"
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -109,3 +117,29 @@ def test_a_table_for_a_notebook() -> None:
     assert shown.count("<tr>") == len(facts("k1").rows)
     assert "vector units" in shown
     assert str(facts("k1")).endswith(facts("k1").because)
+
+
+@pytest.mark.parametrize("processor", ["avx512", "neon"])
+def test_random_groups_have_a_pace_unless_a_row_is_one_vector(processor: str) -> None:
+    told = 0
+    for seed in range(60):
+        draw = Draw(seed)
+        made = group(partial(written, draw), [TENSOR] * len(draw.inputs))
+        try:
+            plan = spec_of_group(made, [type_of(array) for array in draw.inputs])
+        except CodegenError:
+            continue
+        for spec in plan.specs:
+            source, _, assembly = machine_code(spec, processor)
+            found = cpu_facts(spec, source, assembly, processor)
+            assert found.bound or 0 < spec.row_limit <= 64, seed
+            assert (found.instructions > 0) == bool(found.bound) == bool(found.registers)
+            assert 0 <= found.copy_share <= 1
+            told += bool(found.bound)
+    assert told > 40
+
+
+def written(draw: Draw, builder: GraphBuilder, *values: Value) -> list[Value]:
+    """The group of a draw."""
+    results: list[Value] = draw.write(Nodes(draw, builder), list(values))
+    return results

@@ -44,10 +44,27 @@ class Step:
     items: tuple[int, ...]
     """For results and operands, the bytes of an element; 0 for a number or an index."""
     numbers: tuple[Any, ...]
-    """The arguments behind the operands."""
+    """The arguments behind the operands, for the entry that takes any alignment."""
+    vector_numbers: tuple[Any, ...]
+    """The same for the other."""
+    mask: int
+    """Bits that no address has if all are aligned; -1 where operands must be looked at one by one."""
 
-    def arguments(self, outputs: Sequence[float], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
-        """Whether the vector entry may be used, and the arguments as NumPy scalars of their sizes."""
+    def arguments(self, outputs: Sequence[int], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
+        """Whether the vector entry may be used, and all arguments; whole numbers of Python are 64 bits for CuPy."""
+        launch = self.launch
+        if self.mask >= 0:
+            words: list[Any] = [outputs[i] for i in launch.writes]
+            words += [inputs[i] for i in launch.reads]
+            together = 0
+            for word in words:
+                together |= word
+            if not together & self.mask:
+                vector = self.aligned is not None
+                return vector, (*words, *(self.vector_numbers if vector else self.numbers))
+        return self._one_by_one(outputs, inputs)
+
+    def _one_by_one(self, outputs: Sequence[int], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
         launch = self.launch
         words: list[float] = [outputs[i] for i in launch.writes]
         words += [inputs[i] if i >= 0 else 0 for i in launch.reads]
@@ -62,10 +79,10 @@ class Step:
                 if word % item:
                     raise _misaligned(launch, slot, int(word), item)
         count = len(launch.writes)
-        args: list[Any] = [np.uint64(word) for word in words[:count]]
+        args: list[Any] = [int(word) for word in words[:count]]
         for operand, word in zip(launch.spec.inputs, words[count:], strict=True):
             args.append(_packed(operand, word))
-        return vector, (*args, *self.numbers)
+        return vector, (*args, *(self.vector_numbers if vector else self.numbers))
 
 
 def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, int] = (1, 0)) -> Step:
@@ -79,14 +96,25 @@ def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, i
         )
     numbers: list[Any] = [np.int64(size) for size in launch.sizes]
     numbers += [np.int64(launch.strides[slot][loop]) for slot, loop in stride_arguments(spec)]
-    if schedule.partial:
-        numbers += [np.int64(0), np.int64(part[1])]  # the steps of a part depend on the entry
     items = [ITEM_SIZE[result.dtype] for result in spec.outputs]
     items += [ITEM_SIZE[operand.dtype] if operand.kind == "tensor" else 0 for operand in spec.inputs]
+    aligned = alignments(launch) if schedule.width > 1 else None
+    mask = -1 if launch.offsets or not all(items) else max(items + list(aligned or ())) - 1
     return Step(
-        kernel, launch, schedule.block, grid, vector_grid, alignments(launch) if schedule.width > 1 else None,
-        tuple(items), tuple(numbers),
+        kernel, launch, schedule.block, grid, vector_grid, aligned, tuple(items),
+        (*numbers, *_of_parts(launch, schedule, part, 1)), (*numbers, *_of_parts(launch, schedule, part, schedule.width)),
+        mask,
     )  # fmt: skip
+
+
+def _of_parts(launch: Launch, schedule: Schedule, part: tuple[int, int], width: int) -> tuple[Any, ...]:
+    """The steps of a part, so many vectors that all parts together cover the reduced loops, and its results."""
+    if not schedule.partial:
+        return ()
+    points = prod(launch.sizes[loop] for loop in launch.spec.reduced)
+    if not launch.spec.by_columns:
+        points //= width
+    return np.int64(-(-points // part[0])), np.int64(part[1])
 
 
 class CudaPlan:
@@ -152,7 +180,7 @@ class CudaPlan:
             entry = step.kernel.vector_entry if vector else step.kernel.any_entry
             grid = step.vector_grid if vector else step.grid
             try:
-                gpu.launch(entry, grid, step.block, _with_parts(step, args, grid, vector), stream)
+                gpu.launch(entry, grid, step.block, args, stream)
             except IrscopeError:
                 raise
             except Exception as error:
@@ -192,24 +220,9 @@ class CudaPlan:
                 )  # fmt: skip
 
 
-def _with_parts(step: Step, args: tuple[Any, ...], grid: tuple[int, int], vector: bool) -> tuple[Any, ...]:
-    """The steps of a part: so many vectors that all parts together cover the reduced loops."""
-    if grid[1] == 1 and not _is_partial(step):
-        return args
-    spec = step.launch.spec
-    points = prod(step.launch.sizes[loop] for loop in spec.reduced)
-    if vector and not spec.by_columns:
-        points //= step.kernel.schedule.width
-    return (*args[:-2], np.int64(-(-points // grid[1])), args[-1])
-
-
-def _is_partial(step: Step) -> bool:
-    return bool(step.kernel.schedule.partial)
-
-
 def _packed(operand: Operand, word: float) -> Any:
     if operand.kind == "tensor":
-        return np.uint64(word)
+        return int(word)
     return np.float64(word) if operand.kind == "scalar" and is_float(operand.dtype) else np.int64(word)
 
 

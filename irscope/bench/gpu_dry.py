@@ -51,8 +51,8 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
     return {"suite": "gpu", "dry": True, "machine": describe(), "runs": runs}
 
 
-def programs(names: Sequence[str]) -> Iterator[tuple[Case, str, Graph]]:
-    """Every case in every element type, for a middle size."""
+def programs(names: Sequence[str], size: int = 1 << 20) -> Iterator[tuple[Case, str, Graph]]:
+    """Every case in every element type, for about so many elements: large ones load and store past the caches."""
     from irscope.analysis.shapes import infer, refine
     from irscope.ir.parser import parse
 
@@ -61,7 +61,7 @@ def programs(names: Sequence[str]) -> Iterator[tuple[Case, str, Graph]]:
             continue
         for dtype in DTYPES:
             graph = parse(case.group_text)
-            types = [TensorType(dtype, shape, _row_major(shape)) for shape in case.shapes(1 << 20)]
+            types = [TensorType(dtype, shape, _row_major(shape)) for shape in case.shapes(size)]
             known = dict(zip(graph.inputs, types, strict=True))
             yield case, dtype, refine(graph, infer(graph, known, strict=True))
 

@@ -193,7 +193,8 @@ def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: st
     device = CudaDevice(store=ObjectStore(tmp_path / "cuda"))
     kernels = [
         kernel
-        for _, _, graph in programs(())
+        for size in (1 << 14, 1 << 20, 1 << 28)
+        for _, _, graph in programs((), size)
         for plan in plans_of(graph)
         for kernel in device.kernels_of(plan, architecture=architecture)
     ]

@@ -149,7 +149,7 @@ def _pace(
     most_of_copy = f", at about {share:.0%} of a copy's speed" if share < _FULL else ""
     again = ", and rows are read again in each pass" if spec.reduced and not _held(spec) and len(passes) > 1 else ""
     verdict = {
-        "memory": "memory sets the pace", "latency": "each waits for the one before, which sets the pace",
+        "memory": "memory sets the pace of what no cache holds", "latency": "each waits for the one before, which sets the pace",
     }.get(slowest, "they set the pace")  # fmt: skip
     bound = slowest if slowest in ("memory", "latency") else "issue"
     return bound, busiest, f"{counted}: {verdict}{most_of_copy}{again}"

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
+from typing import Final
 
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
+from irscope.codegen.llvm_text import GENERIC
 from irscope.codegen.source import NO_NODE, SourceText
 from irscope.errors import CodegenError
 from irscope.ir.core import Node
 from irscope.report.view_models import KernelDetail
+from irscope.report.words import byte_count, plural
+from irscope.runtime.cost import estimated_seconds
 
 __all__ = ["KernelViews"]
 
@@ -75,4 +79,24 @@ class KernelViews:
             source=text.text,
             line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes],
             shared_by=self.shared_by[spec],
+            launched=_launched(self.plans[group]),
         )
+
+
+_NEAR: Final = 1 << 20
+"""Bytes that the caches of one core hold."""
+_CALL: Final = 1e-6
+"""Seconds that it takes to start a kernel."""
+
+
+def _launched(plan: LaunchPlan) -> str:
+    """The first launch of a plan, in words."""
+    launch = plan.launches[0]
+    seconds = estimated_seconds(launch, GENERIC.vector_bytes)
+    meaning = ""
+    if seconds < _CALL:
+        meaning = ": to start it takes longer than that, and sets the pace"
+    elif launch.bytes_moved <= _NEAR:
+        meaning = ": a core's own caches hold that, and memory does not set the pace"
+    first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
+    return f"here over {plural(launch.elements, 'point')} and {byte_count(launch.bytes_moved)}{first}{meaning}"

@@ -182,6 +182,8 @@ class KernelDetail(TypedDict):
     """The node that each source line came from, 0 for none."""
     shared_by: int
     """Number of groups that run this kernel."""
+    launched: str
+    """Over how much the group runs it, and what that means for its time."""
 
 
 class KernelText(TypedDict):

@@ -40,7 +40,7 @@ def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: 
     text = Inspection(exploration).kernel_text(group.id, "llvm")
     facts = dict(text["facts"])
     assert facts["memory a point"] == "4 B read, 4 B written"
-    assert text["because"].endswith("memory sets the pace")
+    assert text["because"].endswith("memory sets the pace of what no cache holds")
     assert (text["source"], text["trouble"]) == ("", ""), "its detail has the text"
 
 
@@ -112,6 +112,23 @@ def test_the_kernel_is_the_one_that_runs() -> None:
     assert shown is not None
     assert (shown["name"], shown["source"]) == (made.name, made.source.text)
     assert "!nontemporal" in made.source.text
+
+
+def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
+    told = {}
+    for columns in (8, 4096, 1 << 20):
+        x = f"Float(16, {columns}, strides=[{columns}, 1])"
+        fusion = irs.fuse(
+            irs.parse(f"graph(%x : {x}):\n  %y : {x} = aten::relu(%x)\n  %z : {x} = aten::neg(%y)\n  return (%z)")
+        )
+        kernel = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
+        assert kernel is not None
+        told[columns] = kernel["launched"]
+    assert told[8].startswith("here over 128 points and ")
+    assert "to start it takes longer" in told[8]
+    assert "caches hold that" in told[4096]
+    assert told[1 << 20].startswith("here over 16,777,216 points")
+    assert ":" not in told[1 << 20]
 
 
 def test_machine_code_is_made_when_somebody_asks(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:

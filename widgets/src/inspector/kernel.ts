@@ -47,7 +47,7 @@ export class KernelTab {
     } }, ...buttons.values());
     const shared = kernel.shared_by > 1 ? ` · run by ${kernel.shared_by} groups` : "";
     choose(this.language);
-    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), this.facts, languages.length > 1 ? list : h("span", {}), this.code];
+    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), note(kernel.launched), this.facts, languages.length > 1 ? list : h("span", {}), this.code];
   }
 
   private fill(record: number, kernel: KernelDetail, language: string): void {

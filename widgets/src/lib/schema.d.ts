@@ -135,6 +135,8 @@ export interface KernelDetail {
   line_nodes: number[];
   /** Number of groups that run this kernel. */
   shared_by: number;
+  /** Over how much the group runs it, and what that means for its time. */
+  launched: string;
 }
 
 /** A kernel in one language, and what is known of it on the device that runs it. */

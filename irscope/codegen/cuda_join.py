@@ -69,7 +69,7 @@ def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
         return literal(_worst(op[10:], dtype), dtype), "9223372036854775807ll"
     if op == EXPONENTIALS:  # the least number, from which -inf is infinitely far
         return literal(float(np.finfo(dtype).min), dtype), literal(0.0, dtype)
-    neutral = {"reduce_sum": -0.0 if is_float(dtype) else 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
+    neutral = {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
     return (literal(neutral[op] if op in neutral else _worst(op[7:], dtype), dtype),)
 
 

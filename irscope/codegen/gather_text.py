@@ -33,7 +33,7 @@ def first_values(spec: KernelSpec, index: int, lanes: Lanes) -> tuple[str, ...]:
     scalar = REGISTER[dtype]
     if op in POSITIONS:
         return lanes.constant(scalar, _worst(op[10:], dtype)), lanes.constant("i64", 2**63 - 1)
-    neutral = {"reduce_sum": -0.0 if is_float(dtype) else 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
+    neutral = {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
     return (lanes.constant(scalar, neutral[op] if op in neutral else _worst(op[7:], dtype)),)
 
 

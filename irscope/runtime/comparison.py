@@ -151,7 +151,13 @@ class Comparison:
             axes.annotate(
                 each.name, (intensity, highest), (0, 9), textcoords="offset points", ha="center", color=colors["text"]
             )
-        axes.set(xscale="log", yscale="log", xlim=(left, right))
+        rates = [row.gflops for each in shown for row in each.rows if row.gflops]
+        low, high = min(rates, default=roof), max(*rates, roof)
+        axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(min(low, left * bandwidth) / 2, high * 2))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_major_locator().set_params(subs=(1, 2, 5))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
         axes.set_xlabel("arithmetic for each byte that must be moved (FLOP/B)")
         axes.set_ylabel("GFLOP/s")
         legend = axes.legend(loc="lower right", frameon=False)

@@ -234,7 +234,8 @@ def _rows(spec: KernelSpec, points: int, width: int, partial: bool, streaming: b
     bytes_held, _ = held_values(spec)
     most = HELD_BYTES // max(bytes_held, 4)
     if partial or points > 1024 * min(most, 16):
-        return Schedule("rows", width, 4 if width <= 4 else 2, 512, partial=partial, streaming=streaming)
+        team = 256 if partial else 512  # of parts there are as many as a multiprocessor has room for
+        return Schedule("rows", width, 4 if width <= 4 else 2, team, partial=partial, streaming=streaming)
     team = 1
     while team < _WARP and points > team * max(width, 4):
         team *= 2
@@ -280,8 +281,9 @@ def parts_of(launch: Launch, *, multiprocessors: int = MULTIPROCESSORS) -> int:
     blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
     if blocks >= multiprocessors or schedule.held:
         return 1
-    least = _PART if schedule.kind == "rows" else 16 * schedule.team
-    return int(max(1, min(-(-2 * multiprocessors // blocks), points // least, 1024)))
+    rows = schedule.kind == "rows"
+    least, each = (_PART, 4) if rows else (16 * schedule.team, 2)
+    return int(max(1, min(-(-each * multiprocessors // blocks), points // least, 1024)))
 
 
 def grid_of(launch: Launch, schedule: Schedule, *, vector: bool, parts: int = 1) -> tuple[int, int]:

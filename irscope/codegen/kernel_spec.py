@@ -30,14 +30,17 @@ from irscope._base.words import plural
 from irscope.ir.types import ITEM_SIZE, TensorType
 
 __all__ = [
-    "BROADCAST", "ITEM_SIZE", "STRIDED", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
+    "BROADCAST", "ITEM_SIZE", "STRIDED", "TILE_ROWS", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
     "Result", "constant_bits", "constant_value", "is_float", "row_limit", "stride_classes",
 ]  # fmt: skip
 
 BROADCAST: Final = 0
 """Stride class: the operand stands still along the loop."""
 UNIT: Final = 1
-"""Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop."""
+"""Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop, and along the
+last but one for an operand that is read in tiles (`with_turned_reads`)."""
+TILE_ROWS: Final = 64
+"""How many rows a tile has in which such an operand is read."""
 STRIDED: Final = 2
 """Stride class: the operand steps by a stride given at run time."""
 
@@ -123,6 +126,11 @@ class KernelSpec:
     def by_columns(self) -> bool:
         """Whether a kept loop is inside the reduced ones."""
         return bool(self.reduced) and self.rank - 1 not in self.reduced
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether operands that lie side by side along the last loop but one are read in tiles."""
+        return any(operand.pattern[-2:-1] == (UNIT,) for operand in self.inputs)
 
     def is_reduced(self, result: Result) -> bool:
         """Whether a result is written once per step of the kept loops, not at every point."""

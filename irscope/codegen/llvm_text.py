@@ -1,4 +1,4 @@
-"""The text of a kernel for LLVM: pointwise, row by row, or by columns.
+"""The text of a kernel for LLVM: pointwise, with turned operands, row by row, or by columns.
 
 `void kernel(ptr data, ptr dims)`: `data` holds a pointer for each result, then for each operand a pointer or, for a
 number, eight bytes (float64 or int64); `dims` holds the extent of each loop, then the strides of each result and of
@@ -20,9 +20,10 @@ from irscope.codegen.llvm_columns import MOST_LANES, ColumnKernel
 from irscope.codegen.llvm_pointwise import PointwiseKernel
 from irscope.codegen.llvm_rows import RowKernel
 from irscope.codegen.llvm_target import Target
+from irscope.codegen.llvm_turned import TurnedKernel, least_rows
 from irscope.codegen.source import SourceText
 
-__all__ = ["GENERIC", "Target", "emit_llvm", "vector_width"]
+__all__ = ["GENERIC", "Target", "emit_llvm", "least_rows", "vector_width"]
 
 GENERIC: Final = Target()
 """Any 64-bit processor."""
@@ -61,4 +62,6 @@ def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
     if spec.reduced:
         kind = ColumnKernel if spec.by_columns else RowKernel
         return kind(spec, target, vector_width(spec, target)).source()
+    if spec.is_turned:
+        return TurnedKernel(spec, target, vector_width(spec, target)).source()
     return PointwiseKernel(spec, target, vector_width(spec, target)).source()

@@ -18,9 +18,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
-from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, vector_width
+from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, least_rows, vector_width
 from irscope.codegen.source import SourceText
 from irscope.codegen.split_reduction import split_reduction
+from irscope.codegen.turned_reads import with_turned_reads
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
@@ -187,9 +188,10 @@ class CpuDevice:
         return self._kernels.get(spec, lambda: self._build(spec))
 
     def adapted(self, launch: Launch) -> Launch:
-        """The launch as it runs here: with stores that pass the caches where that pays."""
-        bytes_wide = self.host.target.vector_bytes if self.availability() else 16
-        if not stores_should_stream(launch, bytes_wide):
+        """The launch as it runs here: with reads in tiles, and with stores that pass the caches, where that pays."""
+        target = self.host.target if self.availability() else GENERIC
+        launch = with_turned_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
+        if not stores_should_stream(launch, target.vector_bytes):
             return launch
         return replace(launch, spec=replace(launch.spec, nontemporal=True))
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, Operand, is_float
+from irscope.codegen.kernel_spec import ITEM_SIZE, TILE_ROWS, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.runtime.cpu_entry import Jump
 from irscope.runtime.team import OpenMP, Patience
@@ -180,15 +180,20 @@ class Range:
 
 
 def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
-    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width."""
+    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width, and rows
+    that are computed in tiles only between these."""
     kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
     if not kept:
         return [Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
     loop = max(kept, key=lambda loop: launch.sizes[loop])
-    grain = width * 4 if loop == len(launch.sizes) - 1 else 1
+    grain, least = 1, 1
+    if loop == len(launch.sizes) - 1:
+        grain, least = width * 4, width
+    elif loop == len(launch.sizes) - 2 and launch.spec.is_turned:
+        grain, least = TILE_ROWS, TILE_ROWS
     length = launch.sizes[loop]
     cuts = {length * part // parts // grain * grain for part in range(parts)}
-    cuts = {cut for cut in cuts if cut + min(grain, width) <= length} | {0, length}
+    cuts = {cut for cut in cuts if cut + least <= length} | {0, length}
     ranges = []
     for start, stop in pairwise(sorted(cuts)):
         sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])

@@ -1,4 +1,5 @@
-"""Every function of one number, on each of the 65,536 float16 and bfloat16 numbers: torch's class, within the stated bound."""
+"""Every function of one number, on each of the 65,536 float16 and bfloat16 numbers: torch's class, within the stated bound.
+And the numbers beside halves, which torch rounds in some ops and not in others."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from irscope.codegen.group_plan import spec_of_group
+from irscope.ir.types import FLOAT, TENSOR, TensorType
 from tests.codegen.edges import Case, cases, eager, torch
-from tests.codegen.test_edges import complaints, computed, device_of
+from tests.codegen.groups import call, group, run
+from tests.codegen.test_edges import complaints, computed, device_of, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
@@ -45,3 +49,17 @@ def test_every_half(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["cuda", "numpy"])
 def test_every_half_in_the_other_texts(text: str, dtype: str, tmp_path: Path) -> None:
     assert check(text, dtype, tmp_path) > 60
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("text", ["cpu", "numpy", "cuda"])
+def test_numbers_that_arrive_with_the_call_are_rounded_where_torch_does(text: str, dtype: str, tmp_path: Path) -> None:
+    """0.1003 is no half: a comparison finds the half next to it, and a product takes it as it is."""
+    device, value = device_of(text, tmp_path), 0.1003
+    x = torch.cat([torch.linspace(-3, 3, 300), torch.tensor([value])]).to(getattr(torch, dtype))
+    for op in ("mul", "div", "add", "sub", "remainder", "eq", "ge"):
+        more = (1,) if op in ("add", "sub") else ()
+        node = group(lambda b, x, s, op=op, more=more: call(b, op, x, s, *more), [TENSOR, FLOAT])
+        plan = spec_of_group(node, [TensorType(dtype, tuple(x.shape), (1,)), FLOAT])
+        (found,) = run(device.prepare(plan), plan, [words(x), value])
+        assert (found == words(getattr(torch, op)(x, value))).all(), op

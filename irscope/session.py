@@ -121,16 +121,16 @@ def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool
 
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    peers: Mapping[str, Callable[..., Any]] | None = None, repeats: int = 5, keep_memory: bool = True,
+    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
     rotate: bool = False,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
     All runs take turns in one process with the same allocator; the error is against a float64 run. `eager` is the model
-    itself, to be timed too, and `peers` are other functions of the same arguments, such as
-    `{"torch.compile": torch.compile(model)}`. With `keep_memory=False` all pay the page faults of memory that goes back
-    to the system; with `rotate=True` no operand is found in a cache. `.table()` is a DataFrame with the speed against
-    the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
+    itself, to be timed too. `peers` are other functions of the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`;
+    `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
+    memory that goes back to the system; with `rotate=True` no operand is found in a cache. `.table()` is a DataFrame with
+    the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.compare import compare as run
 

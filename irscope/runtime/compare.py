@@ -50,6 +50,7 @@ from irscope.runtime.library import is_torch_tensor, library_for
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure import Measurement, measure
 from irscope.runtime.program import as_torch
+from irscope.runtime.torch_function import torch_peer
 from irscope.runtime.truth import arrays, errors, float64_results
 from irscope.runtime.workload import Workload, workload
 from irscope.transforms.fusion import Fusion, fuse
@@ -64,15 +65,16 @@ _MOST_SETS = 64
 
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    peers: Mapping[str, Callable[..., Any]] | None = None, repeats: int = 5, keep_memory: bool = True,
+    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
     rotate: bool = False, ways: Sequence[str] | None = None,
 ) -> Comparison:  # fmt: skip
     """Run a program in several ways and set their times and errors side by side; one without groups is fused first.
 
     `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, to be
-    timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `ways`
-    chooses among `"op by op"`, `"fused"` and `"fused + dedup"`. Arguments and buffers that the program writes are
-    restored before each run, and at the end.
+    timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `"torch"`
+    and `"torch.compile"` are made of the graph, or of the model if it is there: `peers=["torch.compile"]`. `ways` chooses
+    among `"op by op"`, `"fused"` and `"fused + dedup"`. Arguments and buffers that the program writes are restored before
+    each run, and at the end.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -80,6 +82,7 @@ def compare(
     >>> [row.label for row in compare(irs.load(text, x), x, peers={"NumPy": lambda x: np.tanh(np.maximum(x, 0))}).rows]
     ['op by op', 'fused', 'fused + dedup', 'NumPy']
     """
+    source = graph_of(program, "compare")
     if isinstance(program, Graph) and not any(node.op == "prim::FusionGroup" for node in program.nodes()):
         program = fuse(program)
     graph = graph_of(program, "compare")
@@ -95,10 +98,15 @@ def compare(
     entries = [
         _our_entry(graph, way, device, len(devices) > 1) for device in devices for way in ways or _WAYS
     ]  # fmt: skip
-    others = {"eager": eager, **(peers or {})} if eager is not None else dict(peers or {})
+    others = {"eager": eager} if eager is not None else {}
+    others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in _names(peers)}
     entries += [_Entry(label, function, None) for label, function in others.items()]
     with kept_memory() if keep_memory else nullcontext(False) as kept:
         return _Contest(graph, args, devices, entries, kept, rotate).run(repeats)
+
+
+def _names(peers: Sequence[str] | None) -> Sequence[str]:
+    return (peers,) if isinstance(peers, str) else peers or ()
 
 
 _WAYS: dict[str, dict[str, bool]] = {
@@ -241,8 +249,8 @@ class _Contest:
         memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
         return (
-            f"{where}. Median and quartiles of {plural(turns, 'turn')}; {self.threads} threads; {library} for all, {memory}; {reads}; "
-            f"errors against a float64 run.{_busy()}"
+            f"{where}. Median and quartiles of {plural(turns, 'turn')}; {plural(self.threads, 'thread')}; {library} for all, "
+            f"{memory}; {reads}; errors against a float64 run.{_busy()}"
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.bench.cases import CASES, Case
 from irscope.bench.peers import PEERS, peers_of
 from irscope.runtime.compare import Comparison, compare
@@ -49,7 +50,7 @@ def kernel_runs(
         if names and case.name not in names:
             continue
         for size in sizes:
-            step(f"{case.name} {size:.0e} on {threads} threads")
+            step(f"{case.name} {size:.0e} on {plural(threads, 'thread')}")
             operands = _operands(case, size)
             graph = load(case.group_text, *operands, name=case.name)
             functions, missing = peers_of(case, operands, peers, threads)

@@ -151,7 +151,23 @@ def _kernel_table(runs: Sequence[Mapping[str, Any]]) -> str:
             "-" if best is None else f"{best / ours['median']:.2f}", _error(ours["error"]),
         ])  # fmt: skip
     notes = dict.fromkeys(f"{label}: {why}" for run in runs for label, why in run["missing"])
-    return "\n".join(["medians in µs", _aligned([titles, *lines]), *notes])
+    return "\n".join(["medians in µs", _aligned([titles, *lines]), *notes, "", "ours", _own_table(runs)])
+
+
+def _own_table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Of our runs all that was measured: times in µs, compiling in ms, cold and from the disk cache."""
+    lines = [
+        ["case", "size", "threads", "median", "quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"]
+    ]  # fmt: skip
+    for run in runs:
+        ours = next(row for row in run["rows"] if row["label"] == _OURS)
+        lines.append([
+            run["case"], f"{run['size']:.0e}", str(run["threads"]), _us(ours["median"]),
+            f"{_us(ours['low'])} – {_us(ours['high'])}", _number(ours["bandwidth"], 1), _number(ours["copy_fraction"]),
+            _number(ours["gflops"], 1), _number(ours["compile"], 1), _number(ours["warm_compile"], 1),
+            str(ours["launched"]), _error(ours["error"]),
+        ])  # fmt: skip
+    return _aligned(lines)
 
 
 def _model_table(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -218,8 +234,8 @@ def _us(milliseconds: float) -> str:
     return f"{milliseconds * 1e3:,.1f}" if milliseconds < 0.1 else f"{milliseconds * 1e3:,.0f}"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def _error(value: float | None) -> str:

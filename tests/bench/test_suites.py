@@ -65,8 +65,13 @@ def test_the_command_measures_and_writes(tmp_path: Path, capfd: pytest.CaptureFi
     command = ["bench", "--quick", "--threads", "1", "--cases", "k2", "--peers", "eager", "--json", str(output)]
     assert main(command) == 0
     printed = capfd.readouterr()
-    assert "k2 1e+03 on 1 threads" in printed.err
+    assert "k2 1e+03 on 1 thread\n" in printed.err
     assert "their time / ours" in printed.out
+    own = printed.out.split("\nours\n", 1)[1].splitlines()
+    assert own[0].split("  ")[0] == "case"
+    for title in ("quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"):
+        assert title in own[0]
+    assert [line.split()[0] for line in own[1:3]] == ["k2", "k2"]
     found = json.loads(output.read_text())
     assert [run["size"] for run in found["runs"]] == [1000, 1_000_000]
     assert found["machine"]["cores"] >= 1

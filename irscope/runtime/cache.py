@@ -142,6 +142,7 @@ class ObjectStore:
         """Where the files are; made when the first one is saved."""
         self.refused = 0
         """How many entries could not be saved."""
+        self._refusal = ""
         self._limit = limit_bytes
         self._unlisted = 0
         self._room = -1
@@ -181,9 +182,11 @@ class ObjectStore:
             except BaseException:
                 _try(Path(name).unlink)
                 raise
-        except OSError:
+        except OSError as error:
             self.refused += 1
+            self._refusal = _cannot_be_written(error)
             return False
+        self._refusal = ""
         self._room -= len(payload)
         self._unlisted += 1
         if self._room < 0 or self._unlisted >= _LISTED_EVERY:
@@ -212,7 +215,7 @@ class ObjectStore:
         return StoreSummary(self.directory, len(files), size, self._limit, hits, misses, self.trouble())
 
     def trouble(self) -> str:
-        """Why nothing is kept here; empty if entries can be saved."""
+        """Why nothing is kept here, or the last entry was not; empty if entries can be saved."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_private():
@@ -221,8 +224,8 @@ class ObjectStore:
             os.close(handle)
             Path(name).unlink()
         except OSError as error:
-            return f"it cannot be written: {error.strerror or error}"
-        return ""
+            return _cannot_be_written(error)
+        return self._refusal
 
     @property
     def size_bytes(self) -> int:
@@ -275,9 +278,9 @@ class ObjectStore:
         files = self._files()
         total = sum(size for _, size, _ in files)
         self._unlisted, self._room = 0, self._limit - total
+        self._sweep(_ABANDONED)
         if total <= self._limit:
             return
-        self._sweep(_ABANDONED)
         for _, size, path in sorted(files, key=lambda file: file[0]):
             _try(path.unlink)
             total -= size
@@ -287,9 +290,18 @@ class ObjectStore:
 
 
 def user_cache_directory() -> Path:
-    """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`."""
+    """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`.
+
+    A user without a home, as in some containers, has a directory of the system's for temporary files.
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "irscope"
+    if Path(base).is_absolute():
+        return Path(base) / "irscope"
+    try:
+        return Path.home() / ".cache" / "irscope"
+    except RuntimeError:
+        own = getattr(os, "geteuid", lambda: "user")()
+        return Path(tempfile.gettempdir()) / f"irscope-{own}"
 
 
 def user_stores() -> dict[str, ObjectStore]:
@@ -313,6 +325,10 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _cannot_be_written(error: OSError) -> str:
+    return f"it cannot be written: {error.strerror or error}"
 
 
 def _try(action: Callable[[], object]) -> None:

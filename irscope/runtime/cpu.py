@@ -7,6 +7,7 @@ extents and strides, is laid out once when a plan is prepared; a call packs the 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 import threading
@@ -17,12 +18,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.waiting import undisturbed
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, least_rows, vector_width
 from irscope.codegen.source import SourceText
 from irscope.codegen.split_reduction import split_reduction
 from irscope.codegen.turned_reads import with_turned_reads
-from irscope.errors import DeviceUnavailable, MissingExtra
+from irscope.errors import CodegenError, DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
@@ -54,6 +56,9 @@ _TEAM_PAYS: Final = 40e-6
 """Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
 _HOLD_GIL: Final = 5e-6
 """Seconds of estimated time below which letting other Python threads in costs more than it gives."""
+_COMPILER_BYTES: Final = 24 << 20
+_BYTES_PER_LETTER: Final = 400
+"""Memory within which LLVM makes and loads an object file, whatever the text and for each letter of it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class CpuDevice:
         self.store = store or ObjectStore(user_cache_directory() / "cpu")
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._loop: tuple[int, Any] | None = None
         self._entries: Callable[..., Jump] | None = None
 
@@ -148,7 +153,7 @@ class CpuDevice:
     @cached_property
     def host(self) -> Host:
         """The processor. Raises MissingExtra without llvmlite."""
-        return _host()
+        return undisturbed(_host)
 
     def source(self, spec: KernelSpec) -> SourceText:
         """The LLVM text, for this processor if it can be asked and for any otherwise."""
@@ -161,11 +166,8 @@ class CpuDevice:
         """What the processor will run, each line with the node that it serves. Raises MissingExtra without llvmlite."""
         from irscope.codegen.source_lines import tied_assembly, with_locations
 
-        binding, source = _llvm(), self.source(spec)
-        machine = _machine(binding, self.host)
-        machine.set_asm_verbosity(True)
-        module = binding.parse_assembly(with_locations(source), own_context(binding))
-        return tied_assembly(machine.emit_assembly(module), source)
+        host, source = self.host, self.source(spec)
+        return tied_assembly(undisturbed(lambda: _assembly(with_locations(source), host)), source)
 
     def facts(
         self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
@@ -283,9 +285,11 @@ class CpuDevice:
 
     def _workers(self) -> ThreadPoolExecutor:
         with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(max(self.threads - 1, 1), thread_name_prefix="irscope-kernel")
-            return self._pool
+            here = os.getpid()  # a process that was forked has none of its parent's threads
+            if self._pool is None or self._pool[0] != here:
+                pool = ThreadPoolExecutor(max(self.threads - 1, 1), thread_name_prefix="irscope-kernel")
+                self._pool = here, pool
+            return self._pool[1]
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()
@@ -295,6 +299,10 @@ class CpuDevice:
     def _code(self, text: str, symbol: str) -> tuple[tuple[int, Any], int, bool]:
         """A text's machine code, from disk or from LLVM: its address and its owner, its bytes, whether it was on disk."""
         host = self.host
+        _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
+        return undisturbed(lambda: self._code_for(host, text, symbol))
+
+    def _code_for(self, host: Host, text: str, symbol: str) -> tuple[tuple[int, Any], int, bool]:
         key = "\n".join((host.versions, host.cpu, host.features, text))
         code = self.store.load(key)
         loaded = _load(code, symbol, host) if code is not None else None
@@ -379,6 +387,24 @@ def _compiled(text: str, host: Host) -> bytes:
     module.triple = binding.get_process_triple()
     module.data_layout = str(machine.target_data)
     return emitted_object(machine, module)
+
+
+def _assembly(text: str, host: Host) -> str:
+    binding = _llvm()
+    machine = _machine(binding, host)
+    machine.set_asm_verbosity(True)
+    return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
+
+
+def _reserve(size: int) -> None:
+    """Raises CodegenError if so much memory cannot be had: LLVM ends the process when it gets none."""
+    try:
+        mmap.mmap(-1, size).close()
+    except (MemoryError, OSError) as error:
+        raise CodegenError(
+            f"there is no memory to compile a kernel in: {size >> 20} MiB are wanted ({error})", rule="no-memory",
+            hint="free some, or raise the limit (ulimit -v)",
+        ) from None  # fmt: skip
 
 
 def _load(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:

@@ -10,12 +10,13 @@ import ctypes
 import struct
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
+from irscope._base.waiting import finish
 from irscope.codegen.kernel_spec import ITEM_SIZE, TILE_ROWS, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.runtime.cpu_entry import Jump
@@ -29,7 +30,6 @@ __all__ = [
     "SplitCall",
     "TeamCall",
     "data_block",
-    "finish",
     "floats_of",
     "gather_cuts",
     "gather_ranges",
@@ -151,19 +151,6 @@ def floats_of(launch: Launch) -> list[bool]:
     """Which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
     operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
     return [False] * len(launch.writes) + operands
-
-
-def finish(jobs: Sequence[Future[None]]) -> None:
-    """Wait for all, even when interrupted: the caller frees the memory that they write."""
-    interrupted: KeyboardInterrupt | None = None
-    for job in jobs:
-        while not job.done():
-            try:
-                wait([job])
-            except KeyboardInterrupt as error:
-                interrupted = error
-    if interrupted is not None:
-        raise interrupted
 
 
 @dataclass(frozen=True, eq=False)

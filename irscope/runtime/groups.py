@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from irscope._base.waiting import is_interrupt
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import IrscopeError
@@ -247,6 +248,10 @@ def _side_by_side(jobs: Sequence[Callable[[], object]]) -> None:
             error = future.exception()
             if error is not None and not isinstance(error, IrscopeError):
                 raise error
+    except RuntimeError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -32,6 +32,9 @@ _STALL: Final = 1e-3
 _SHORTEST_PENALTY: Final = 2
 _LONGEST_PENALTY: Final = 512
 
+_PROCESS: Final = os.getpid()
+"""The process that imported this."""
+
 HEADER_WORDS: Final = 5
 """Words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
 
@@ -123,14 +126,15 @@ class Patience:
 
 
 def loaded_openmp() -> OpenMP | None:
-    """The OpenMP library whose threads torch uses; None before torch is imported, and where it has none of this kind.
+    """The OpenMP library whose threads torch uses; None before torch is imported, where it has none of this kind, and in a
+    process that was forked: the library would wait for its parent's threads.
 
     >>> found = loaded_openmp()
     >>> found is None or "torch" in sys.modules
     True
     """
     torch = sys.modules.get("torch")
-    if torch is None or not sys.platform.startswith("linux"):
+    if torch is None or not sys.platform.startswith("linux") or os.getpid() != _PROCESS:
         return None
     path = _library_of(torch)
     if path is None:

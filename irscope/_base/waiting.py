@@ -1,0 +1,84 @@
+"""Work on other threads, and waiting for it, when an interrupt may come at any moment.
+
+Python runs signal handlers on the main thread, between any two steps of it. A `Condition` that is waited on there loses its
+lock and says "cannot release un-acquired lock" instead of KeyboardInterrupt; a library that has just freed something, and
+has not noted it yet, frees it again later. So delicate work is done on a thread that no signal reaches (`undisturbed`), and
+who has lent memory to other threads waits until they are done, interrupted or not (`finish`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Final, TypeVar
+
+__all__ = ["finish", "is_interrupt", "undisturbed"]
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 1.0
+"""Seconds after which a thread that has done nothing yet is not waited for."""
+
+
+def undisturbed(work: Callable[[], T]) -> T:
+    """What `work` gives, or the error that it ends in, from a thread that no signal interrupts. An interrupt that comes
+    meanwhile is raised when the work is done.
+
+    >>> undisturbed(lambda: threading.current_thread() is threading.main_thread())
+    False
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+    turn, done = _thread.allocate_lock(), _thread.allocate_lock()
+    done.acquire()
+
+    def run() -> None:
+        if not turn.acquire(False):
+            return
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.release()
+
+    try:
+        _thread.start_new_thread(run, ())
+    except RuntimeError:  # the process ends, or has no memory for another thread
+        return work()
+    interrupt: KeyboardInterrupt | None = None
+    while not results and not errors:
+        try:
+            if not done.acquire(timeout=_PATIENCE) and turn.acquire(False):
+                return work()  # the thread had no memory to begin with
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    if errors:
+        raise errors.pop()
+    return results[0]
+
+
+def finish(jobs: Sequence[Future[Any]]) -> None:
+    """Wait until all are done, also when interrupted; then raise the interrupt."""
+    interrupt: KeyboardInterrupt | None = None
+    for job in jobs:
+        while not job.done():
+            try:
+                wait([job])
+            except (KeyboardInterrupt, RuntimeError) as error:
+                if not is_interrupt(error):
+                    raise
+                interrupt = KeyboardInterrupt()
+    if interrupt is not None:
+        raise interrupt
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is an interrupt, or what a condition of Python's has made of one."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)

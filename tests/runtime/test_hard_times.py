@@ -1,0 +1,230 @@
+"""Processes that are forked, killed, interrupted at random or short of memory, and users without a home."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from irscope.runtime.cache import _MAGIC, ObjectStore, user_cache_directory
+
+pytest.importorskip("llvmlite")
+if sys.platform == "win32":
+    pytest.skip("signals, forks and limits are told as POSIX has them", allow_module_level=True)
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import os, sys
+import numpy as np
+import irscope as irs
+from irscope.errors import IrscopeError
+from irscope.runtime.executable import compile_graph
+
+def program(scale):
+    return irs.fuse(irs.parse(f'''graph(%x : Float(6, 4, strides=[4, 1])):
+  %k : float = prim::Constant[value={scale}]()
+  %a : Tensor = aten::mul(%x, %k)
+  %b : Tensor = aten::tanh(%a)
+  return (%b)
+'''))
+
+def right(scale, run=None):
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4)
+    run = run or compile_graph(program(scale), share_kernels=False)
+    np.testing.assert_allclose(run(x), np.tanh(x * np.float32(scale)), rtol=1e-5)
+"""
+
+FORKED = """
+if sys.argv[1] == "torch":
+    import torch
+large = irs.compile(irs.fuse(irs.parse('''graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::tanh(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  return (%b)
+''')))
+x = np.linspace(-1, 1, 1 << 20, dtype=np.float32)
+given = torch.from_numpy(x) if sys.argv[1] == "torch" else x
+wanted = np.asarray(large(given, given))
+for child in range(2):
+    found = os.fork()
+    if found == 0:
+        try:
+            assert (np.asarray(large(given, given)) == wanted).all()
+            right(7.5)
+            again = irs.compile(irs.fuse(large.graph))
+            assert (np.asarray(again(given, given)) == wanted).all()
+        except BaseException as error:
+            print(repr(error))
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(found, 0)[1] == 0
+assert (np.asarray(large(given, given)) == wanted).all()
+"""
+
+SCARCE = """
+import gc, resource
+right(0.5)
+for extra in (0, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27):
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + extra, resource.RLIM_INFINITY))
+    try:
+        made = [compile_graph(program(extra + index + 1.5), disk_cache=False) for index in range(3)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    for index, run in enumerate(made):
+        right(extra + index + 1.5, run)
+        assert run.kernels or run.remarks[0].rule == "no-memory", run.remarks
+right(0.25)
+"""
+
+INTERRUPTED = """
+import random, signal, threading
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+x = np.linspace(-1, 1, 1 << 18, dtype=np.float32)
+large = irs.compile(irs.fuse(irs.parse('''graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::tanh(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::cumsum(%b, %zero, %none)
+  %d : Tensor = aten::tanh(%c)
+  return (%d)
+''')))
+wanted = large(x, x)
+chance = random.Random(int(sys.argv[1]))
+caught = 0
+for trial in range(int(sys.argv[2])):
+    # and again, because Python drops what a handler raises while it frees an object
+    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0005, 0.04), 0.5)
+    try:
+        while True:
+            if trial % 2:
+                compile_graph(program(chance.randrange(50) + 0.5), share_kernels=False)
+            else:
+                large(x, x)
+    except KeyboardInterrupt:
+        caught += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    np.testing.assert_array_equal(large(x, x), wanted)
+    if trial % 2:
+        right(trial + 0.75)
+print(caught, sum(thread.name.startswith("irscope-compile") for thread in threading.enumerate()))
+"""
+
+
+def ran(text: str, tmp_path: Path, *arguments: str, **more: str) -> str:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + text, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_forked_process_compiles_and_runs(library: str, tmp_path: Path) -> None:
+    if library == "torch":
+        pytest.importorskip("torch")
+    ran(FORKED, tmp_path, library)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
+def test_without_memory_for_the_compiler_groups_run_one_by_one(tmp_path: Path) -> None:
+    ran(SCARCE, tmp_path, OPENBLAS_NUM_THREADS="1")
+
+
+def test_interrupts_at_random_moments(tmp_path: Path) -> None:
+    assert ran(INTERRUPTED, tmp_path, "1", "40").split() == ["40", "0"]
+    assert not list((tmp_path / "irscope" / "cpu").glob(".new-*"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_many_interrupts_at_random_moments(seed: int, tmp_path: Path) -> None:
+    assert ran(INTERRUPTED, tmp_path, str(seed + 2), "500").split() == ["500", "0"]
+
+
+def test_processes_that_are_killed_leave_no_torn_file(tmp_path: Path) -> None:
+    text = "import itertools\nfor index in itertools.count():\n    right(index % 9 + 0.5)\n    print('.', flush=True)\n"
+    chance = random.Random(0)
+    directory = tmp_path / "irscope" / "cpu"
+    for _ in range(3):
+        running = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM + text], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}, cwd=ROOT,
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert running.stdout is not None
+        running.stdout.readline()
+        time.sleep(chance.uniform(0, 0.05))
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        running.stdout.close()
+        for file in directory.glob("*.o"):
+            data = file.read_bytes()
+            start = len(_MAGIC) + 32
+            assert data.startswith(_MAGIC)
+            assert hashlib.sha256(data[start:]).digest() == data[len(_MAGIC) : start]
+    ran("for index in range(9):\n    right(index + 0.5)\n", tmp_path)
+
+
+def test_every_truncation_and_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "objects")
+    store.save("k", bytes(range(40)))
+    (path,) = store.directory.glob("*.o")
+    whole = path.read_bytes()
+    damaged = [whole[:size] for size in range(len(whole))]
+    damaged += [
+        whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
+        for bit in range(8 * len(whole))
+    ]
+    for data in damaged:
+        path.write_bytes(data)
+        assert store.load("k") is None
+        assert not path.exists()
+    path.write_bytes(whole)
+    assert store.load("k") == bytes(range(40))
+
+
+def test_what_killed_processes_left_is_swept_away(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "objects")
+    store.save("first", b"code")
+    old, young = store.directory / ".new-old", store.directory / ".new-young"
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    for index in range(64):
+        store.save(f"k{index}", b"code")
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_user_without_a_home_has_a_directory_nonetheless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert user_cache_directory().parent == tmp_path
+    assert ObjectStore(user_cache_directory() / "cpu").save("k", b"code")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of files are told as Linux does")
+def test_a_full_disk_is_an_empty_cache(tmp_path: Path) -> None:
+    text = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+run = compile_graph(program(1.5), share_kernels=False)
+right(1.5, run)
+assert run.remarks[0].rule == "no-disk-cache", run.remarks
+"""
+    ran(text, tmp_path)
+    assert list((tmp_path / "irscope" / "cpu").iterdir()) == []

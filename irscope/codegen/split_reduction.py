@@ -2,8 +2,9 @@
 
 Where the kept loops have fewer steps than there are workers, the reduced ones are cut: each part gathers what it can
 (a partial result per reduction), a second launch gathers the parts, and whoever reads the result reads it from memory.
-A softmax of one long row thus takes two such pairs, for the maximum and for the sum, and a launch that writes. The
-parts are gathered in their order, so the result does not depend on which worker was first.
+What is written once per result is computed by the last launch that gathers, so that a sum takes two launches. A softmax
+of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are gathered
+in their order, so the result does not depend on which worker was first.
 """
 
 from __future__ import annotations
@@ -86,23 +87,24 @@ class _Splitter:
         """Reductions whose results are in memory."""
 
     def split(self) -> SplitReduction:
-        nest = reduction_nest(self.spec)
         stages: list[Stage] = []
-        for each in nest.passes:
-            if each.reductions:
-                stages += self._gather(each.reductions)
         everywhere = [slot for slot, result in enumerate(self.spec.outputs) if not self.spec.is_reduced(result)]
         once = [slot for slot, result in enumerate(self.spec.outputs) if self.spec.is_reduced(result)]
-        if once:
-            stages.append(Stage(self._write(once, self.kept), False))
+        gathering = [each.reductions for each in reduction_nest(self.spec).passes if each.reductions]
+        for number, reductions in enumerate(gathering):
+            is_last = number == len(gathering) - 1
+            stages += self._gather(reductions, once if is_last else (), keep=not is_last or bool(everywhere))
         if everywhere:
-            stages.append(Stage(self._write(everywhere, list(range(self.spec.rank))), False))
+            stages.append(Stage(self._write(everywhere), False))
         return SplitReduction(tuple(stages), tuple(self.temporaries), self.results)
 
     # -- gathering ----------------------------------------------------------------------------------------------------
 
-    def _gather(self, reductions: Sequence[int]) -> list[Stage]:
-        """Two launches: the parts, and the parts of the parts."""
+    def _gather(self, reductions: Sequence[int], once: Sequence[int], *, keep: bool) -> list[Stage]:
+        """Two launches: the parts, and the parts of the parts, which also writes the results `once`.
+
+        With `keep`, what was gathered stays in memory for later launches.
+        """
         found: list[tuple[int, str, int]] = []
         for index in reductions:
             code = self.spec.instructions[index]
@@ -110,7 +112,7 @@ class _Splitter:
                 found.append((-1, _IN_TWO[code.op], self._temporary(self._dtype(code.args[0]), self.parts)))
             found.append((index, code.op, self._temporary(code.dtype, self.parts)))
         first = Stage(self._parts(reductions, [place for _, _, place in found]), True)
-        second = Stage(self._whole(found), False)
+        second = Stage(self._whole(found, once, keep), False)
         return [first, second]
 
     def _dtype(self, index: int) -> str:
@@ -141,59 +143,50 @@ class _Splitter:
         own = dict(zip(self.kept, contiguous_strides(self.sizes), strict=True))
         return tuple(own.get(loop, 0) for loop in range(rank))
 
-    def _whole(self, found: Sequence[tuple[int, str, int]]) -> Launch:
-        """Gather the parts; the kept loops outside, the parts inside."""
-        own = contiguous_strides(self.sizes)
-        operands: list[Operand] = []
-        code: list[Instruction] = []
-        results: list[Result] = []
-        reads, writes = [], []
-        stride = (*own, self.results)
+    def _whole(self, found: Sequence[tuple[int, str, int]], once: Sequence[int], keep: bool) -> Launch:
+        """Gather the parts, which are a loop of their own inside the kept ones."""
+        copy = _Copy(self, ())
+        kept = self._row_major(self.spec.rank)
         for index, op, place in found:
             dtype, _ = self.temporaries[place]
-            code.append(Instruction("input", (), dtype, len(operands)))
-            operands.append(Operand(dtype, "tensor", stride_classes(stride)))
-            reads.append(self.inputs + place)
+            node = self.spec.instructions[max(index, 0)].node
+            copy.read(_Source(Operand(dtype, "tensor"), self.inputs + place, (*kept, self.results)), node)
             if index < 0:
                 continue
-            args = (len(code) - 2, len(code) - 1) if op in POSITIONS else (len(code) - 1,)
-            node = self.spec.instructions[index].node
+            last = len(copy.code) - 1
             if op == EXPONENTIALS:
-                joined_parts(code, len(code) - 2, len(code) - 1, dtype, node)
+                copy.at[index] = joined_parts(copy.code, last - 1, last, dtype, node)
             else:
-                code.append(Instruction(op, args, dtype, None, node))
-            target = self._temporary(dtype, 1)
-            results.append(Result(dtype, stride_classes((*own, 0)), len(code) - 1))
-            writes.append(self.outputs + target)
-            kept = self._row_major(self.spec.rank)
-            self.known[index] = _Source(Operand(dtype, "tensor"), self.inputs + target, kept)
-        sizes, rank = (*self.sizes, self.parts), len(self.sizes) + 1
-        spec = KernelSpec(
-            tuple(operands),
-            tuple(code),
-            tuple(results),
-            rank,
-            row_limit=row_limit(sizes, rows=True),
-            reduced=(rank - 1,),
-        )
-        strides = (*[(*own, 0)] * len(results), *[stride] * len(operands))
-        return Launch(spec, sizes, tuple(reads), tuple(writes), strides)
+                args = (last - 1, last) if op in POSITIONS else (last,)
+                copy.at[index] = copy.add(Instruction(op, args, dtype, None, node))
+        written = [index for index, _, _ in found if index >= 0] if keep else []
+        targets = [self._temporary(self._dtype(index), 1) for index in written]
+        results = [self.spec.outputs[slot].instruction for slot in once]
+        copy.extend(results)
+        loops = [*self.kept, self.spec.rank]
+        made = copy.launch(
+            [copy.at[index] for index in (*written, *results)],
+            [*[kept] * len(written), *(self.launch.strides[slot] for slot in once)],
+            [*(self.outputs + target for target in targets), *(self.launch.writes[slot] for slot in once)],
+            loops, (len(loops) - 1,), [*[0] * len(written), *self._offsets(once)],
+        )  # fmt: skip
+        for index, target in zip(written, targets, strict=True):
+            self.known[index] = _Source(Operand(self._dtype(index), "tensor"), self.inputs + target, kept)
+        return made
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def _write(self, slots: Sequence[int], loops: Sequence[int]) -> Launch:
-        """What is written at every point, or once per result, from reductions that are known."""
+    def _offsets(self, slots: Sequence[int]) -> list[int]:
+        return [self.launch.offsets[slot] if self.launch.offsets else 0 for slot in slots]
+
+    def _write(self, slots: Sequence[int]) -> Launch:
+        """What is written at every point, from reductions that are known."""
         roots = [self.spec.outputs[slot].instruction for slot in slots]
-        copy = _Copy(self, set(roots))
-        offsets = self.launch.offsets or (0,) * len(self.launch.strides)
+        copy = _Copy(self, roots)
         return copy.launch(
-            [copy.at[root] for root in roots],
-            [self.launch.strides[slot] for slot in slots],
-            [self.launch.writes[slot] for slot in slots],
-            loops,
-            (),
-            [offsets[slot] for slot in slots],
-        )
+            [copy.at[root] for root in roots], [self.launch.strides[slot] for slot in slots],
+            [self.launch.writes[slot] for slot in slots], list(range(self.spec.rank)), (), self._offsets(slots),
+        )  # fmt: skip
 
 
 class _Copy:
@@ -205,12 +198,16 @@ class _Copy:
         self.sources: list[_Source] = []
         self.at: dict[int, int] = {}
         """The new number of each instruction."""
-        spec = splitter.spec
+        self.extend(roots)
+
+    def extend(self, roots: Iterable[int]) -> None:
+        """Copy these instructions, and what they need of those that are not there yet."""
+        spec, ready = self.splitter.spec, self.at.keys() | self.splitter.known.keys()
         needed = set(roots)
         for index in range(max(needed, default=-1), -1, -1):
-            if index in needed and index not in splitter.known:
+            if index in needed and index not in ready:
                 needed.update(spec.instructions[index].args)
-        for index in sorted(needed):
+        for index in sorted(needed - self.at.keys()):
             self.at[index] = self._copied(index, spec.instructions[index])
 
     def add(self, code: Instruction) -> int:
@@ -221,24 +218,25 @@ class _Copy:
     def _copied(self, index: int, code: Instruction) -> int:
         splitter = self.splitter
         if index in splitter.known:
-            return self._input(splitter.known[index], code)
+            return self.read(splitter.known[index], code.node)
         if code.op == "input":
             assert code.value is not None
             launch, slot = splitter.launch, len(splitter.spec.outputs) + code.value
             offset = launch.offsets[slot] if launch.offsets else 0
             operand, read = splitter.spec.inputs[code.value], launch.reads[code.value]
-            return self._input(_Source(operand, read, launch.strides[slot], offset), code)
+            return self.read(_Source(operand, read, launch.strides[slot], offset), code.node)
         if code.op == "count":
             steps = prod(splitter.launch.sizes[loop] for loop in splitter.spec.reduced)
             number = _Source(Operand("int64", "index"), -1, (0,) * splitter.spec.rank, steps)
-            return self.add(Instruction("cast", (self._input(number, code),), code.dtype, None, code.node))
+            return self.add(Instruction("cast", (self.read(number, code.node),), code.dtype, None, code.node))
         assert code.op not in GATHERING
         args = tuple(self.at[arg] for arg in code.args)
         return self.add(Instruction(code.op, args, code.dtype, code.value, code.node))
 
-    def _input(self, source: _Source, code: Instruction) -> int:
+    def read(self, source: _Source, node: int) -> int:
+        """Append what reads an operand."""
         self.sources.append(source)
-        return self.add(Instruction("input", (), source.operand.dtype, len(self.sources) - 1, code.node))
+        return self.add(Instruction("input", (), source.operand.dtype, len(self.sources) - 1, node))
 
     def launch(
         self,
@@ -249,11 +247,12 @@ class _Copy:
         reduced: tuple[int, ...],
         offsets: Sequence[int] = (),
     ) -> Launch:
-        """The copied instructions as a launch over some of the loops."""
-        sizes = tuple(self.splitter.launch.sizes[loop] for loop in loops) or (1,)
+        """The copied instructions as a launch over some of the loops; one more than there are is that of the parts."""
+        extents = (*self.splitter.launch.sizes, self.splitter.parts)
+        sizes = tuple(extents[loop] for loop in loops) or (1,)
 
         def along(own: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(own[loop] for loop in loops) or (1,)
+            return tuple(own[loop] if loop < len(own) else 0 for loop in loops) or (1,)
 
         written = [along(own) for own in strides]
         read = [along(source.strides) if source.strides else () for source in self.sources]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +179,31 @@ def test_long_reductions_are_cut_and_give_the_same_bits_every_time(device: CudaD
     long = max(shape) == shape[0]
     if long:
         assert any("p" in name.split("_")[2] for name in entries(device)), "some launch was partial"
+
+
+def test_what_is_written_once_is_computed_where_the_parts_are_gathered(device: CudaDevice) -> None:
+    """With operands that only the kept loops step through, a reduction of a reduction, and results at every point."""
+
+    def body(b: Any, x: Any, w: Any) -> Any:
+        total = call(b, "mul", call(b, "sum", x, [1], False, None), w)
+        spread = call(b, "add", call(b, "var", x, [1], 1, False), w, 1)
+        place = call(b, "argmax", x, 1, False)
+        return [total, spread, place, call(b, "logsumexp", x, [1], False)]
+
+    def eager(x: Any, w: Any) -> Any:
+        return x.sum(1) * w, x.var(1) + w, x.argmax(1), torch.logsumexp(x, 1)
+
+    x, w = normal(2, 60_000), normal(2)
+    check(device, body, eager, x, w, rtol=4e-6)
+    partial_of = [name.split("_")[2] for name in entries(device)]
+    assert sum("p" in code for code in partial_of) == 2, "two passes"
+    assert len(partial_of) == 4, "each is gathered by one launch, and nothing else is launched"
+
+    def whole(b: Any, x: Any, w: Any) -> Any:
+        total = call(b, "sum", x, [1], True, None)
+        return [call(b, "squeeze", total, 1), call(b, "div", x, total)]
+
+    check(device, whole, lambda x, w: (x.sum(1), x / x.sum(1, keepdim=True)), x * 0 + 1, w, rtol=4e-6)
 
 
 def test_the_place_of_the_largest_in_a_long_row(device: CudaDevice) -> None:

@@ -150,7 +150,7 @@ def test_the_parts_of_a_split_launch_count_all_elements() -> None:
     made = group(lambda b, x: call(b, "var", x, [0, 1], 1, False), [TENSOR])
     plan = spec_of_group(made, [TensorType("float32", (40, 9))])
     split = split_reduction(plan.launches[0], 1, 1, 1)
-    assert [stage.partial for stage in split.stages] == [True, False, True, False, False]
+    assert [stage.partial for stage in split.stages] == [True, False, True, False]
     assert split.part_elements == 1
     x = normal(40, 9)
     memory = [np.zeros(elements, dtype) for dtype, elements in split.temporaries]

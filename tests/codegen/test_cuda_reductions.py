@@ -194,6 +194,7 @@ def test_what_is_written_once_is_computed_where_the_parts_are_gathered(device: C
         return x.sum(1) * w, x.var(1) + w, x.argmax(1), torch.logsumexp(x, 1)
 
     x, w = normal(2, 60_000), normal(2)
+    entries(device)
     check(device, body, eager, x, w, rtol=4e-6)
     partial_of = [name.split("_")[2] for name in entries(device)]
     assert sum("p" in code for code in partial_of) == 2, "two passes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from irscope.errors import DeviceUnavailable
 from irscope.ops.expression import call, input_element
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.cpu_launch import finish
 from tests.codegen.groups import run
 from tests.codegen.kernels import expected, laid_out, plan_of
 
@@ -182,21 +181,6 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
             device.prepare(plan)
     values = np.ones((1, 4), np.float32)
     assert (run(device.prepare(plan), plan, [values])[0] == 3).all()
-
-
-def test_an_interrupted_call_waits_for_the_parts_that_still_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    job: Future[None] = Future()
-    interrupts = iter([True, True, False])
-
-    def interrupted_wait(jobs: list[Future[None]]) -> None:
-        if next(interrupts):
-            raise KeyboardInterrupt
-        job.set_result(None)
-
-    monkeypatch.setattr("irscope.runtime.cpu_launch.wait", interrupted_wait)
-    with pytest.raises(KeyboardInterrupt):
-        finish([job])
-    assert job.done()
 
 
 def test_long_kernels_let_other_threads_run_and_short_ones_save_the_switch(store: ObjectStore) -> None:

@@ -125,13 +125,21 @@ class ColumnKernel(TileText):
             self._set_near(each, self._first(each))
 
     def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        """Rows from one to below another, so many at a time; the last ones singly."""
+        """Rows from one to below another, so many at a time; the last ones singly, and where rows are short those behind
+        which not enough follows."""
         start, stop = rows
         if together > 1:
-            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {stop}, {start}')}, {-together}")
+            loop, limit = self.spec.reduced[-1], stop
+            if self.short:
+                limit = self.least(stop, self.rows_before_the_last(self.sizes[loop]))
+                limit = self.body.value(
+                    f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}"
+                )
+                self.whole = self.followed(loop)
+            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
             even = self.body.value(f"add i64 {start}, {count}")
             self._steps(number, each, (start, even), together)
-            start = even
+            self.whole, start = frozenset(), even
         self._steps(number, each, (start, stop), 1)
 
     def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:

@@ -67,10 +67,31 @@ class RowKernel(RowPoints):
             with self.outer_loops(stages[:-1]):
                 self._pairs(stages[-1])
             return
+        if self.single and len(stages) > 1:
+            with self.outer_loops(stages[:-1]):
+                self._short_rows(stages[-1])
+            return
         with self.outer_loops(stages):
-            self.wide = {}
-            self.rows = [_Row(self.pointers, self.values, self.wide)]
-            self._gather_rows()
+            self._one_row()
+
+    def _one_row(self) -> None:
+        self.wide = {}
+        self.rows = [_Row(self.pointers, self.values, self.wide)]
+        self._gather_rows()
+
+    def _short_rows(self, stage: list[int]) -> None:
+        """The loop over rows of one vector: those that are read with what follows them, then the last ones."""
+        loop = self.spec.reduced[0] - 1
+        size, pointers, values = self.sizes[loop], self.pointers, self.values
+        safe = self.rows_before_the_last(size)
+        for start, stop, whole in (("0", safe, self.followed(loop)), (safe, size, frozenset[int]())):
+            with self.loop(stop, start=start) as row:
+                self.whole, self.pointers, self.values = whole, dict(pointers), dict(values)
+                self.advance(loop, row.index)
+                for code in stage:
+                    self.instruction(code, self.scalar)
+                self._one_row()
+        self.whole, self.pointers, self.values = frozenset(), pointers, values
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ array among the arguments.
 from __future__ import annotations
 
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from importlib import import_module
 from typing import Any
@@ -31,6 +33,10 @@ class CupyMemory(Memory):
     def __init__(self, cupy: Any) -> None:
         """`cupy`: the module."""
         self.cupy = cupy
+        self._threads = threading.local()
+        self.in_use: deque[tuple[Any, list[Any]]] = deque()
+        """Arrays of other libraries that kernels may still read, and the event behind these kernels: their library would
+        give the memory to work on its own streams, which know nothing of ours."""
 
     def key(self, operands: Sequence[Any]) -> Hashable:
         array = self.cupy.ndarray
@@ -73,15 +79,36 @@ class CupyMemory(Memory):
         array = self.cupy.ndarray
         return [x.data.ptr if isinstance(x, array) else x for x in operands]
 
-    def adopted(self, value: Any) -> Any:
-        """An argument on the GPU: shared if it lies there and offers DLPack, copied from the processor."""
+    def adopted(self, value: Any, *, may_write: bool = False) -> Any:
+        """An argument on the GPU: shared if it lies there and offers DLPack, copied from the processor.
+
+        An array of JAX's, which never changes, is copied for a program that may write it.
+        """
         if isinstance(value, self.cupy.ndarray):
             return value
         if isinstance(value, np.ndarray | np.generic):
             return self.cupy.asarray(value)
         if not hasattr(value, "__dlpack__"):
             return value
-        return self.cupy.asarray(host_array(value)) if on_processor(value) else self.cupy.from_dlpack(value)
+        if on_processor(value):
+            return self.cupy.asarray(host_array(value))
+        shared = self.cupy.from_dlpack(value)
+        self._threads.shared = [*getattr(self._threads, "shared", ()), shared]
+        return shared.copy() if may_write and _is_jaxs(value) else shared
+
+    def given_back(self, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+        """The results as the kind of array that the arguments are; what was shared is kept until the kernels are done."""
+        shared, self._threads.shared = getattr(self._threads, "shared", []), []
+        if shared:
+            self.in_use.append((self.cupy.cuda.get_current_stream().record(), shared))
+        while self.in_use and self.in_use[0][0].done:
+            self.in_use.popleft()
+        return tuple(map(giver_back(arguments, self.cupy), results))
+
+
+def _is_jaxs(value: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -108,8 +135,8 @@ def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
     if isinstance(first, cupy.ndarray):
         return lambda result: result
     back: Callable[[Any], Any] = cupy.asnumpy
-    jax = sys.modules.get("jax")
-    if jax is not None and isinstance(first, jax.Array):
+    if _is_jaxs(first):
+        jax = sys.modules["jax"]
         if on_processor(first):
             back = lambda result: jax.numpy.asarray(cupy.asnumpy(result))  # noqa: E731
         else:  # whose arrays have no strides
@@ -117,10 +144,12 @@ def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
     return lambda result: back(result) if isinstance(result, cupy.ndarray) else result
 
 
-def as_torch_on_gpu(value: Any) -> Any:
-    """An array of another library as a tensor that shares its memory; anything else as it is."""
+def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:
+    """An array of another library as a tensor that shares its memory, or a copy of one that must not be written; anything
+    else as it is."""
     import torch
 
     if hasattr(value, "__dlpack__") and not isinstance(value, torch.Tensor | np.ndarray | np.generic):
-        return torch.from_dlpack(value)
+        tensor = torch.from_dlpack(value)
+        return tensor.clone() if may_write and _is_jaxs(value) else tensor
     return value

@@ -13,7 +13,7 @@ from irscope.ops.registry import schema_of
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_library import CupyLibrary
-from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu, giver_back
+from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu
 from irscope.runtime.flat_code import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.foreign_arrays import borrowed, given_back, is_foreign
@@ -71,7 +71,7 @@ class Program:
             slots[slot] = self._moved(argument)
         results = self.run_slots(slots, visit, footprints)
         if isinstance(self.memory, CupyMemory):
-            return tuple(map(giver_back(args, self.memory.cupy), results))
+            return self.memory.given_back(args, results)
         return results if self.is_torch else given_back(results, args, self.graph.bound.values())
 
     def admission(self, args: Sequence[Any]) -> Admit | None:
@@ -119,14 +119,14 @@ class Program:
         if isinstance(value, dict):
             return {key: self._moved(item) for key, item in value.items()}
         if isinstance(self.memory, CupyMemory):
-            return self.memory.adopted(value)
+            return self.memory.adopted(value, may_write=self.writes)
         if not self.move_to and is_foreign(value):
             value = borrowed(value, may_write=self.writes)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             # torch writes into read-only memory all the same
             value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
         elif self.move_to:
-            value = as_torch_on_gpu(value)
+            value = as_torch_on_gpu(value, may_write=self.writes)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
             self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value

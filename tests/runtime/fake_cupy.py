@@ -87,6 +87,18 @@ class FakeDriverError(RuntimeError):
     """As `cupy_backends.cuda.api.runtime.CUDARuntimeError`."""
 
 
+class FakeEvent:
+    """As `cupy.cuda.Event`."""
+
+    def __init__(self, owner: FakeCupy) -> None:
+        self.owner = owner
+
+    @property
+    def done(self) -> bool:
+        """Whether the work before it is."""
+        return self.owner.idle
+
+
 class FakeStream:
     """A stream with a number; records launches while it captures."""
 
@@ -107,6 +119,10 @@ class FakeStream:
     def synchronize(self) -> None:
         """Nothing is left to wait for."""
         self.owner.may_wait()
+
+    def record(self, event: Any = None) -> Any:
+        """An event behind all work so far; it is done when the owner says so."""
+        return FakeEvent(self.owner)
 
     def is_capturing(self) -> bool:
         """Whether launches are written down."""
@@ -163,6 +179,8 @@ class FakeCupy(SimpleNamespace):
         """What the driver was asked to do."""
         self.capturing: list[Callable[[], None]] | None = None
         self.limit = memory_limit
+        self.idle = True
+        """Whether all work is done."""
         self.ndarray = type("ndarray", (FakeArray,), {"owner": self})
         self.owners: dict[int, int] = {}
         """The GPU of addresses that are not on the first one."""

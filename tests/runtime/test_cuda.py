@@ -19,14 +19,15 @@ import pytest
 from irscope.codegen.group_plan import spec_of_group
 from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import ArgumentError, DeviceUnavailable, MissingExtra, RunError, UnknownName
+from irscope.ir.parser import parse
 from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.expression import input_element
-from irscope.runtime import executable, program
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.compare import compare
 from irscope.runtime.cuda import CudaDevice
 from irscope.runtime.cuda_compiler import Compiled, Resources
 from irscope.runtime.cuda_gpu import CupyGpu
+from irscope.runtime.cuda_memory import CupyMemory, dtype_of
 from irscope.runtime.executable import Executable, compile_graph
 from irscope.session import load
 from irscope.transforms.fusion import fuse
@@ -403,11 +404,9 @@ def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
 
 
 def on_the_fake(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, folder: Path, program_: Any) -> Executable:
-    """A program on the fake GPU."""
-    device = device_of(folder)
-    monkeypatch.setattr(executable, "_device", lambda name, disk: device)
-    for module in (executable, program):
-        monkeypatch.setattr(module, "imported_cupy", lambda: cupy)
+    """A program on the fake GPU, with a cache directory and so a device of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setattr("irscope.runtime.cuda.Nvrtc", CountingCompiler)
     return compile_graph(program_, "cuda")
 
 
@@ -489,6 +488,66 @@ def test_arrays_of_jax_come_back_as_jaxs(cupy: FakeCupy, compiled: Executable, m
     assert not here.on_gpu
     assert len(taken) == 1
     np.testing.assert_array_equal(here.host, there.host)
+
+
+@emulated
+def test_what_another_library_lends_is_kept_until_the_kernels_are_done(cupy: FakeCupy, compiled: Executable) -> None:
+    x, w = numbers()
+    memory = compiled._program("numpy").memory
+    assert isinstance(memory, CupyMemory)
+    cupy.idle = False
+    for _ in range(2):
+        compiled(Foreign(x), Foreign(w))
+    assert [len(shared) for _, shared in memory.in_use] == [2, 2]
+    compiled(cupy.asarray(x), cupy.asarray(w))
+    assert len(memory.in_use) == 2, "CuPy's own are given back on its stream"
+    cupy.idle = True
+    compiled(Foreign(x), Foreign(w))
+    assert not memory.in_use
+
+
+@emulated
+def test_jaxs_arrays_are_never_written(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class JaxArray(Foreign):
+        pass
+
+    jax = SimpleNamespace(
+        Array=JaxArray, dlpack=SimpleNamespace(from_dlpack=lambda given: JaxArray(given.host))
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    x, w = numbers()
+    made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(load(WRITES, x, w)))
+    before = x.copy()
+    found = made(JaxArray(x), JaxArray(w))
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(found.host, np.tanh(before + w) * w, rtol=1e-5)
+    made(Foreign(x), Foreign(w))
+    np.testing.assert_array_equal(x, before + w, "an array that may be written is")
+
+
+BFLOATS = """graph(%x : BFloat16(4, 40, strides=[40, 1]), %w : BFloat16(40, strides=[1])):
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::add(%x, %w, %one)
+  %z : Tensor = aten::tanh(%y)
+  return (%z)
+"""
+
+
+@emulated
+def test_bfloat16_of_a_package_that_jax_and_cupy_use(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kind = pytest.importorskip("ml_dtypes").bfloat16
+    made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(parse(BFLOATS)))
+    x, w = np.linspace(-2, 2, 160).reshape(4, 40).astype(kind), np.linspace(0, 1, 40).astype(kind)
+    found = made(cupy.asarray(x), cupy.asarray(w))
+    assert found.dtype == kind
+    want = np.tanh((x.astype(np.float64) + w.astype(np.float64)).astype(kind).astype(np.float64))
+    np.testing.assert_allclose(found.host.astype(np.float64), want, rtol=2**-7)
+    assert len(launches(cupy)) == 1
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(ArgumentError, match="no bfloat16 without the package ml_dtypes"):
+        dtype_of("bfloat16")
 
 
 LIBRARY = """graph(%x : Tensor, %w : Tensor):

@@ -19,7 +19,7 @@ SAME: dict[str, Callable[..., Any]] = {
     "cuda.ExternalStream": FAKE.cuda.ExternalStream, "cuda.get_current_stream": FAKE.cuda.get_current_stream,
     "cuda.Stream.begin_capture": FakeStream.begin_capture, "cuda.Stream.end_capture": FakeStream.end_capture,
     "cuda.Stream.is_capturing": FakeStream.is_capturing, "cuda.Stream.synchronize": FakeStream.synchronize,
-    "cuda.MemoryPool.malloc": FAKE.cuda.MemoryPool().malloc, "cuda.using_allocator": FAKE.cuda.using_allocator,
+    "cuda.Stream.record": FakeStream.record, "cuda.MemoryPool.malloc": FAKE.cuda.MemoryPool().malloc, "cuda.using_allocator": FAKE.cuda.using_allocator,
     "cuda.runtime.getDeviceCount": FAKE.cuda.runtime.getDeviceCount, "cuda.runtime.getDevice": FAKE.cuda.runtime.getDevice,
     "cuda.runtime.getDeviceProperties": FAKE.cuda.runtime.getDeviceProperties,
     "cuda.runtime.pointerGetAttributes": FAKE.cuda.runtime.pointerGetAttributes,
@@ -36,7 +36,7 @@ UNTOLD = {
     "ndarray.strides": None, "ndarray.data": None, "cuda.memory.MemoryPointer.__add__": None,
     "cuda.memory.MemoryPointer.ptr": None, "cuda.memory.MemoryPointer.mem": None, "cuda.memory.BaseMemory.size": None,
     "cuda.Device.synchronize": None, "get_default_memory_pool": None, "cuda.MemoryPool.free_all_blocks": None,
-    "ndarray.copy": None,
+    "ndarray.copy": None, "cuda.Event.done": None,
 }  # fmt: skip
 """What CuPy has under these names and says no arguments of."""
 

@@ -15,13 +15,20 @@ from typing import Any, Final, Protocol
 
 from irscope.errors import IrscopeError, RunError
 from irscope.ir.core import Block, Node, Value
+from irscope.runtime.instructions import (
+    Instruction,
+    Slots,
+    Target,
+    assignment,
+    jump_unless,
+    jump_when_done,
+    moves,
+    raising,
+    start_loop,
+)
 from irscope.runtime.library import Library
 
 __all__ = ["FlatCode", "Instruction", "Plain", "Run", "Slots", "flatten"]
-
-Slots = list[Any]
-Instruction = Callable[[Slots], int | None]
-"""Reads and writes slots; gives the position to go on at, or None for the next one."""
 
 NodeCall = Callable[[Node, tuple[int, ...], tuple[int, ...]], Instruction | None]
 """What a group's instruction is, given the slots of its operands and results; None leaves the group's block in line."""
@@ -118,13 +125,6 @@ def flatten(body: Block, library: Library, *, bound: Mapping[Value, Any], call: 
     return _Planner(library, call).plan(body, bound)
 
 
-@dataclass(slots=True)
-class _Target:
-    """A position that is known later."""
-
-    position: int = -1
-
-
 class _Planner:
     def __init__(self, library: Library, call: NodeCall) -> None:
         self.library = library
@@ -132,7 +132,7 @@ class _Planner:
         self.slot_of: dict[Value, int] = {}
         self.code = FlatCode()
         self.constants: dict[int, Any] = {}
-        self.jumps: list[_Target] = []
+        self.jumps: list[Target] = []
         self.dying: dict[Node | Block, list[Value]] = {}
 
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> FlatCode:
@@ -195,8 +195,8 @@ class _Planner:
             else:
                 self.assignment(node)
 
-    def target(self, position: int = -1) -> _Target:
-        self.jumps.append(_Target(position))
+    def target(self, position: int = -1) -> Target:
+        self.jumps.append(Target(position))
         return self.jumps[-1]
 
     def assignment(self, node: Node) -> None:
@@ -204,20 +204,20 @@ class _Planner:
         try:
             function = self.library.function(node)
         except RunError as error:
-            self.emit(_raising(error), node, [node])
+            self.emit(raising(error), node, [node])
             return
-        self.emit(_assignment(function, reads, writes), node, [node], plain=Plain(function, reads, writes))
+        self.emit(assignment(function, reads, writes), node, [node], plain=Plain(function, reads, writes))
 
     def move(
         self, reads: tuple[int, ...], writes: tuple[int, ...], ends: Sequence[Node | Block], dead: Sequence[int] = ()
     ) -> None:
-        self.emit(_moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes))
+        self.emit(moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes))
 
     def inline(self, node: Node) -> Iterator[Block]:
         """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
         if node.op not in _INLINE or len(node.blocks) != 1:
             why = RunError(f"the blocks of {node.op} cannot be run", where=repr(node), rule="unknown-op")
-            self.emit(_raising(why), node, [node])
+            self.emit(raising(why), node, [node])
             return
         called = self.call(node, self.slots(node.inputs), self.slots(node.outputs))
         if called is not None:
@@ -240,10 +240,10 @@ class _Planner:
     def branch(self, node: Node) -> Iterator[Block]:
         then, other = node.blocks
         otherwise, end = self.target(), self.target()
-        self.emit(_jump_unless(self.slot(node.inputs[0]), otherwise), node)
+        self.emit(jump_unless(self.slot(node.inputs[0]), otherwise), node)
         outputs = self.slots(node.outputs)
         yield then
-        self.emit(_moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs)
+        self.emit(moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs)
         otherwise.position = self.here
         yield other
         self.move(self.slots(other.returns), outputs, [other, node])
@@ -255,15 +255,15 @@ class _Planner:
         count, *params = self.slots(body.params)
         own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # no values of the program: when to stop
         turns, state = own
-        self.emit(_start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
+        self.emit(start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
         head, end = self.target(self.here), self.target()
-        self.emit(_jump_when_done(state, turns, count, end))
+        self.emit(jump_when_done(state, turns, count, end))
         yield body
         returns = self.slots(body.returns)
-        self.emit(_moves(returns, (state, *params), head), None, [body], writes=tuple(params))
+        self.emit(moves(returns, (state, *params), head), None, [body], writes=tuple(params))
         end.position = self.here
         outputs = self.slots(node.outputs)
-        self.emit(_moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)
+        self.emit(moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)
 
 
 def _deaths(body: Block) -> dict[Node | Block, list[Value]]:
@@ -302,95 +302,6 @@ def _deaths(body: Block) -> dict[Node | Block, list[Value]]:
         if end is not body and not (isinstance(end, Block) and value in end.params):
             dying.setdefault(end, []).append(value)
     return dying
-
-
-# -- instructions -----------------------------------------------------------------------------------------------------
-
-
-def _assignment(function: Callable[..., Any], reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction:
-    """`writes = function(reads)`; the common arities have code of their own, because this is most of what runs."""
-    match reads, writes:
-        case (a,), (out,):
-
-            def one(slots: Slots) -> None:
-                slots[out] = function(slots[a])
-
-            return one
-        case (a, b), (out,):
-
-            def two(slots: Slots) -> None:
-                slots[out] = function(slots[a], slots[b])
-
-            return two
-        case (a, b, c), (out,):
-
-            def three(slots: Slots) -> None:
-                slots[out] = function(slots[a], slots[b], slots[c])
-
-            return three
-        case _, (out,):
-
-            def many(slots: Slots) -> None:
-                slots[out] = function(*[slots[slot] for slot in reads])
-
-            return many
-
-    def several(slots: Slots) -> None:
-        results = function(*[slots[slot] for slot in reads])
-        if writes:
-            for slot, result in zip(writes, results, strict=True):
-                slots[slot] = result
-
-    return several
-
-
-def _moves(sources: tuple[int, ...], targets: tuple[int, ...], then: _Target | None = None) -> Instruction:
-    """All targets get their sources' values at once; then the jump."""
-
-    def move(slots: Slots) -> int | None:
-        values = [slots[slot] for slot in sources]
-        for slot, value in zip(targets, values, strict=True):
-            slots[slot] = value
-        return None if then is None else then.position
-
-    return move
-
-
-def _jump_unless(condition: int, target: _Target) -> Instruction:
-    def jump(slots: Slots) -> int | None:
-        return None if slots[condition] else target.position
-
-    return jump
-
-
-def _start_loop(sources: tuple[int, ...], targets: tuple[int, ...]) -> Instruction:
-    """The first target gets an iterator over the turns that the first source allows, the others their sources."""
-    move = _moves(sources, targets)
-    turns = targets[0]
-
-    def start(slots: Slots) -> None:
-        move(slots)
-        slots[turns] = iter(range(slots[turns]))
-
-    return start
-
-
-def _jump_when_done(state: int, turns: int, count: int, target: _Target) -> Instruction:
-    def jump(slots: Slots) -> int | None:
-        if not slots[state]:
-            return target.position
-        turn = next(slots[turns], None)
-        slots[count] = turn
-        return target.position if turn is None else None
-
-    return jump
-
-
-def _raising(error: RunError) -> Instruction:
-    def fail(slots: Slots) -> None:
-        raise error
-
-    return fail
 
 
 def _failed(node: Node | None, error: Exception) -> RunError:

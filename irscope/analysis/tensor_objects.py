@@ -7,12 +7,14 @@ union-find; a graph without such ops, which is nearly every graph, costs one loo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Final
 
 from irscope.ir.core import Graph, Node, Value
 from irscope.ops.registry import effect_of, schema_of
 
-__all__ = ["reshaped_objects"]
+__all__ = ["HeldObjects", "reshaped_objects"]
 
 _RESHAPING: Final = frozenset(
     f"aten::{name}"
@@ -36,11 +38,54 @@ _RESHAPING: Final = frozenset(
 )
 
 
+_MAKES_ANOTHER: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "as_strided", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "squeeze", "swapaxes", "swapdims",
+        "t", "transpose", "unsqueeze", "view",
+    )
+)  # fmt: skip
+"""Views that are a tensor of their own even where they show all that there was."""
+
+
 def reshaped_objects(graph: Graph) -> frozenset[Value]:
     """The values whose shape and strides may not be what the op that made them gave."""
     seeds = [value for node in graph.nodes() for value in _changed(node)]
     if not seeds:
         return frozenset()
+    roots, find = _classes(graph, seeds)
+    return frozenset(value for value in graph.values() if find(value) in roots)
+
+
+class HeldObjects:
+    """The values that may be a tensor object of the caller's: one that was given, or one that is given back.
+
+    Two names of one memory are one for who reads and writes elements, and two for who has both and calls `t_` on one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _held(self) -> set[Value]:
+        graph = self._graph
+        held = [*graph.inputs, *graph.outputs]
+        held += [value for node in graph.nodes() if _is_unseen(node) for value in (*node.inputs, *node.outputs)]
+        roots, find = _classes(graph, held)
+        return {value for value in graph.values() if find(value) in roots}
+
+    def tell_apart(self, node: Node, stays: Value) -> bool:
+        """Whether a caller could tell if the view that a node makes were another value, a view of just its elements."""
+        return node.op in _MAKES_ANOTHER and node.output in self._held and stays in self._held
+
+    def become_one(self, gone: Value, stays: Value) -> None:
+        """Take note that a value stands for another from now on."""
+        if gone in self._held:
+            self._held.add(stays)
+
+
+def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable[[Value], Value]]:
+    """The representatives of these values, and what finds that of any."""
     parent: dict[Value, Value] = {}
 
     def find(value: Value) -> Value:
@@ -51,16 +96,16 @@ def reshaped_objects(graph: Graph) -> frozenset[Value]:
             value = above
         return value
 
-    def same(a: Value, b: Value) -> None:
-        a, b = find(a), find(b)
-        if a is not b:
-            parent[a] = b
-
     for node in graph.nodes():
         for a, b in _same_object(node):
-            same(a, b)
-    roots = {find(value) for value in seeds}
-    return frozenset(value for value in graph.values() if find(value) in roots)
+            a, b = find(a), find(b)
+            if a is not b:
+                parent[a] = b
+    return {find(value) for value in seeds}, find
+
+
+def _is_unseen(node: Node) -> bool:
+    return not node.blocks and not node.op.startswith("prim::") and schema_of(node) is None
 
 
 def _changed(node: Node) -> tuple[Value, ...]:
@@ -94,6 +139,8 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
         "prim::TupleConstruct",
         "prim::DictConstruct",
     ):
+        return pairs
+    if node.op in _MAKES_ANOTHER:
         return pairs
     values = (*node.inputs, *node.outputs)
     return [(values[0], other) for other in values[1:]]

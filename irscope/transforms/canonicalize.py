@@ -3,12 +3,14 @@
 One walk in textual order. A rule looks at one node and what made its operands, simplified already, and names values that
 its results are equal to; the node then goes. Two kinds of equality:
 
-* *the same thing*: the result is that value, or a view of just its elements in its layout. Nobody can tell.
+* *the same thing*: the result is that value, or a view of just its elements in its layout. Nobody can tell, but a caller who
+  would get one tensor where there were two: changed in place by `t_`, both would be. Such a view stays.
 * *an equal tensor*: the result has new memory with the same elements. It may go only if element type, shape and strides
   are known to be the same, nothing writes either, and a caller does not get both (`irscope.transforms.sameness`).
 
 Proofs are exact: NaN, the sign of zero and infinities come out as they went in, or the rule says for which types it holds.
-Ifs and loops that are known to run one way are taken apart.
+Ifs and loops that are known to run one way are taken apart. A second run may find a little more: a list that was written
+only where the program never comes is not written any longer.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.tensor_objects import reshaped_objects
+from irscope.analysis.tensor_objects import HeldObjects, reshaped_objects
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, constant_of, constant_value
 from irscope.ir.rewriter import Edit, Erased, Rewriter
@@ -66,6 +68,7 @@ class _Walk:
         self._db = db
         self._onlookers: Onlookers | None = None
         self._reshaped = reshaped_objects(graph)
+        self._held = HeldObjects(graph)
 
     def block(self, block: Block) -> list[Node]:
         """Simplify one block; gives its nodes, those of ifs that were taken apart among them."""
@@ -110,6 +113,10 @@ class _Walk:
         if not rule.is_same_thing and not all(map(_lies_alike, equals, node.outputs)):
             return False
         name = f"%{self.graph.names[equals[0]]}" if equals else "nothing"
+        if rule.is_another_object and self._held.tell_apart(node, equals[0]):
+            because = f"it shows all of {name}, but a caller may get hold of both tensors"
+            self.remarks.append(Remark("missed", "seen-apart", node.output, because, equals))
+            return False
         for value, other in zip(node.outputs, equals, strict=True):
             obstacle = "" if rule.is_same_thing else self._obstacle(value, other)
             if obstacle:
@@ -121,6 +128,8 @@ class _Walk:
         if self._onlookers is not None:
             for value, other in zip(node.outputs, equals, strict=True):
                 self._onlookers.become_one(value, other)
+        if rule.is_another_object:
+            self._held.become_one(node.output, equals[0])
         self._replace(node, equals, rule.name, f"it is {name}" if rule.is_same_thing else f"it equals {name}")
         return True
 

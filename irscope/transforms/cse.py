@@ -9,7 +9,8 @@ visible: in the same block or one around it. The table of what has been computed
   is entered, too: what its body writes is written before the next round reads.
 * **Effects.** A node that writes, prints, calls or draws random numbers is never computed once for twice.
 * **Aliasing.** Of results that are new memory one may stand for two only if nobody can tell: nothing writes either, and
-  a caller does not get both (`irscope.transforms.sameness`). Views of one memory are one memory already.
+  a caller does not get both (`irscope.transforms.sameness`). Views of one memory are one memory already; they stay two where a
+  caller gets both tensors, and could change one of them by `t_`.
 
 One walk with hash tables; linear. What is computed once is not computed earlier than before: nothing moves.
 """
@@ -22,7 +23,7 @@ from typing import Final
 
 from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.known_ops import TENSOR_VIEWS
-from irscope.analysis.tensor_objects import reshaped_objects
+from irscope.analysis.tensor_objects import HeldObjects, reshaped_objects
 from irscope.ir.core import Block, Graph, Node
 from irscope.ir.rewriter import Rewriter
 from irscope.ir.traversal import Step, steps
@@ -76,6 +77,7 @@ class _Walk:
         self.remarks: list[Remark] = []
         self._onlookers = Onlookers(db)
         self._reshaped = reshaped_objects(graph)
+        self._held = HeldObjects(graph)
         self._known: dict[_Key, Node] = {}
         self._before_writes: dict[_Key, Node] = {}
         """The same without the counts of writes: what would be equal but for them."""
@@ -140,6 +142,10 @@ class _Walk:
     def _meet(self, node: Node, known: Node) -> None:
         """Let the known node stand for this one, unless somebody could tell."""
         names = self.graph.names
+        if len(node.outputs) == 1 and self._held.tell_apart(node, known.output):
+            because = f"it shows what %{names[known.output]} does, but a caller may get hold of both tensors"
+            self.remarks.append(Remark("missed", "seen-apart", node.output, because, (known.output,)))
+            return
         for value, other in zip(node.outputs, known.outputs, strict=True):
             obstacle = "" if self._is_same_memory(node) else self._onlookers.obstacle(value, other)
             if obstacle:
@@ -150,6 +156,7 @@ class _Walk:
                 return
         for value, other in zip(node.outputs, known.outputs, strict=True):
             self._onlookers.become_one(value, other)
+            self._held.become_one(value, other)
             self.rewriter.replace(value, other, reason=f"%{names[other]} is the same")
             self.remarks.append(Remark("passed", "same-value", value, f"%{names[other]} is the same", (other,)))
         self.rewriter.erase(node, reason="it computes what is known")

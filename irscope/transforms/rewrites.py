@@ -182,6 +182,8 @@ class Rule:
     """The values that the node's results are equal to, or None."""
     is_same_thing: bool
     """Whether the results are those values themselves, so that nobody can tell."""
+    is_another_object: bool = False
+    """Whether they are views of just the same elements: somebody who holds both could tell by `a.t_()`."""
 
 
 def _aten(words: str) -> tuple[str, ...]:
@@ -194,9 +196,9 @@ RULES: Final = (
     Rule("twice-negated", _aten("neg"), _twice_negated, False),
     Rule("done-already", _aten("relu relu6 abs floor ceil trunc sign"), _done_already, False),
     Rule("copied-whole", _aten("copy"), _copied_whole, False),
-    Rule("transposed-back", _aten("t transpose swapaxes swapdims"), _transposed_back, True),
-    Rule("permuted-back", _aten("permute"), _permuted_back, True),
-    Rule("squeezed-back", _aten("squeeze"), _squeezed_back, True),
+    Rule("transposed-back", _aten("t transpose swapaxes swapdims"), _transposed_back, True, True),
+    Rule("permuted-back", _aten("permute"), _permuted_back, True, True),
+    Rule("squeezed-back", _aten("squeeze"), _squeezed_back, True, True),
     Rule("cast-to-itself", _aten("to type_as"), _cast_to_itself, True),
     Rule("contiguous-already", _aten("contiguous"), _contiguous_already, True),
     Rule("drops-nothing", _aten("dropout dropout_"), _drops_nothing, True),

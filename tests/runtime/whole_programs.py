@@ -76,6 +76,12 @@ def sharing(things: list[Any]) -> list[int]:
     ]
 
 
+def objects(things: Sequence[Any]) -> list[int]:
+    """The tensors, numbered as they are met: a caller who resizes one resizes each that it is."""
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(id(x), len(numbers)) for x in things if isinstance(x, torch.Tensor)]
+
+
 def steps(x: torch.Tensor) -> tuple[int, ...]:
     """The strides that say where an element lies."""
     return tuple(step for size, step in zip(x.shape, x.stride(), strict=True) if size > 1) if x.numel() else ()
@@ -140,6 +146,10 @@ class Truth:
                     assert_alike(a, b, name)
             elif not is_close(a, b, c):
                 self.judge_rounded(a, b, c, index, name)
+        same, right = objects([*found, *mine]), objects([*self.wanted, *self.given])
+        if same != right:
+            assert same in [objects(run[: len(found) + len(mine)]) for run in self.runs], "one tensor stands for two"
+            self.unsure = True
         shared, wanted = sharing([*found, *mine]), sharing([*self.wanted, *self.given])
         if shared != wanted:
             assert shared in [sharing(run[: len(found) + len(mine)]) for run in self.runs], "other memory is shared"

@@ -52,11 +52,11 @@ def compile_graph(
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
     Groups whose shapes are known are compiled now, the others when they first run; where strides are not known, inputs are
-    taken to be row-major until a call has others. With `share_kernels=False` every
-    group gets a kernel of its own; with `disk_cache=False` nothing that an earlier process compiled is used; with
-    `use_kernels=False` the nodes of groups run one by one through the library; with `pooled=False` memory of results goes
-    back to the system when they are freed; with a `store` nothing but its files is used, and kept. Without a GPU a
-    program for `"cuda"` can be looked at and not called. Raises DeviceUnavailable for a device that nobody knows.
+    taken to be row-major until a call has others. With `share_kernels=False` every group gets a kernel of its own; with
+    `disk_cache=False` nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run
+    one by one through the library; with `pooled=False` memory of results goes back to the system when they are freed; with
+    a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
+    Raises DeviceUnavailable for a device that nobody knows.
     """
     graph = graph_of(program, "compile")
     start = time.perf_counter()

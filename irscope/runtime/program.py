@@ -75,7 +75,7 @@ class Program:
         return results if self.is_torch else given_back(results, args, self.graph.bound.values())
 
     def admission(self, args: Sequence[Any]) -> Admit | None:
-        """What fills the slots for arguments like these, of a run that has just been; None if they must be moved."""
+        """What fills the slots for arguments like these, which are right; None if some must be moved."""
         return None if self.move_to else admission(args, self.memory, self.code.template, self.slots)
 
     def run_slots(

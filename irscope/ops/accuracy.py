@@ -7,8 +7,9 @@ by underflow) may be kept.
 
 The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
 float64 numbers of every size (`tests/codegen/test_math_text.py`). Text for GPUs calls NVIDIA's functions, whose bounds
-stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal. Where no
-compiler is installed, NumPy's functions are used, which are off up to four units more.
+stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal, and a
+GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda_halves`). Where no compiler is installed,
+NumPy's functions are used, which are off by up to four units more.
 """
 
 from __future__ import annotations

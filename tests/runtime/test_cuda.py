@@ -550,6 +550,23 @@ def test_bfloat16_of_a_package_that_jax_and_cupy_use(
         dtype_of("bfloat16")
 
 
+@emulated
+def test_real_jaxs_arrays_on_the_processor(
+    cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed; its arrays are the arguments of this test")
+    x, w = numbers()
+    found = compiled(jnp.asarray(x), jnp.asarray(w))
+    assert type(found) is type(jnp.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), wanted(x, w), rtol=3e-6)
+    made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(parse(BFLOATS)))
+    a, b = jnp.asarray(x[:4, :40], jnp.bfloat16), jnp.asarray(w[:40], jnp.bfloat16)
+    half = made(a, b)
+    assert half.dtype == jnp.bfloat16
+    want = np.tanh(np.asarray(a, np.float64) + np.asarray(b, np.float64))
+    np.testing.assert_allclose(np.asarray(half, np.float64), want, rtol=2**-6)
+
+
 LIBRARY = """graph(%x : Tensor, %w : Tensor):
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()

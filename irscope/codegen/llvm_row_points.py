@@ -109,6 +109,12 @@ class RowPoints(KernelText):
 
     def load_row(self, slot: int) -> str:
         """A vector of elements side by side, or of as many stretches of them as there are registers."""
+        if self.target.masks and slot in self.whole:
+            row = super().load_row(slot)
+            # needed twice, it is not made part of an instruction under the mask, which would read under the mask again
+            kind = self.vector.type(MEMORY[self.dtypes[slot]])
+            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.target.vector_bytes}")
+            return row
         if not self.apart:
             return super().load_row(slot)
         kind, lanes = MEMORY[self.dtypes[slot]], self.width // len(self.apart)

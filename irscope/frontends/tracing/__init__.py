@@ -137,10 +137,17 @@ def _parsed(text: str, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     found = _SPEC.fullmatch(text)
     if found is None or found[1] not in DTYPES:
         raise ArgumentError(f"{text!r} for {name} describes no array", hint=_HOW)
+    if not _is_numpys(found[1]):
+        raise ArgumentError(f"NumPy has no element type {found[1]}", hint=_HOW)
+    return np.dtype(found[1]), tuple(int(part) for part in (found[2] or "").split(",") if part.strip())
+
+
+def _is_numpys(dtype: str) -> bool:
+    """Whether NumPy itself has a numeric type of this name: other packages add some when they are imported."""
     try:
-        return np.dtype(found[1]), tuple(int(part) for part in (found[2] or "").split(",") if part.strip())
+        return np.dtype(dtype).kind in "biufc"
     except TypeError:
-        raise ArgumentError(f"NumPy has no element type {found[1]}", hint=_HOW) from None
+        return False
 
 
 def _input(record: Recorder, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:

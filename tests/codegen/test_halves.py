@@ -4,6 +4,7 @@ And the numbers beside halves, which torch rounds in some ops and not in others.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,11 @@ def test_numbers_that_arrive_with_the_call_are_rounded_where_torch_does(text: st
     """0.1003 is no half: a comparison finds the half next to it, and a product takes it as it is."""
     device, value = device_of(text, tmp_path), 0.1003
     x = torch.cat([torch.linspace(-3, 3, 300), torch.tensor([value])]).to(getattr(torch, dtype))
-    for op in ("mul", "div", "add", "sub", "remainder", "eq", "ge"):
-        more = (1,) if op in ("add", "sub") else ()
-        node = group(lambda b, x, s, op=op, more=more: call(b, op, x, s, *more), [TENSOR, FLOAT])
-        plan = spec_of_group(node, [TensorType(dtype, tuple(x.shape), (1,)), FLOAT])
-        (found,) = run(device.prepare(plan), plan, [words(x), value])
+    ops = ("mul", "div", "add", "sub", "remainder", "eq", "ge")
+
+    def body(b: Any, x: Any, number: Any) -> list[Any]:
+        return [call(b, op, x, number, *((1,) if op in ("add", "sub") else ())) for op in ops]
+
+    plan = spec_of_group(group(body, [TENSOR, FLOAT]), [TensorType(dtype, tuple(x.shape), (1,)), FLOAT])
+    for op, found in zip(ops, run(device.prepare(plan), plan, [words(x), value]), strict=True):
         assert (found == words(getattr(torch, op)(x, value))).all(), op

@@ -29,7 +29,8 @@ DTYPES = (*FLOATS, *WHOLES)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
-    assert check("cpu", dtype, (LAYOUTS[1 + DTYPES.index(dtype) % 5],), SHAPES[:3], tmp_path) > 90
+    shapes = SHAPES[:3] if dtype in ("float32", "int64") else SHAPES[:2]
+    assert check("cpu", dtype, (LAYOUTS[1 + DTYPES.index(dtype) % 5],), shapes, tmp_path) > 90
 
 
 @pytest.mark.long

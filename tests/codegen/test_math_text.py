@@ -161,7 +161,7 @@ def test_a_short_row_and_a_long_one_give_the_same_numbers(device: CpuDevice, op:
 @pytest.mark.long
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_error_of_every_float32(device: CpuDevice, op: str) -> None:
-    """All 2^32 of them; two minutes a function."""
+    """All 2^32 of them; a minute a function."""
     special = pytest.importorskip("scipy.special")
     step, bound, worst = 1 << 20, STEP_ULPS[op][0], 0.0
     for start in range(0, 1 << 32, step):

@@ -71,6 +71,17 @@ def _rule(dtype_of: Callable[[str | None], str | None]) -> Callable[..., TensorT
     return rule
 
 
+def _truths_rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> TensorType:
+    if _names_none(dim):
+        return fresh(_truth(self.dtype), self.shape)
+    return fresh(_truth(self.dtype), reduced_shape(self, dim, keepdim))
+
+
+def _names_none(dim: Any) -> bool:
+    """Whether it is an empty list: `any` and `all` take it at its word, other reductions for all dimensions."""
+    return isinstance(dim, list | tuple) and not dim
+
+
 def _mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None) -> TensorType:
     if dtype is None and self.dtype is not None and is_integral(self.dtype):
         raise mismatch(f"mean of {self} needs a floating dtype", rule="mean-dtype")
@@ -143,10 +154,8 @@ def _reducer(function: Callable[..., Any], dtype: Any = None) -> Callable[..., A
 
 def _truth_array(function: Callable[..., Any]) -> Callable[..., Array]:
     def reference(self: Array, dim: Any = None, keepdim: bool = False) -> Array:
-        return _array(
-            function(self, axis=axes_of(self, dim), keepdims=keepdim),
-            self.dtype if self.dtype == np.uint8 else np.bool_,
-        )
+        axes = () if _names_none(dim) else axes_of(self, dim)
+        return _array(function(self, axis=axes, keepdims=keepdim), self.dtype if self.dtype == np.uint8 else np.bool_)
 
     return reference
 
@@ -272,7 +281,7 @@ def _truths(word: str, function: Callable[..., Any]) -> Op:
         f"aten::{word}(Tensor self) -> Tensor",
         f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         f"aten::{word}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_truth),
+        rule=_truths_rule,
         reference=_truth_array(function),
         expression=kernel.any_or_all(word),
     )

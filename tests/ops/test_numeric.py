@@ -193,6 +193,16 @@ class TestPooling:
 
 
 class TestReductions:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.bool])
+    def test_truths_take_an_empty_list_at_its_word(self, dtype: Any) -> None:
+        """Other reductions take it for all dimensions."""
+        x = (noise(3, 4).t() > 0).to(dtype)
+        for op in ("aten::any.dims", "aten::all.dims"):
+            for dim in ([], None, [1], [0, -1]):
+                check(op, x, dim, False)
+                check(op, x, dim, True)
+        check("aten::sum.dim_IntList", noise(3, 4), [], True, **CLOSE)
+
     @pytest.mark.parametrize(
         "layout", [lambda: noise(2, 3, 4), lambda: noise(4, 3, 2).transpose(0, 2), lambda: noise(2, 6, 4)[:, ::2]]
     )

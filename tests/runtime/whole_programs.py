@@ -76,10 +76,12 @@ def sharing(things: list[Any]) -> list[int]:
     ]
 
 
-def objects(things: Sequence[Any]) -> list[int]:
-    """The tensors, numbered as they are met: a caller who resizes one resizes each that it is."""
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(id(x), len(numbers)) for x in things if isinstance(x, torch.Tensor)]
+def twins(things: Sequence[Any]) -> set[tuple[int, int]]:
+    """The places at which one tensor stands twice: a caller who resizes it there resizes it here. (Two that torch has as one
+    are let pass: what was written in place is made pure, and its views are made anew.)"""
+    places: dict[int, int] = {}
+    tensors = [(place, x) for place, x in enumerate(things) if isinstance(x, torch.Tensor)]
+    return {(places[id(x)], place) for place, x in tensors if places.setdefault(id(x), place) != place}
 
 
 def steps(x: torch.Tensor) -> tuple[int, ...]:
@@ -146,9 +148,10 @@ class Truth:
                     assert_alike(a, b, name)
             elif not is_close(a, b, c):
                 self.judge_rounded(a, b, c, index, name)
-        same, right = objects([*found, *mine]), objects([*self.wanted, *self.given])
-        if same != right:
-            assert same in [objects(run[: len(found) + len(mine)]) for run in self.runs], "one tensor stands for two"
+        same = twins([*found, *mine])
+        if not same <= twins([*self.wanted, *self.given]):
+            runs = [twins(run[: len(found) + len(mine)]) for run in self.runs]
+            assert any(same <= other for other in runs), "one tensor stands for two"
             self.unsure = True
         shared, wanted = sharing([*found, *mine]), sharing([*self.wanted, *self.given])
         if shared != wanted:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> OnTheProcessor:
 
     monkeypatch.setattr(gpu_runs, "compile_graph", on_processor)
     monkeypatch.setattr(gpu_runs, "_TURN", 1e-5)
+    monkeypatch.setattr(gpu_runs, "_MOST_SETS", 3)
     cupy = SimpleNamespace(
         fuse=lambda function: function, from_dlpack=torch.from_dlpack, get_default_memory_pool=lambda: SimpleNamespace(
             free_all_blocks=lambda: None), tanh=torch.tanh, exp=torch.exp, sqrt=torch.sqrt, where=torch.where,
@@ -140,7 +142,7 @@ def test_the_names_of_torchs_that_it_uses_are_torchs() -> None:
     assert {"cuda_graph", "stream"} <= set(inspect.signature(torch.cuda.graph).parameters)
     assert {"dynamic"} <= set(inspect.signature(torch.compile).parameters)
     assert "enable_timing" in inspect.signature(torch.cuda.Event.__new__).parameters
-    assert callable(torch._dynamo.reset)
+    assert find_spec("torch._dynamo"), "which has `reset`, and takes a second to import"
     assert torch.Generator.manual_seed
 
 

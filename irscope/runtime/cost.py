@@ -22,6 +22,8 @@ _VECTOR_CYCLES: Final = {
 _HERTZ: Final = 3.0e9
 _BYTES_PER_SECOND: Final = {"cache": 50.0e9, "memory": 8.0e9}
 _LAST_LEVEL_CACHE: Final = 32 << 20
+_LONG_ROW: Final = 2048
+"""Bytes of a row of a result from which its ends do not matter."""
 
 
 def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
@@ -40,9 +42,12 @@ def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
 
 
 def stores_should_stream(launch: Launch, vector_bytes: int) -> bool:
-    """Whether results are too large to stay in the caches, and memory rather than arithmetic sets the pace."""
+    """Whether results are too large to stay in the caches, memory rather than arithmetic sets the pace, and rows are long:
+    a line of which one part passes the caches and another does not costs far more than it saves."""
     spec = launch.spec
     everywhere = [result for result in spec.outputs if not spec.is_reduced(result)]
+    if any(launch.sizes[-1] * ITEM_SIZE[result.dtype] < _LONG_ROW for result in everywhere):
+        return False
     written = sum(ITEM_SIZE[result.dtype] for result in everywhere) * launch.elements
     if written <= _LAST_LEVEL_CACHE:
         return False

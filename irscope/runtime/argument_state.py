@@ -9,6 +9,7 @@ import numpy as np
 
 from irscope._base.leaves import leaves
 from irscope.runtime.cuda_library import is_cupys, off_the_gpu
+from irscope.runtime.foreign_arrays import host_array, is_foreign, on_processor
 from irscope.runtime.library import is_torch_tensor
 
 __all__ = ["State"]
@@ -20,7 +21,8 @@ class State:
     """The tensors that a program is given, and what those held that it writes."""
 
     def __init__(self, given: Sequence[Any]) -> None:
-        self.tensors = [value for value in leaves(given) if is_torch_tensor(value) or _is_array(value)]
+        held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
+        self.tensors = [value for value in held if is_torch_tensor(value) or _is_array(value)]
         self.saved: list[tuple[Any, Any]] = []
 
     @property

@@ -46,6 +46,7 @@ from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_library import is_cupys, off_the_gpu
 from irscope.runtime.executable import Executable, compile_graph
 from irscope.runtime.footprint import Footprint
+from irscope.runtime.foreign_arrays import on_host
 from irscope.runtime.library import is_torch_tensor, library_for
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure import Measurement, measure
@@ -225,7 +226,7 @@ class _Contest:
             with sys.modules["torch"].no_grad():
                 found = workload(graph, self.library, dict(graph.bound), args)
         else:
-            found = workload(graph, self.library, dict(graph.bound), tuple(map(off_the_gpu, args)))
+            found = workload(graph, self.library, dict(graph.bound), tuple(off_the_gpu(on_host(arg)) for arg in args))
         self.state.restore()
         return found
 

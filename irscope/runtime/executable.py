@@ -29,6 +29,7 @@ from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
+from irscope.runtime.foreign_arrays import on_host
 from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
 from irscope.runtime.library import are_torchs
 from irscope.runtime.likely_types import likely_types
@@ -318,7 +319,7 @@ class Executable:
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference
 
-        results = run_reference(self.graph, *args)
+        results = run_reference(self.graph, *map(on_host, args))
         if self._library_of(args) == "torch":
             results = tuple(as_torch(result) for result in results)
         return results[0] if len(results) == 1 else results

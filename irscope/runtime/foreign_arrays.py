@@ -17,7 +17,7 @@ from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.runtime.library import is_torch_tensor
 
-__all__ = ["borrowed", "given_back", "host_array", "is_foreign", "on_processor"]
+__all__ = ["borrowed", "given_back", "host_array", "is_foreign", "on_host", "on_processor"]
 
 _PROCESSOR: Final = (1, 3)
 """DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
@@ -63,6 +63,15 @@ def borrowed(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
             hint="convert it to float32, or pass a tensor of torch's",
         )
     return array.copy() if may_write and not array.flags.writeable else array
+
+
+def on_host(value: Any) -> Any:
+    """A foreign array on the processor as NumPy's, a copy if it never changes; anything else as it is.
+
+    >>> on_host(3)
+    3
+    """
+    return borrowed(value, may_write=True) if is_foreign(value) and on_processor(value) else value
 
 
 def given_back(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:

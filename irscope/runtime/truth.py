@@ -12,6 +12,7 @@ from irscope._base.leaves import leaves
 from irscope.ir.core import Graph
 from irscope.runtime.cuda_library import off_the_gpu
 from irscope.runtime.flat_code import flatten
+from irscope.runtime.foreign_arrays import on_host
 from irscope.runtime.library import TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.reference import run_reference
 
@@ -21,7 +22,7 @@ __all__ = ["arrays", "errors", "float64_results"]
 def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
     """The program's results computed in float64 throughout, on copies."""
     if library_for([*args, *graph.bound.values()]).name != "torch":
-        return arrays(run_reference(graph, *map(off_the_gpu, args), precision="float64"))
+        return arrays(run_reference(graph, *[off_the_gpu(on_host(arg)) for arg in args], precision="float64"))
     library = TorchLibrary(double=True)
     bound = {value: _doubled(held) for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound, call=lambda node, reads, writes: None)

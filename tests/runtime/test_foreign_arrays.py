@@ -100,6 +100,20 @@ def test_a_program_with_parameters_of_torch_takes_them_too() -> None:
         torch.testing.assert_close(run(Lent(x)), model(torch.from_numpy(x)))
 
 
+def test_they_are_compared_and_interpreted_too() -> None:
+    x, y = pair()
+    given = Lent(x), _Frozen(y)
+    before, first = y.copy(), x.copy()
+    found = irs.compare(irs.parse(WRITES), *given, peers={"NumPy": lambda x, y: np.tanh(x.array + y.array)}, repeats=1)
+    assert [row.label for row in found.rows] == ["op by op", "fused", "fused + dedup", "NumPy"]
+    assert all(row.error is not None and row.error < 1e-6 for row in found.rows)
+    assert found.bytes
+    np.testing.assert_array_equal(x, first)
+    reference = irs.compile(irs.parse(TEXT), device="reference")
+    np.testing.assert_allclose(reference(*given)[0], expected(x, y)[0], rtol=1e-5)
+    np.testing.assert_array_equal(y, before)
+
+
 def test_what_the_processor_cannot_use_is_refused() -> None:
     x, y = pair()
     with pytest.raises(ArgumentError, match="lies on a GPU") as caught:

@@ -1,20 +1,26 @@
 """The text of a pointwise kernel: nested loops, the innermost over vectors written out as vectors.
 
-A row whose length is not a multiple of the vector ends with a vector that overlaps the one before; a row shorter than
-one vector goes through a buffer on the stack. So there is one copy of the arithmetic and no scalar remainder loop; the
-price is that **a result must not overlap an operand**.
+A row whose length is not a multiple of the vector ends with a vector that overlaps the one before; a row that turns out
+shorter than one vector goes through a buffer on the stack, and where all are known to be, each is one vector and a mask.
+So there is no scalar remainder loop, and but for light work on short rows one copy of the arithmetic; the price is that
+**a result must not overlap an operand**.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from irscope.codegen.element_text import MEMORY, to_memory
+from irscope.codegen.kept_value import WEIGHT
 from irscope.codegen.kernel_spec import STRIDED, KernelSpec
 from irscope.codegen.llvm_kernel import KernelText
 from irscope.codegen.llvm_target import Target
 from irscope.codegen.loop_nest import loop_nest
-from irscope.codegen.source import NO_NODE
 
 __all__ = ["PointwiseKernel"]
+
+_LIGHT: Final = 60
+"""Instructions of LLVM at a point up to which memory sets the pace."""
 
 
 class PointwiseKernel(KernelText):
@@ -29,12 +35,45 @@ class PointwiseKernel(KernelText):
     def write(self) -> None:
         """All loops."""
         self.buffers()
+        if self.spec.rank > 1 and 0 < self.spec.row_limit <= self.width:
+            self._short_rows()
+            return
         with self.outer_loops(self.nest.stages[: self.spec.rank]):
             self._row()
 
     def lane_step(self, slot: int) -> str | None:
         """How far apart the lanes lie: side by side in the buffer of a short row."""
         return self.lane_steps.get(slot)
+
+    # -- rows of one vector -------------------------------------------------------------------------------------------
+
+    def _short_rows(self) -> None:
+        """The last loops where a row is less than a vector: rows that are read with what follows them, then the last ones;
+        where much is done at a point, all are read under the mask, and the arithmetic is written once."""
+        length, rank = self.sizes[-1], self.spec.rank
+        with self.only_if(self.body.value(f"icmp sgt i64 {length}, 0")), self.outer_loops(self.nest.stages[: rank - 1]):
+            self.some = (length, self.lanes_below(length))
+            size, pointers, values = self.sizes[rank - 2], self.pointers, self.values
+            safe = self.rows_before_the_last(size) if self._is_light() else "0"
+            parts = [("0", safe, self.followed(rank - 2))] if safe != "0" else []
+            for start, stop, whole in (*parts, (safe, size, frozenset[int]())):
+                with self.loop(stop, start=start) as row:
+                    self.whole, self.pointers, self.values = whole, dict(pointers), dict(values)
+                    self.advance(rank - 2, row.index)
+                    self._short_row()
+            self.whole, self.pointers, self.values = frozenset(), pointers, values
+
+    def _is_light(self) -> bool:
+        return sum(WEIGHT.get(code.op, 1) for code in self.spec.instructions) <= _LIGHT
+
+    def _short_row(self) -> None:
+        for index in self.nest.stages[-2]:
+            self.instruction(index, self.scalar)
+        for index in self.nest.carried:
+            self.splat(index)
+        self.lane_steps = {slot: step for slot in self.moving if (step := KernelText.lane_step(self, slot)) is not None}
+        self.places = {slot: self.pointers[slot] for slot in self.moving}
+        self._body()
 
     # -- the innermost loop -------------------------------------------------------------------------------------------
 
@@ -100,18 +139,7 @@ class PointwiseKernel(KernelText):
         index, following = "%i", "%i.next"
         body.add(f"{index} = phi i64 [0, %{before}], [{following}, %latch]")
         self.places = {slot: self.at(slot, base, index, self.lane_steps.get(slot)) for slot, base in bases.items()}
-        for code in self.nest.stages[self.spec.rank]:
-            self.instruction(code, self.vector)
-        for slot, result in enumerate(self.spec.outputs):
-            body.node = self.spec.instructions[result.instruction].node
-            stored = to_memory(
-                self.vector,
-                self.operand(result.instruction, self.vector),
-                result.dtype,
-                native_half=self.target.native_half,
-            )
-            self.store(slot, stored, streaming=self.spec.nontemporal)
-        body.node = NO_NODE
+        self._body()
         body.add("br label %latch")
         body.label("latch")
         further = body.value(f"add i64 {index}, {self.width}")
@@ -120,3 +148,13 @@ class PointwiseKernel(KernelText):
         more = body.value(f"icmp slt i64 {index}, {last}")
         body.add(f"br i1 {more}, label %vector, label %finish")
         body.label("finish")
+
+    def _body(self) -> None:
+        """What is computed and written at the lanes of a vector."""
+        for code in self.nest.stages[self.spec.rank]:
+            self.instruction(code, self.vector)
+        for slot, result in enumerate(self.spec.outputs):
+            with self.written_for(self.spec.instructions[result.instruction].node):
+                value = self.operand(result.instruction, self.vector)
+                stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
+                self.store(slot, stored, streaming=self.spec.nontemporal)

@@ -105,6 +105,9 @@ def guarded_runs(folder: Path) -> None:
                 x[...], weight[...] = numbers(*shape), numbers(shape[1])
                 for dim in (0, 1):
                     check(device, x, weight, dim)
+                made = group(lambda b, x, weight: call(b, "add", x, weight, 1), [TENSOR] * 2)
+                plan = spec_of_group(made, [type_of(x), type_of(weight)])
+                np.testing.assert_array_equal(run(device.prepare(plan), plan, [x, weight])[0], x + weight)
                 y = at_the_edge(x.nbytes, kept, first=first).view(np.float32).reshape(shape[::-1])
                 y[...] = x.T
                 plan = spec_of_group(
@@ -124,3 +127,26 @@ def test_nothing_is_read_beyond_the_end_of_memory(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=120, check=False)
     assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
     assert done.stdout.strip() == "whole"
+
+
+def scaled(b: Any, x: Any, weight: Any, shift: Any) -> list[Any]:
+    """Light work on rows, a weight that they share, and a number of each."""
+    total = call(b, "add", call(b, "mul", x, weight), shift, 1)
+    return [total, call(b, "relu", call(b, "neg", total))]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_pointwise_rows_shorter_than_a_vector(name: str, tmp_path: Path) -> None:
+    device = device_for(name, tmp_path)
+    for columns in (1, 3, 7, 8, 15, 16, 31, 32):
+        for rows in (1, 2, 33, 70):
+            memory = np.full((rows, columns + 5), np.nan, np.float32)
+            memory[:, :columns] = numbers(rows, columns)
+            x, weight, shift = memory[:, :columns], numbers(columns), numbers(rows, 1)
+            for body in (scaled, lambda b, *own: [call(b, "tanh", each) for each in scaled(b, *own)]):
+                plan = spec_of_group(group(body, [TENSOR] * 3), [type_of(x), type_of(weight), type_of(shift)])
+                found = run(device.prepare(plan), plan, [x, weight, shift])
+                total = x.astype(np.float64) * weight + shift
+                wanted = [total, np.maximum(-total, 0)]
+                for got, want in zip(found, wanted if body is scaled else map(np.tanh, wanted), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,114 @@
+"""How fast kernels are whose memory is not one long row: tall and wide reductions, short rows, transposed operands.
+
+    python tests/benchmarks/bench_layouts.py [--cases "sum columns,add turned"] [--rounds 9]
+
+Processor time on one thread, best of interleaved rounds on the same arrays, with freed memory kept; to be trusted on a
+busy machine. Beside torch's op, and beside a copy of as many bytes as the kernel moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_kernels import Body, call, group, keep_memory, measure
+
+from irscope.codegen.group_plan import spec_of_group
+from irscope.ir.types import TensorType
+from irscope.runtime.buffers import BufferPool
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+
+Shape = tuple[int, int]
+
+REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
+    "sum rows": (
+        lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1),
+        [(9765, 1024), (100, 100_000), (312_500, 32)],
+    ),
+    "amax rows": (lambda b, x: call(b, "amax", x, [1], False), lambda x: x.amax(1), [(9765, 1024)]),
+    "sum columns": (
+        lambda b, x: call(b, "sum", x, [0], False, None), lambda x: x.sum(0),
+        [(9765, 1024), (3000, 3333), (100, 100_000), (100_000, 100), (312_500, 32), (1_000_000, 10)],
+    ),
+    "amin columns": (lambda b, x: call(b, "amin", x, [0], False), lambda x: x.amin(0), [(9765, 1024)]),
+    "var columns": (lambda b, x: call(b, "var", x, [0], 1, False), lambda x: x.var(0), [(9765, 1024)]),
+    "softmax columns": (
+        lambda b, x: call(b, "softmax", x, 0, None), lambda x: x.softmax(0), [(9765, 1024), (100, 100_000)],
+    ),
+    "softmax rows": (lambda b, x: call(b, "softmax", x, 1, None), lambda x: x.softmax(1), [(312_500, 32)]),
+}  # fmt: skip
+ADDED: tuple[Body, Callable[..., Any]] = (lambda b, x, y: call(b, "add", x, y, 1), lambda x, y: x + y)
+SQUARES = [(1000, 1000), (4000, 4000), (4096, 4096)]
+NARROW = [(1_000_000, 10), (312_500, 32), (100_000, 100)]
+
+
+def arrays(name: str, shape: Shape, pool: BufferPool) -> list[Any]:
+    """The operands; of "add turned" the second one is the transpose of an array, of "add bias" a row."""
+    made = []
+    for number in range(2 if name.startswith("add") else 1):
+        turned = name == "add turned" and number == 1
+        own = shape[1:] if name == "add bias" and number == 1 else shape
+        array = pool.empty(own[::-1] if turned else own, "float32")
+        array[...] = np.random.default_rng(number).standard_normal(array.shape, dtype=np.float32) * 2
+        made.append(array.T if turned else array)
+    return made
+
+
+def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds: int, store: ObjectStore) -> None:
+    import torch
+
+    pool, device = BufferPool(), CpuDevice(threads=1, store=store)
+    inputs = arrays(name, shape, pool)
+    types = [TensorType("float32", x.shape, tuple(step // 4 for step in x.strides)) for x in inputs]
+    plan = spec_of_group(group(body, len(inputs)), types)
+    prepared = device.prepare(plan)
+    out = pool.empty([size for size in plan.outputs[0].shape or () if isinstance(size, int)], "float32")
+    pointers, result = [x.ctypes.data for x in inputs], [out.ctypes.data]
+    tensors = [torch.from_numpy(x) for x in inputs]
+    moved = plan.launches[0].bytes_moved
+    source, target = pool.empty((moved // 8,), "float32"), pool.empty((moved // 8,), "float32")
+    source[:] = 1
+    found = measure(
+        {
+            "irscope": lambda: prepared(result, pointers), "torch": lambda: eager(*tensors),
+            "copy": lambda: ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes),
+        },
+        rounds, time.process_time,
+    )  # fmt: skip
+    wanted = eager(*(tensor.double() for tensor in tensors))
+    error = float((torch.from_numpy(out).double() - wanted).abs().max() / wanted.abs().max())
+    ours, theirs, copy = (found[who][0] for who in ("irscope", "torch", "copy"))
+    print(
+        f"{name:16} {shape[0]:>9,} x {shape[1]:<7,} irscope {ours * 1e6:9.1f} us  torch {theirs * 1e6:9.1f} us"
+        f"  x{theirs / ours:6.2f}  of copy {copy / ours:.2f}  error {error:.1e}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default=",".join([*REDUCED, "add", "add turned", "add bias"]))
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    keep_memory()
+    known = {**REDUCED, "add": (*ADDED, SQUARES), "add turned": (*ADDED, SQUARES), "add bias": (*ADDED, NARROW)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.cases.split(","):
+            body, eager, shapes = known[name]
+            for shape in shapes:
+                speed(name, body, eager, shape, options.rounds, ObjectStore(Path(folder) / "cpu"))
+
+
+if __name__ == "__main__":
+    main()

@@ -79,7 +79,7 @@ class TorchMemory(Memory):
     """Torch's tensors and its allocator, with a pool for large results on the processor."""
 
     library = "torch"
-    facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()")
+    facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()", "_is_zerotensor()")
     address_text = "{}.data_ptr()"
 
     def __init__(self, device: str, *, may_be_negated: bool = False, pool: BufferPool | None = None) -> None:
@@ -112,7 +112,10 @@ class TorchMemory(Memory):
 
     def signature(self, arguments: Sequence[Any]) -> Hashable:
         try:
-            return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg()) for x in arguments])
+            return tuple([
+                (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg(), x._is_zerotensor())
+                for x in arguments
+            ])  # fmt: skip
         except AttributeError:
             return None
 
@@ -120,7 +123,7 @@ class TorchMemory(Memory):
         return None if self.guards is None else self.guards(arguments)
 
     def owns(self, argument: Any) -> bool:
-        return type(argument) in self.plain
+        return type(argument) in self.plain and not argument._is_zerotensor()
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
         types: list[Type] = []

@@ -127,8 +127,11 @@ class Program:
             value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
         elif self.move_to:
             value = as_torch_on_gpu(value, may_write=self.writes)
-        if isinstance(self.memory, TorchMemory) and is_torch_tensor(value) and value.is_neg():
-            self.memory.may_be_negated = True
+        if isinstance(self.memory, TorchMemory) and is_torch_tensor(value):
+            if value._is_zerotensor():  # one that has no memory
+                value = self.memory.torch.zeros(value.shape, dtype=value.dtype, device=value.device)
+            elif value.is_neg():
+                self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
 
 

@@ -130,6 +130,24 @@ def test_a_tensor_that_lies_negated_is_read_as_it_is_meant() -> None:
 
 
 @pytest.mark.torch
+def test_a_tensor_of_zeros_without_memory_is_read_as_zeros() -> None:
+    torch = pytest.importorskip("torch")
+    plain, zeros = torch.rand(7), torch._efficientzerotensor(7)
+    assert zeros.data_ptr() == 0
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    steps = irs.parse("""graph(%x : Tensor, %y : Tensor):
+      %a : Tensor = aten::relu(%x)
+      %s : Tensor, %i : Tensor = aten::sort(%a)
+      %b : Tensor = aten::mul(%s, %y)
+      return (%b)""")
+    several = compile_graph(irs.fuse(steps))
+    for _ in range(6):
+        for x in (plain, zeros):
+            assert torch.allclose(run(x, plain), torch.tanh(x.relu() * plain))
+            assert torch.allclose(several(x, plain), torch.sort(x.relu()).values * plain)
+
+
+@pytest.mark.torch
 def test_results_need_no_gradient_and_large_ones_are_ordinary_tensors() -> None:
     torch = pytest.importorskip("torch")
     x = torch.rand(2200, 1000, requires_grad=True)

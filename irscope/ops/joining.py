@@ -71,6 +71,7 @@ def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool |
 
 
 def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
+    """Joined along the dimension that comes after the new one, which is then split in two; or along a new last one."""
     if isinstance(tensors, Unknown) or not tensors or isinstance(dim, Unknown):
         return TENSOR
     lifted = []
@@ -78,9 +79,29 @@ def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
         if tensor.shape is None:
             return TensorType(tensor.dtype)
         axis = wrap_dim(dim, len(tensor.shape) + 1, op="stack")
-        lifted.append(TensorType(tensor.dtype, (*tensor.shape[:axis], 1, *tensor.shape[axis:])))
+        strides = (*tensor.strides, 1) if tensor.strides is not None and axis == len(tensor.shape) else None
+        lifted.append(TensorType(tensor.dtype, (*tensor.shape[:axis], 1, *tensor.shape[axis:]), strides))
     joined = _cat(lifted, dim)
-    return fresh(joined.dtype, joined.shape)
+    if axis == len(tensors[0].shape):
+        return joined
+    formats = [suggests_channels_last(tensor) for tensor in tensors]
+    shape = static_shape(refined(joined.dtype, joined.shape))
+    if False in formats:
+        return fresh(joined.dtype, joined.shape)
+    if None in formats or shape is None:
+        return refined(joined.dtype, joined.shape)
+    count, size = shape[axis : axis + 2]
+    steps = channels_last_strides((*shape[:axis], count * size, *shape[axis + 2 :]))
+    return refined(joined.dtype, shape, (*steps[:axis], steps[axis] * size, *steps[axis:]))
+
+
+def _stack_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
+    rank = tensors[0].ndim
+    axis = dim % (rank + 1)
+    if axis == rank:
+        return _cat_arrays([tensor[..., None] for tensor in tensors], axis)
+    shape = (*tensors[0].shape[:axis], len(tensors), *tensors[0].shape[axis:])
+    return _cat_arrays(tensors, axis).reshape(shape)
 
 
 def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
@@ -195,7 +216,7 @@ OPS = (
         "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
         category="memory",
         type_rule=_stack,
-        reference=lambda tensors, dim=0: np.ascontiguousarray(np.stack(tensors, dim)),
+        reference=_stack_arrays,
     ),
     define(
         "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",

@@ -82,6 +82,14 @@ class TestJoining:
         check("aten::stack", [numbers(2, 3), numbers(2, 3)])
         check("aten::stack", [numbers(3, 2).t(), numbers(2, 3)], -1)
 
+    @pytest.mark.parametrize("dim", range(5))
+    def test_stack_of_images_with_channels_last(self, dim: int) -> None:
+        """It is joined along a dimension that is there, in its format, and that dimension then split."""
+        image, row = last(numbers(2, 3, 4, 5)), numbers(2, 3, 4).transpose(1, 2).unsqueeze(-2)
+        for tensors in ([image, image + 1], [image, numbers(2, 3, 4, 5)], [row, row, row]):
+            check("aten::stack", tensors, dim)
+        check("aten::stack", [numbers(2, 4, 3).transpose(1, 2)] * 2, min(dim, 3))
+
     def test_repeat(self) -> None:
         check("aten::repeat", numbers(2, 3), [2, 1, 3])
         check("aten::repeat", numbers(3), [2])

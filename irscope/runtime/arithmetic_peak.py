@@ -7,11 +7,11 @@ that the units for it never idle. No memory is read. A processor without a fused
 from __future__ import annotations
 
 import ctypes
+import platform
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from irscope.runtime.cpu import Host
+from irscope.runtime.cpu_compiler import Host, loaded, object_file
 
 __all__ = ["arithmetic_peak"]
 
@@ -22,19 +22,12 @@ _ROUNDS: Final = 9
 
 def arithmetic_peak(host: Host) -> float:
     """Additions and multiplications of float32 in a second, of the quickest of some rounds: others only take time away."""
-    import llvmlite.binding as binding
-
-    triple = binding.get_process_triple()
     lanes = host.target.vector_bytes // 4
-    fused = "+fma" in host.features.split(",") or triple.startswith(("aarch64", "arm64"))
-    module = binding.parse_assembly(_text(lanes, fused=fused))
-    module.triple = triple
-    machine = binding.Target.from_triple(triple).create_target_machine(
-        cpu=host.cpu, features=host.features, opt=3, codemodel="jitdefault", jit=True
-    )
-    owner = binding.create_mcjit_compiler(module, machine)
-    owner.finalize_object()
-    call = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(owner.get_function_address("irscope_peak"))
+    fused = "+fma" in host.features.split(",") or platform.machine() in ("aarch64", "arm64")
+    code = loaded(object_file(_text(lanes, fused=fused), host), "irscope_peak", host)
+    assert code is not None, "an object file that LLVM has just made must load"
+    address, _owner = code
+    call = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(address)
     call(_TURNS)
     best = min(_seconds(call) for _ in range(_ROUNDS))
     return 2.0 * _VECTORS * lanes * _TURNS / best

@@ -113,5 +113,3 @@ def device(name: str) -> Device:
         raise DeviceUnavailable(f"there is no device {name!r}", hint=f"the devices are {', '.join(_MODULES)}")
     made: Device = getattr(importlib.import_module(f"irscope.runtime.{name}"), _MODULES[name])()
     return made
-
-

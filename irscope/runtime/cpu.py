@@ -7,7 +7,6 @@ extents and strides, is laid out once when a plan is prepared; a call packs the 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import sys
 import threading
@@ -18,16 +17,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.waiting import undisturbed
 from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan
-from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm, least_rows, vector_width
+from irscope.codegen.llvm_text import GENERIC, emit_llvm, least_rows, vector_width
 from irscope.codegen.source import SourceText
 from irscope.codegen.split_reduction import split_reduction
 from irscope.codegen.turned_reads import with_turned_reads
-from irscope.errors import CodegenError, DeviceUnavailable, MissingExtra
+from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
 from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
+from irscope.runtime.cpu_compiler import CpuCompiler, Host, MachineCode
 from irscope.runtime.cpu_entry import ENTRY, SYMBOL, Jump, entry, python_symbols
 from irscope.runtime.cpu_launch import (
     Function,
@@ -42,7 +41,6 @@ from irscope.runtime.cpu_launch import (
     gather_ranges,
     split_kept,
 )
-from irscope.runtime.llvm_emit import emitted_object, own_context
 from irscope.runtime.team import LOOP, Patience, loaded_openmp
 
 if TYPE_CHECKING:
@@ -56,25 +54,6 @@ _TEAM_PAYS: Final = 40e-6
 """Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
 _HOLD_GIL: Final = 5e-6
 """Seconds of estimated time below which letting other Python threads in costs more than it gives."""
-_COMPILER_BYTES: Final = 24 << 20
-_BYTES_PER_LETTER: Final = 400
-"""Memory within which LLVM makes and loads an object file, whatever the text and for each letter of it."""
-
-
-@dataclass(frozen=True)
-class Host:
-    """The processor, as LLVM names it."""
-
-    cpu: str
-    features: str
-    target: Target
-    versions: str
-    """Of llvmlite and LLVM: compiled code is kept apart by them."""
-
-    @property
-    def name(self) -> str:
-        """The processor with the width of its vectors."""
-        return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,23 +62,23 @@ class CpuKernel:
 
     spec: KernelSpec
     compile_seconds: float
-    from_disk: bool
-    object_bytes: int
-    """The size of the machine code with its headers."""
-    address: int
-    machine: Any
-    """What owns the code."""
+    code: MachineCode
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether an earlier process had made its code."""
+        return self.code.from_disk
 
     @cached_property
     def call(self) -> Function:
         """`kernel(data, dims)`, while other Python threads run."""
-        made: Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        made: Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
         return made
 
     @cached_property
     def call_holding(self) -> Function:
         """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
-        made: Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.address)
+        made: Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
         return made
 
 
@@ -117,6 +96,7 @@ class CpuDevice:
         imported. `store`: compiled code on disk, by default in the user's cache directory."""
         self._asked = threads
         self.store = store or ObjectStore(user_cache_directory() / "cpu")
+        self._compiler = CpuCompiler(self.store)
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._lock = threading.Lock()
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
@@ -150,10 +130,10 @@ class CpuDevice:
         """Kernels asked for and made since this device was."""
         return self._kernels.counts
 
-    @cached_property
+    @property
     def host(self) -> Host:
         """The processor. Raises MissingExtra without llvmlite."""
-        return undisturbed(_host)
+        return self._compiler.host
 
     def source(self, spec: KernelSpec) -> SourceText:
         """The LLVM text, for this processor if it can be asked and for any otherwise."""
@@ -166,8 +146,8 @@ class CpuDevice:
         """What the processor will run, each line with the node that it serves. Raises MissingExtra without llvmlite."""
         from irscope.codegen.source_lines import tied_assembly, with_locations
 
-        host, source = self.host, self.source(spec)
-        return tied_assembly(undisturbed(lambda: _assembly(with_locations(source), host)), source)
+        source = self.source(spec)
+        return tied_assembly(self._compiler.assembly(with_locations(source)), source)
 
     def facts(
         self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
@@ -257,13 +237,13 @@ class CpuDevice:
         if openmp is None:
             return PoolCall(jump, launch, ranges, kernel.call, self._workers)
         patience = Patience(estimated_seconds(launch, self.host.target.vector_bytes))
-        return TeamCall(jump, launch, ranges, kernel.call, kernel.address, openmp, self._team_loop(), patience)
+        return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:
         """What runs a part of a launch; `lets`: while other Python threads run."""
         make = self._entry()
         if make is not None:
-            return make(kernel.address, part.dims_address, floats_of(launch), lets, kernel, part)
+            return make(kernel.code.address, part.dims_address, floats_of(launch), lets, kernel, part)
         pack = data_block(launch)
         return lambda *words: (kernel.call if lets else kernel.call_holding)(pack(*words), part.dims_address)
 
@@ -271,16 +251,17 @@ class CpuDevice:
         """What makes a kernel a built-in function; None where Python is not CPython."""
         with self._lock:
             if self._entries is None and (symbols := python_symbols()):
-                for name, place in symbols.items():
-                    _llvm().add_symbol(name, place)
-                self._entries = entry(*self._code(ENTRY, SYMBOL)[0])
+                self._compiler.add_symbols(symbols)
+                code = self._compiler.code(ENTRY, SYMBOL)
+                self._entries = entry(code.address, code.machine)
             return self._entries
 
     def _team_loop(self) -> tuple[int, Any]:
         """The address of what each of torch's threads runs, and what owns its code."""
         with self._lock:
             if self._loop is None:
-                self._loop = self._code(LOOP, "irscope_team")[0]
+                code = self._compiler.code(LOOP, "irscope_team")
+                self._loop = code.address, code.machine
             return self._loop
 
     def _workers(self) -> ThreadPoolExecutor:
@@ -293,26 +274,8 @@ class CpuDevice:
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()
-        (address, machine), size, from_disk = self._code(emit_llvm(spec, self.host.target).text, spec.name)
-        return CpuKernel(spec, time.perf_counter() - start, from_disk, size, address, machine)
-
-    def _code(self, text: str, symbol: str) -> tuple[tuple[int, Any], int, bool]:
-        """A text's machine code, from disk or from LLVM: its address and its owner, its bytes, whether it was on disk."""
-        host = self.host
-        _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
-        return undisturbed(lambda: self._code_for(host, text, symbol))
-
-    def _code_for(self, host: Host, text: str, symbol: str) -> tuple[tuple[int, Any], int, bool]:
-        key = "\n".join((host.versions, host.cpu, host.features, text))
-        code = self.store.load(key)
-        loaded = _load(code, symbol, host) if code is not None else None
-        from_disk = loaded is not None
-        if code is None or loaded is None:
-            code = _compiled(text, host)
-            loaded = _load(code, symbol, host)
-            assert loaded is not None, "an object file that LLVM has just made must load"
-            self.store.save(key, code)
-        return loaded, len(code), from_disk
+        code = self._compiler.code(emit_llvm(spec, self.host.target).text, spec.name)
+        return CpuKernel(spec, time.perf_counter() - start, code)
 
 
 class CpuPlan:
@@ -338,85 +301,3 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-# -- llvmlite ---------------------------------------------------------------------------------------------------------
-
-
-def _llvm() -> Any:
-    try:
-        import llvmlite.binding as binding
-    except ImportError:
-        raise MissingExtra("llvmlite", extra="cpu", purpose="to compile kernels for the processor") from None
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding
-
-
-def _host() -> Host:
-    binding = _llvm()
-    import llvmlite
-
-    features = binding.get_host_cpu_features()
-    machine = binding.get_process_triple()
-    target = Target(native_half="aarch64" in machine or "arm64" in machine)
-    if features.get("avx2"):
-        target = Target(32, bool(features.get("f16c")))
-    if all(features.get(name) for name in ("avx512f", "avx512vl", "avx512bw", "avx512dq", "f16c")):
-        target = Target(64, native_half=True, masks=True, registers=4)
-    llvm = ".".join(map(str, binding.llvm_version_info))
-    return Host(
-        binding.get_host_cpu_name(),
-        features.flatten(),
-        target,
-        f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
-    )
-
-
-def _machine(binding: Any, host: Host) -> Any:
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=host.cpu, features=host.features, opt=3, codemodel="jitdefault", jit=True
-    )
-
-
-def _compiled(text: str, host: Host) -> bytes:
-    """An object file, with no optimisation pass over the text."""
-    binding = _llvm()
-    machine = _machine(binding, host)
-    module = binding.parse_assembly(text, own_context(binding))
-    module.triple = binding.get_process_triple()
-    module.data_layout = str(machine.target_data)
-    return emitted_object(machine, module)
-
-
-def _assembly(text: str, host: Host) -> str:
-    binding = _llvm()
-    machine = _machine(binding, host)
-    machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
-
-
-def _reserve(size: int) -> None:
-    """Raises CodegenError if so much memory cannot be had: LLVM ends the process when it gets none."""
-    try:
-        mmap.mmap(-1, size).close()
-    except (MemoryError, OSError) as error:
-        raise CodegenError(
-            f"there is no memory to compile a kernel in: {size >> 20} MiB are wanted ({error})", rule="no-memory",
-            hint="free some, or raise the limit (ulimit -v)",
-        ) from None  # fmt: skip
-
-
-def _load(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
-    """The address of a symbol in an object file, and what owns its memory; None if the file does not have it."""
-    binding = _llvm()
-    module = binding.parse_assembly("")
-    module.triple = binding.get_process_triple()
-    engine = binding.create_mcjit_compiler(module, _machine(binding, host))
-    try:
-        engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
-    except RuntimeError:
-        return None
-    engine.finalize_object()
-    address = engine.get_function_address(symbol)
-    return (address, engine) if address else None

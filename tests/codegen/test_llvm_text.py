@@ -14,7 +14,8 @@ import pytest
 from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm
 from irscope.ops.expression import Expr, call, cast, const, input_element, where
 from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice, Host
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu_compiler import Host
 from irscope.runtime.numpy import NumpyDevice
 from tests.codegen.groups import run
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample

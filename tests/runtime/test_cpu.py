@@ -176,7 +176,7 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("irscope.runtime.cpu._compiled", interrupted)
+        patch.setattr("irscope.runtime.cpu_compiler.object_file", interrupted)
         with pytest.raises(KeyboardInterrupt):
             device.prepare(plan)
     values = np.ones((1, 4), np.float32)

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from irscope.runtime import cpu, llvm_emit
+from irscope.runtime import llvm_emit
+from irscope.runtime.cpu_compiler import object_file, this_host
 
 binding = pytest.importorskip("llvmlite.binding")
 
@@ -18,17 +19,17 @@ TEXT = """define i64 @f{number}(i64 %x) {{
 
 
 def test_threads_make_what_one_makes() -> None:
-    host = cpu._host()
+    host = this_host()
     texts = [TEXT.format(number=number) for number in range(40)]
-    alone = [cpu._compiled(text, host) for text in texts]
+    alone = [object_file(text, host) for text in texts]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda text: cpu._compiled(text, host), texts * 3)) == alone * 3
+        assert list(pool.map(lambda text: object_file(text, host), texts * 3)) == alone * 3
     assert len(set(alone)) == len(texts)
 
 
 def test_without_the_short_way_llvmlites_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, text = cpu._host(), TEXT.format(number=7)
+    host, text = this_host(), TEXT.format(number=7)
     assert llvm_emit._unlocked_emit() is not None, "this llvmlite shows what it takes"
-    wanted = cpu._compiled(text, host)
+    wanted = object_file(text, host)
     monkeypatch.setattr(llvm_emit, "_unlocked_emit", lambda: None)
-    assert cpu._compiled(text, host) == wanted
+    assert object_file(text, host) == wanted

@@ -21,17 +21,17 @@ import sys, threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import irscope as irs
-from irscope.runtime import cpu
+from irscope.runtime import cpu, cpu_compiler
 
 me, threads, shared, own = map(int, sys.argv[1:])
-built, lock, compiled = [], threading.Lock(), cpu._compiled
+built, lock, compiled = [], threading.Lock(), cpu_compiler.object_file
 
 def counted(text, host):
     with lock:
         built.append(text)
     return compiled(text, host)
 
-cpu._compiled = counted
+cpu_compiler.object_file = counted
 
 def program(scale):
     return irs.parse(f'''graph(%x : Float(6, 4, strides=[4, 1])):

@@ -11,7 +11,8 @@ from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import IrscopeError
 from irscope.ir.core import Graph
 from irscope.ir.types import TensorType
-from irscope.runtime.cuda import CudaDevice, CudaKernel
+from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda_code import CudaKernel
 from irscope.runtime.machine import describe
 
 __all__ = ["DTYPES", "dry_run", "plans_of", "programs"]

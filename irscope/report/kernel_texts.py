@@ -19,7 +19,8 @@ from irscope.report.view_models import KernelText
 from irscope.runtime.cpu import CpuDevice
 
 if TYPE_CHECKING:
-    from irscope.runtime.cuda import CudaDevice, CudaKernel
+    from irscope.runtime.cuda import CudaDevice
+    from irscope.runtime.cuda_code import CudaKernel
 
 __all__ = ["LANGUAGES", "KernelTexts"]
 

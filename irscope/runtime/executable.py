@@ -22,10 +22,9 @@ from irscope.ir.types import FLOAT
 from irscope.ops.registry import category_of
 from irscope.runtime.argument_checks import check_of
 from irscope.runtime.base import Device, PreparedPlan
-from irscope.runtime.base import device as device_named
 from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.chosen_device import devices_for_groups, shared_device
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
@@ -61,55 +60,11 @@ def compile_graph(
     """
     graph = graph_of(program, "compile")
     start = time.perf_counter()
-    devices = _devices(device, share_kernels, disk_cache, store) if use_kernels else None
+    devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
     made = Executable(graph, device, devices, BufferPool() if pooled else None)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
-
-
-def _devices(name: str, share: bool, disk_cache: bool, store: ObjectStore | None) -> Callable[[Node], Device]:
-    """The device that compiles each group's kernels; each a new one if kernels are not to be shared."""
-    if name == "reference":
-        return lambda group: device_named("numpy")
-    first = _device(name, disk_cache)
-    if store is not None and isinstance(first, CpuDevice):
-        first = CpuDevice(store=store)
-    if share:
-        return lambda group: first
-    if isinstance(first, CpuDevice):
-        kept = first.store
-        return lambda group: CpuDevice(store=kept)
-    return lambda group: device_named(first.name)
-
-
-def _device(name: str, disk_cache: bool) -> Device:
-    device = _SHARED.get((name, user_cache_directory()), lambda: device_named(name))
-    availability = device.availability()
-    if isinstance(device, CpuDevice):
-        if not availability:
-            return device_named("numpy")
-        return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
-    return device  # without a GPU the kernels can be looked at; a call says what is missing
-
-
-_SHARED: Final[KernelCache[Device]] = KernelCache()
-"""The devices of this process by name and cache directory: programs that are compiled at once, or one after the other,
-share their kernels."""
-
-
-def _no_device(group: Node) -> Device:
-    raise AssertionError("an executable without kernels compiles none")
-
-
-class _NoStore(ObjectStore):
-    """Keeps nothing."""
-
-    def load(self, key: str) -> bytes | None:
-        return None
-
-    def save(self, key: str, payload: bytes) -> bool:
-        return False
 
 
 class Executable:
@@ -277,7 +232,7 @@ class Executable:
         self._program(library)  # says what is missing
         recorder = TorchRecorder(import_module("torch")) if library == "torch" else CupyRecorder(imported_cupy())
         used = {id(kernel.device): kernel.device for kernel in self.kernels}
-        used.setdefault(id(shared := _device("cuda", True)), shared)
+        used.setdefault(id(shared := shared_device("cuda")), shared)
         helds = [device.held for device in used.values() if isinstance(device, CudaDevice)]
         return captured(lambda *own: self.run(own), args, recorder, helds)
 
@@ -305,7 +260,7 @@ class Executable:
         if made is not None:
             return made
         if self.device == "cuda":
-            here = _device("cuda", True).availability()
+            here = shared_device("cuda").availability()
             if not here:
                 raise DeviceUnavailable(
                     f"the device 'cuda' cannot run here: {here.what}",
@@ -343,3 +298,7 @@ class Executable:
             f"<Executable {self.graph.name!r} on {self.device}: {counts}, "
             f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
         )
+
+
+def _no_device(group: Node) -> Device:
+    raise AssertionError("an executable without kernels compiles none")

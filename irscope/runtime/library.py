@@ -8,9 +8,7 @@ kept by identity, so that a write through one name is seen through all.
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -22,22 +20,16 @@ from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import (
     BOOL,
-    COMPLEX,
     FLOAT,
-    INT,
     NONE,
-    NUMBER,
-    STR,
-    DictType,
     ListType,
-    OptionalType,
     TensorType,
     TupleType,
     Type,
-    UnionType,
 )
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
+from irscope.runtime.python_ops import python_function
 
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
 
@@ -90,7 +82,7 @@ class NumpyLibrary:
     name = "numpy"
 
     def function(self, node: Node) -> Function:
-        native = _native(node)
+        native = python_function(node)
         if native is not None:
             return native
         op, schema = op_of(node), schema_of(node)
@@ -141,7 +133,7 @@ class TorchLibrary:
         self.device = device
 
     def function(self, node: Node) -> Function:
-        native = _native(node) or self._own(node)
+        native = python_function(node) or self._own(node)
         if native is not None:
             return native
         op, schema = op_of(node), schema_of(node)
@@ -227,101 +219,6 @@ class TorchLibrary:
 
 def _size(tensor: Any, dim: int | None = None) -> Any:
     return list(tensor.shape) if dim is None else tensor.shape[dim]
-
-
-# -- Python's own -----------------------------------------------------------------------------------------------------
-
-
-def _native(node: Node) -> Function | None:
-    """The ops whose meaning is in their attributes, their number of results, or outside the program."""
-    match node.op:
-        case "prim::ListConstruct":
-            return lambda *items: list(items)
-        case "prim::TupleConstruct":
-            return lambda *items: items
-        case "prim::DictConstruct":
-            return lambda *items: dict(zip(items[::2], items[1::2], strict=True))
-        case "prim::ListUnpack" | "prim::TupleUnpack" | "prim::ConstantChunk":
-            return partial(_unpack, len(node.outputs)) if node.op != "prim::ConstantChunk" else partial(_chunk, node)
-        case "aten::__is__" | "aten::__isnot__" if any(isinstance(value.type, TensorType) for value in node.inputs):
-            wanted = node.op == "aten::__is__"
-            return lambda a, b: (a is b) == wanted
-        case "prim::Uninitialized" | "prim::TimePoint":
-            return lambda: None
-        case "prim::Print":
-            return lambda *items: print(*items)
-        case "prim::RaiseException":
-            return _raise
-        case "aten::warn":
-            return lambda message, *rest: warnings.warn(str(message), stacklevel=2)
-        case "prim::isinstance":
-            return partial(_isinstance, _as_tuple(node.attrs.get("types", ())))
-        case "prim::GetAttr":
-            return lambda holder, name=node.attrs["name"]: holder.getattr(name)
-        case "prim::SetAttr":
-            return lambda holder, value, name=node.attrs["name"]: holder.setattr(name, value)
-        case "prim::CallMethod":
-            return lambda holder, *args, name=node.attrs["name"]: holder._get_method(name)(*args)
-    return None
-
-
-def _unpack(count: int, items: Sequence[Any]) -> Any:
-    """The items of a list or tuple; of one item, that item, as for every node with one result."""
-    if len(items) != count:
-        raise RunError(f"{count} values are to be unpacked from {len(items)}")
-    return items[0] if count == 1 else items
-
-
-def _chunk(node: Node, tensor: Any) -> Any:
-    """`prim::ConstantChunk`: pieces of one size, the last one smaller."""
-    count, dim = int(node.attrs["chunks"]), int(node.attrs["dim"])
-    step = -(-tensor.shape[dim] // count)
-    index: list[Any] = [slice(None)] * len(tensor.shape)
-    pieces = []
-    for start in range(0, step * count, step):
-        index[dim] = slice(start, start + step)
-        pieces.append(tensor[tuple(index)])
-    return _unpack(len(node.outputs), pieces)
-
-
-def _raise(message: Any, kind: Any = None) -> None:
-    name = f"{kind}".rpartition(".")[2] if kind else "Exception"
-    raise RunError(f"the program raises {name}: {message}", hint="its own check failed on these arguments")
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-_PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
-    INT: (int,), FLOAT: (float,), COMPLEX: (complex,), STR: (str,), BOOL: (bool,), NUMBER: (int, float, complex),
-    NONE: (type(None),),
-}  # fmt: skip
-
-
-def _isinstance(types: tuple[Type, ...], value: Any) -> bool:
-    return any(_is_a(value, type) for type in types)
-
-
-def _is_a(value: Any, type: Type) -> bool:
-    """Whether a value is of a type, as TorchScript asks it; a container's elements are all looked at."""
-    match type:
-        case TensorType():
-            return hasattr(value, "dtype") and hasattr(value, "shape")
-        case OptionalType(element):
-            return value is None or _is_a(value, element)
-        case UnionType(members):
-            return any(_is_a(value, member) for member in members)
-        case ListType(element):
-            return isinstance(value, list) and all(_is_a(item, element) for item in value)
-        case DictType(_, element):
-            return isinstance(value, dict) and all(_is_a(item, element) for item in value.values())
-        case TupleType(elements):
-            same = isinstance(value, tuple) and len(value) == len(elements)
-            return same and all(_is_a(item, element) for item, element in zip(value, elements, strict=True))
-    if type == INT and isinstance(value, bool):
-        return False
-    return isinstance(value, _PYTHON_TYPES.get(type, ()))
 
 
 def _constant(node: Node, tensor: Callable[[TensorData], Any]) -> Any:

@@ -14,7 +14,7 @@ from irscope.ir.core import Graph
 from irscope.runtime import cuda_compiler, disassembler
 from irscope.runtime.base import device as device_named
 from irscope.runtime.compiled_kernel import CompiledKernel
-from irscope.runtime.cuda import CudaKernel
+from irscope.runtime.cuda_code import CudaKernel
 from irscope.runtime.cuda_compiler import Compiled
 
 

@@ -13,7 +13,6 @@ from irscope.codegen.kernel_spec import LaunchPlan
 from irscope.errors import CodegenError
 from irscope.ir.core import Value
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 from tests.codegen.groups import call, group, run, type_of
 
@@ -22,11 +21,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 Array = np.ndarray[Any, Any]
-
-
-@pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
-    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
 
 
 def check(device: CpuDevice, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any) -> LaunchPlan:

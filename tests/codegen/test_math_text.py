@@ -11,7 +11,6 @@ import pytest
 
 from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
 from irscope.ops.accuracy import STEP_ULPS
-from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 
 pytest.importorskip("llvmlite")
@@ -21,11 +20,6 @@ Array = np.ndarray[Any, Any]
 FUNCTIONS = ("exp", "expm1", "log", "log1p", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "rsqrt", "sqrt")
 
 SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 200.0, -200.0, 2.0**-149, 3e38, -3e38, 0.5)
-
-
-@pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
-    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
 
 
 def apply(device: CpuDevice, op: str, *arrays: Array) -> Array:

@@ -11,7 +11,6 @@ from irscope.errors import CodegenError
 from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.pointwise import OPS
-from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 from tests.codegen.groups import call, group
 
@@ -26,11 +25,6 @@ SCHEMAS = [
     schema for op in OPS for schema in op.schemas
     if op.expression and op.effect == "pure" and not op.operand_axes and op.name.startswith("aten::")
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
-    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
 
 
 def arguments(schema: OpSchema, dtype: str) -> list[Any] | None:

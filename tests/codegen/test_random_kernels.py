@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from irscope.ops.expression import Expr, call, cast, const, input_element, where
-from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
 from tests.codegen.groups import run
@@ -20,12 +19,6 @@ from tests.codegen.kernels import LAYOUTS, expected, laid_out, plan_of
 Array = np.ndarray[Any, Any]
 
 INTEGRAL = ("int64", "int32", "int16", "int8", "uint8")
-
-
-@pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
-    pytest.importorskip("llvmlite")
-    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
 
 
 class Draw:

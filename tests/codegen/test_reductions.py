@@ -17,8 +17,6 @@ from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.base import Device
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.numpy import NumpyDevice
 from tests.codegen.groups import call, group, run, type_of
 from tests.codegen.kernels import from_words
@@ -30,11 +28,8 @@ Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(scope="module", params=["numpy", "cpu"])
-def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Device:
-    if request.param == "numpy":
-        return NumpyDevice()
-    pytest.importorskip("llvmlite")
-    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)
+def device(request: pytest.FixtureRequest, device: Device) -> Device:
+    return NumpyDevice() if request.param == "numpy" else device
 
 
 def check(

@@ -1,0 +1,15 @@
+"""The device that tests of kernels run on, unless their file has another."""
+
+from __future__ import annotations
+
+import pytest
+
+from irscope.runtime.cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
+    """The processor, one thread, with nothing in its disk cache."""
+    pytest.importorskip("llvmlite")
+    return CpuDevice(store=ObjectStore(tmp_path_factory.mktemp("objects") / "cpu"), threads=1)

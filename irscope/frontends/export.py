@@ -8,7 +8,7 @@ import logging
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,14 +129,19 @@ def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> No
 
 
 def _as_module(function: Callable[..., Any]) -> Any:
-    """A module whose forward is the function: torch.export takes nothing else."""
+    """A module whose forward is the function, with its signature: torch.export takes nothing else, and names inputs by it."""
     torch = require_torch("to export a function")
 
     class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, *args: Any) -> Any:
             return function(*args)
 
-    return Function()
+    module = Function()
+    with suppress(TypeError, ValueError):  # a function of torch's own has no signature to read
+        own = inspect.signature(function)
+        first = inspect.Parameter("_module", inspect.Parameter.POSITIONAL_ONLY)
+        Function.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
+    return module
 
 
 def _trimmed(message: str, lines: int = 8) -> str:

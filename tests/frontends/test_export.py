@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,6 +210,20 @@ def test_the_wrong_number_of_arguments_names_the_expected(count: int):
     with pytest.raises(ArgumentError) as caught:
         load(Net(), *[torch.rand(2, 3)] * count)
     assert caught.value.hint == "pass x"
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda x, weight: x * weight, ["x", "weight"]),
+        (lambda x, weight, /, *, scale=2.0: x * weight * scale, ["x", "weight"]),
+        (lambda *rows: rows[0] + rows[1], ["rows_0", "rows_1"]),
+        (torch.add, ["args_0", "args_1"]),
+    ],
+)
+def test_inputs_of_a_function_have_its_parameters_names(function: Callable[..., Any], names: list[str]):
+    graph = load(function, torch.ones(2), torch.ones(2))
+    assert [graph.names[value] for value in graph.free_inputs] == names
 
 
 def test_the_wrong_number_of_arguments_for_a_program():

@@ -1,4 +1,5 @@
-"""A progress bar for work that takes more than a second, where tqdm is installed; nothing otherwise."""
+"""A progress bar for work that takes more than a second, in a terminal or notebook and where tqdm is installed; nothing
+otherwise."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
             warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets, and shows a bar of text
             from tqdm.auto import tqdm
 
-            bar = tqdm(total=total, desc=label, delay=_QUIET_SECONDS, leave=False)
+            bar = tqdm(total=total, desc=label, delay=_QUIET_SECONDS, leave=False, disable=None)
     except ImportError:
         yield lambda: None
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from irscope._base import progress as progress_module
 from irscope._base.progress import progress
 
 tqdm_auto = pytest.importorskip("tqdm.auto")
@@ -53,3 +54,12 @@ def test_work_that_fails_is_not(bars: list[Bar]) -> None:
     with pytest.raises(KeyError):
         work()
     assert not bars[0].is_done
+
+
+def test_a_stream_that_is_no_terminal_gets_no_bar(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
+    with progress(2, "working") as step:
+        step()
+    assert capfd.readouterr().err == ""

@@ -35,10 +35,11 @@ from irscope.runtime.cpu_launch import (
     Range,
     SplitCall,
     TeamCall,
-    data_block,
     floats_of,
     gather_cuts,
     gather_ranges,
+    nulls_of,
+    packing_jump,
     split_kept,
 )
 from irscope.runtime.team import LOOP, Patience, loaded_openmp
@@ -243,9 +244,9 @@ class CpuDevice:
         """What runs a part of a launch; `lets`: while other Python threads run."""
         make = self._entry()
         if make is not None:
-            return make(kernel.code.address, part.dims_address, floats_of(launch), lets, kernel, part)
-        pack = data_block(launch)
-        return lambda *words: (kernel.call if lets else kernel.call_holding)(pack(*words), part.dims_address)
+            floats, nulls = floats_of(launch), nulls_of(launch, part)
+            return make(kernel.code.address, part.dims_address, floats, nulls, lets, kernel, part)
+        return packing_jump(kernel.call if lets else kernel.call_holding, launch, part)
 
     def _entry(self) -> Callable[..., Jump] | None:
         """What makes a kernel a built-in function; None where Python is not CPython."""

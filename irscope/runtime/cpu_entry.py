@@ -6,8 +6,11 @@ arguments apart, lay them out as the kernel wants them, and jump. Each kernel, w
 launch, becomes a built-in function over the same lines; what it is of all these stands in its `self`, a block of bytes.
 
 That block has 8-byte words: the kernel, the address of extents and strides, how many arguments there are, whether other
-Python threads may run meanwhile; then a byte for each argument, 1 for a float. A float goes to the kernel as a float64,
-all else (addresses, whole numbers) as an int64.
+Python threads may run meanwhile; then for each argument the address that it would be if its tensor had no memory, and a byte:
+1 for a float, 2 for an address, 0 for other whole numbers. A float goes to the kernel as a float64, all else as an int64.
+
+A tensor without memory is one whose storage was freed, or one that torch only thinks of: its address is zero, moved by as
+much as the launch moves it. A kernel would read there and end the process, so a call with it raises ValueError.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
+from irscope.runtime.memory import NO_MEMORY
+
 __all__ = ["ENTRY", "SYMBOL", "Jump", "entry", "python_symbols"]
 
 Jump = Callable[..., None]
-"""Runs a kernel on its arguments, each an address or a number. Raises TypeError or OverflowError for others."""
+"""Runs a kernel on its arguments, each an address or a number. Raises TypeError or OverflowError for others, ValueError
+for the address of a tensor without memory."""
 
 SYMBOL: Final = "irscope_entry"
 
@@ -30,21 +36,24 @@ _FASTCALL: Final = 0x0080
 """The flag of a built-in function whose arguments come as an array."""
 
 _API: Final = (
-    "PyBytes_AsString", "PyErr_BadArgument", "PyErr_Occurred", "PyEval_RestoreThread", "PyEval_SaveThread",
-    "PyFloat_AsDouble", "PyLong_AsLongLong", "Py_IncRef",
+    "PyBytes_AsString", "PyErr_BadArgument", "PyErr_Occurred", "PyErr_SetString", "PyEval_RestoreThread",
+    "PyEval_SaveThread", "PyFloat_AsDouble", "PyLong_AsLongLong", "Py_IncRef",
 )  # fmt: skip
 
-ENTRY: Final = """declare ptr @PyBytes_AsString(ptr)
+ENTRY: Final = f"""declare ptr @PyBytes_AsString(ptr)
 declare i32 @PyErr_BadArgument()
 declare ptr @PyErr_Occurred()
+declare void @PyErr_SetString(ptr, ptr)
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyEval_SaveThread()
 declare double @PyFloat_AsDouble(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare void @Py_IncRef(ptr)
 @_Py_NoneStruct = external global i8
+@_PyExc_ValueError = external global i8
+@irscope_no_memory = private constant [{len(NO_MEMORY) + 1} x i8] c"{NO_MEMORY}\\00"
 
-define ptr @irscope_entry(ptr %self, ptr %args, i64 %count) {
+define ptr @irscope_entry(ptr %self, ptr %args, i64 %count) {{
 entry:
   %block = call ptr @PyBytes_AsString(ptr %self)
   %kernel = load ptr, ptr %block, align 1
@@ -54,7 +63,8 @@ entry:
   %words = load i64, ptr %words.at, align 1
   %lets.at = getelementptr i64, ptr %block, i64 3
   %lets = load i64, ptr %lets.at, align 1
-  %kinds = getelementptr i64, ptr %block, i64 4
+  %nulls = getelementptr i64, ptr %block, i64 4
+  %kinds = getelementptr i64, ptr %nulls, i64 %words
   %fits = icmp eq i64 %count, %words
   br i1 %fits, label %start, label %wrong
 start:
@@ -70,7 +80,7 @@ body:
   %slot = getelementptr i64, ptr %data, i64 %i
   %kind.at = getelementptr i8, ptr %kinds, i64 %i
   %kind = load i8, ptr %kind.at
-  %is.float = icmp ne i8 %kind, 0
+  %is.float = icmp eq i8 %kind, 1
   br i1 %is.float, label %float, label %whole
 float:
   %number = call double @PyFloat_AsDouble(ptr %arg)
@@ -81,7 +91,14 @@ whole:
   %word = call i64 @PyLong_AsLongLong(ptr %arg)
   store i64 %word, ptr %slot
   %odd.word = icmp eq i64 %word, -1
-  br i1 %odd.word, label %doubt, label %kept
+  br i1 %odd.word, label %doubt, label %told.word
+told.word:
+  %null.at = getelementptr i64, ptr %nulls, i64 %i
+  %null = load i64, ptr %null.at, align 1
+  %is.null = icmp eq i64 %word, %null
+  %is.address = icmp eq i8 %kind, 2
+  %is.nowhere = and i1 %is.null, %is.address
+  br i1 %is.nowhere, label %nowhere, label %kept
 doubt:
   %error = call ptr @PyErr_Occurred()
   %is.error = icmp ne ptr %error, null
@@ -106,9 +123,12 @@ done:
 wrong:
   %told = call i32 @PyErr_BadArgument()
   br label %failed
+nowhere:
+  call void @PyErr_SetString(ptr @_PyExc_ValueError, ptr @irscope_no_memory)
+  br label %failed
 failed:
   ret ptr null
-}
+}}
 """
 """The lines that all kernels share, as LLVM text; -1 is the number that may mean an error."""
 
@@ -122,20 +142,21 @@ class _Method(ctypes.Structure):
 
 
 def python_symbols() -> dict[str, int]:
-    """What of Python's own functions the text calls, and where they are; empty where Python is not CPython.
+    """What of Python's own functions the text calls, and where they are; empty where Python is not CPython of 64 bits.
 
     >>> sorted(python_symbols())[:2] in ([], ["PyBytes_AsString", "PyErr_BadArgument"])
     True
     """
-    if sys.implementation.name != "cpython":
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return {}
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
-    return {**found, "_Py_NoneStruct": id(None)}
+    return {**found, "_Py_NoneStruct": id(None), "_PyExc_ValueError": id(ValueError)}
 
 
 def entry(address: int, owner: Any) -> Callable[..., Jump]:
-    """What makes functions: `make(kernel, dims, floats, lets, *kept)`, of a kernel's address, the address of its extents
-    and strides, which of its arguments are floats, and whether it lets other Python threads run.
+    """What makes functions: `make(kernel, dims, floats, nulls, lets, *kept)`, of a kernel's address, the address of its
+    extents and strides, which of its arguments are floats, what each would be for a tensor without memory (None if it is
+    no tensor's), and whether it lets other Python threads run.
 
     `address`: where the compiled text is, which lives as long as `owner`. A function keeps alive whatever is behind it
     for as long as it is alive itself: the text, and all that is named as `kept`.
@@ -143,8 +164,12 @@ def entry(address: int, owner: Any) -> Callable[..., Jump]:
     method = _Method(b"kernel", address, _FASTCALL, None)
     new = _new_function()
 
-    def make(kernel: int, dims: int, floats: Sequence[bool], lets: bool, *kept: Any) -> Jump:
-        block = struct.pack("4q", kernel, dims, len(floats), lets) + bytes(floats)
+    def make(
+        kernel: int, dims: int, floats: Sequence[bool], nulls: Sequence[int | None], lets: bool, *kept: Any
+    ) -> Jump:
+        words = (kernel, dims, len(floats), lets, *(null or 0 for null in nulls))
+        kinds = (int(is_float) or 2 * (null is not None) for is_float, null in zip(floats, nulls, strict=True))
+        block = struct.pack(f"{len(words)}q", *words) + bytes(kinds)
         made: Jump = new(ctypes.byref(method), block, (method, owner, *kept))  # freed after the function has been
         return made
 

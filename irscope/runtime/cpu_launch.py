@@ -20,6 +20,7 @@ from irscope._base.waiting import finish
 from irscope.codegen.kernel_spec import ITEM_SIZE, TILE_ROWS, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.runtime.cpu_entry import Jump
+from irscope.runtime.memory import NO_MEMORY
 from irscope.runtime.team import OpenMP, Patience
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "floats_of",
     "gather_cuts",
     "gather_ranges",
+    "nulls_of",
+    "packing_jump",
     "split_kept",
 ]
 
@@ -53,6 +56,7 @@ class LaunchCall:
         self.ranges = ranges
         self.moved = ranges[0].offsets
         self.still = not any(self.moved)
+        self.nulls = nulls_of(launch, ranges[0])
         self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
         """Whether the kernel's arguments are the output, then the inputs in order."""
 
@@ -69,6 +73,12 @@ class LaunchCall:
         launch = self.launch
         return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
 
+    def _checked(self, words: list[float]) -> list[float]:
+        """The arguments, which other threads will see. Raises ValueError where a tensor has no memory."""
+        if any(null is not None and not word for word, null in zip(words, self.nulls, strict=True)):
+            raise ValueError(NO_MEMORY)
+        return words
+
 
 class PoolCall(LaunchCall):
     """A launch on threads of Python's."""
@@ -83,7 +93,7 @@ class PoolCall(LaunchCall):
         self.pack = data_block(launch)
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        pool, words = self.workers(), self._words(outputs, inputs)
+        pool, words = self.workers(), self._checked(self._words(outputs, inputs))
         jobs: list[Future[None]] = []
         try:
             jobs.extend(
@@ -113,7 +123,7 @@ class TeamCall(LaunchCall):
         self.patience = patience
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        pack, words = self.pack, self._words(outputs, inputs)
+        pack, words = self.pack, self._checked(self._words(outputs, inputs))
         data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
         if self.patience.is_over():
             for datum, part in zip(data, self.ranges, strict=True):
@@ -151,6 +161,29 @@ def floats_of(launch: Launch) -> list[bool]:
     """Which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
     operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
     return [False] * len(launch.writes) + operands
+
+
+def nulls_of(launch: Launch, part: Range) -> list[int | None]:
+    """What each argument of a part's kernel would be if its tensor had no memory, so that its address were zero; None for
+    numbers, and for all where no element is read: there empty tensors have no memory either."""
+    operands = [operand.kind == "tensor" for operand in launch.spec.inputs]
+    places = [True] * len(launch.writes) + operands
+    return [
+        offset if place and launch.elements else None for place, offset in zip(places, part.offsets, strict=True)
+    ]  # fmt: skip
+
+
+def packing_jump(function: Function, launch: Launch, part: Range) -> Jump:
+    """What `irscope.runtime.cpu_entry` makes, for a Python that has none of it: it packs a block for each call."""
+    pack, nulls = data_block(launch), nulls_of(launch, part)
+
+    def jump(*words: float) -> None:
+        data = pack(*words)
+        if any(null is not None and word == null for word, null in zip(words, nulls, strict=True)):
+            raise ValueError(NO_MEMORY)
+        function(data, part.dims_address)
+
+    return jump
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from irscope.codegen.kernel_spec import ITEM_SIZE, Launch, LaunchPlan, Operand, 
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.cuda_gpu import Gpu, Held, Lease, Owner
+from irscope.runtime.memory import NO_MEMORY
 
 __all__ = ["CudaPlan", "Step", "laid_out"]
 
@@ -56,6 +57,8 @@ class Step:
         if self.mask >= 0:
             words: list[Any] = [outputs[i] for i in launch.writes]
             words += [inputs[i] for i in launch.reads]
+            if 0 in words:
+                self._check_memory(words)
             together = 0
             for word in words:
                 together |= word
@@ -68,6 +71,7 @@ class Step:
         launch = self.launch
         words: list[float] = [outputs[i] for i in launch.writes]
         words += [inputs[i] if i >= 0 else 0 for i in launch.reads]
+        self._check_memory(words)
         if launch.offsets:
             moves = zip(words, launch.offsets, self.items, strict=True)
             words = [word + offset * (item or 1) if offset else word for word, offset, item in moves]
@@ -83,6 +87,11 @@ class Step:
         for operand, word in zip(launch.spec.inputs, words[count:], strict=True):
             args.append(_packed(operand, word))
         return vector, (*args, *(self.vector_numbers if vector else self.numbers))
+
+    def _check_memory(self, words: Sequence[float]) -> None:
+        """Refuse a tensor without memory where elements are read: after a wrong address the GPU runs nothing more."""
+        if self.launch.elements and any(item and not word for word, item in zip(words, self.items, strict=True)):
+            raise ArgumentError(NO_MEMORY, hint="pass a tensor that has elements", rule="no-memory")
 
 
 def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, int] = (1, 0)) -> Step:

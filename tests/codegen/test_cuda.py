@@ -113,6 +113,9 @@ def test_vectors_need_alignment_and_whole_rows() -> None:
     assert wants_vectors(dense, [1024], [4096])
     assert not wants_vectors(dense, [1024], [4100])
     assert not wants_vectors(dense, [1032], [4096])
+    for outputs, inputs in (([1024], [0]), ([0], [4096])):
+        with pytest.raises(ArgumentError, match="no memory"):
+            wants_vectors(dense, outputs, inputs)
     row = plan_of(
         [x * input_element(1, "float32")],
         [np.zeros((4, 9), np.float32), np.broadcast_to(np.zeros(9, np.float32), (4, 9))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,32 @@ def test_what_is_no_number_is_refused_before_the_kernel_runs(
         launched(device).jump(*words)
     assert not product.any()
     assert not filled.any()
+
+
+@pytest.mark.parametrize("python", ["CPython", "another"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_tensor_without_memory_is_refused(
+    device: CpuDevice, place: int, python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if python == "another":
+        monkeypatch.setattr("irscope.runtime.cpu.python_symbols", dict)
+    product, filled, x = arrays()
+    words: list[Any] = [product.ctypes.data, filled.ctypes.data, x.ctypes.data, 0, 0]
+    words[place] = 0
+    with pytest.raises(ValueError, match="no memory"):
+        launched(device).jump(*words)
+    assert not filled.any()
+
+
+def test_a_tensor_without_memory_is_refused_however_far_the_launch_starts(device: CpuDevice) -> None:
+    moved = replace(plan(5).launches[0], offsets=(0, 0, 3, 0, 0))
+    (launch,) = device.prepare(replace(plan(5), launches=(moved,)))._calls
+    assert isinstance(launch, LaunchCall)
+    product, filled, x = arrays(8)
+    launch([product.ctypes.data, filled.ctypes.data], [x.ctypes.data, 2.0, 7])
+    np.testing.assert_array_equal(product[:5], x[3:] * 2)
+    with pytest.raises(ValueError, match="no memory"):
+        launch([product.ctypes.data, filled.ctypes.data], [0, 2.0, 7])
 
 
 @pytest.mark.parametrize("count", [0, 4, 6])

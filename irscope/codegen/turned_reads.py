@@ -24,7 +24,7 @@ def with_turned_reads(launch: Launch, rows: int, columns: int) -> Launch:
     """The launch with the spec of a kernel that reads in tiles, if that pays; `rows` by `columns`: the least that it
     is run on.
 
-    >>> from irscope.codegen.kernel_spec import Instruction, KernelSpec
+    >>> from irscope.codegen.kernel_spec import Instruction, KernelSpec, Result
     >>> spec = KernelSpec((Operand("float32", "tensor", (2, 2)),), (Instruction("input", (), "float32", 0),),
     ...                   (Result("float32", (2, 1), 0),), 2)
     >>> launch = Launch(spec, (100, 200), (0,), (0,), ((200, 1), (1, 100)))

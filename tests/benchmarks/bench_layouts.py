@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_kernels import Body, call, group, keep_memory, measure
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.codegen.group_plan import spec_of_group
 from irscope.ir.types import TensorType
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
+from tests.benchmarks.bench_kernels import Body, call, group, keep_memory, measure
 
 Shape = tuple[int, int]
 

@@ -6,6 +6,7 @@ import { search } from "../src/lib/search";
 import { picked, Selection } from "../src/lib/selection";
 import { definedNames, tokens, withoutTypes } from "../src/lib/tokens";
 import { firstLook, fit, nudge, reveal, windowOf, zoomAt } from "../src/lib/viewport";
+import { milliseconds } from "../src/tables/timing";
 import { box, random } from "./programs";
 
 const LINES = [
@@ -171,4 +172,8 @@ test("fit shows everything; the first look is readable; reveal moves only when i
   const view = { x: 0, y: 0, scale: 1 };
   expect(reveal(view, frame, { x: 10, y: 10, width: 50, height: 20 })).toBe(view);
   expect(reveal(view, frame, { x: 10, y: 2000, width: 50, height: 20 }).y).toBeCloseTo(1860);
+});
+
+test("a time has three figures and no exponent, also just below the next unit", () => {
+  expect([0.0123, 0.9994, 0.9996, 12.345, 999.4, 999.7].map(milliseconds)).toEqual(["12.3 µs", "999 µs", "1.00 ms", "12.3 ms", "999 ms", "1.00 s"]);
 });

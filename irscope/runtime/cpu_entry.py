@@ -161,8 +161,7 @@ def entry(address: int, owner: Any) -> Callable[..., Jump]:
     `address`: where the compiled text is, which lives as long as `owner`. A function keeps alive whatever is behind it
     for as long as it is alive itself: the text, and all that is named as `kept`.
     """
-    method = _Method(b"kernel", address, _FASTCALL, None)
-    new = _new_function()
+    method, new = _method(address), _new_function()
 
     def make(
         kernel: int, dims: int, floats: Sequence[bool], nulls: Sequence[int | None], lets: bool, *kept: Any
@@ -170,10 +169,24 @@ def entry(address: int, owner: Any) -> Callable[..., Jump]:
         words = (kernel, dims, len(floats), lets, *(null or 0 for null in nulls))
         kinds = (int(is_float) or 2 * (null is not None) for is_float, null in zip(floats, nulls, strict=True))
         block = struct.pack(f"{len(words)}q", *words) + bytes(kinds)
-        made: Jump = new(ctypes.byref(method), block, (method, owner, *kept))  # freed after the function has been
+        module = _Module(__name__)
+        module.kept = (owner, *kept)
+        made: Jump = new(ctypes.byref(method), block, module)
         return made
 
     return make
+
+
+class _Module(str):
+    """What a function has as its `__module__`, and keeps alive; who looks at functions (Dynamo) wants a name there."""
+
+    kept: tuple[Any, ...] = ()
+
+
+@cache
+def _method(address: int) -> _Method:
+    """The description of a function, never freed: the last that Python does with a function is to look at it."""
+    return _Method(b"kernel", address, _FASTCALL, None)
 
 
 @cache

@@ -44,12 +44,11 @@ class WrittenRun:
     """The position of the instruction behind each line of the text, counted from 1; 0 is nobody's."""
 
     def position_of(self, error: Exception) -> int:
-        """The instruction that an error came out of."""
+        """The instruction that an error came out of; the first one if Dynamo ran another text in place of this."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self.function.__code__:
             trace = trace.tb_next
-        assert trace is not None, "an error of a run has passed through it"
-        return self.lines[trace.tb_lineno]
+        return self.lines[0 if trace is None else trace.tb_lineno]
 
 
 class Writing:
@@ -173,7 +172,7 @@ class _Writer:
         given = "".join([f"{name}, " for name in reads])
         strange = f"key_of(({given})) != key{mark}"
         if met.same is not None and all(isinstance(value.type, TensorType) for value in call.group.group.inputs):
-            nested = "".join([f"{name}.is_nested or " for name in reads])  # at which torch's comparison ends the process
+            nested = "".join([f"{name}.is_nested or " for name in reads])  # torch's comparison ends the process at one
             strange = f"{nested}not same{mark}({given}) and {strange}"
         self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,20 @@ def test_a_function_outlives_the_device_and_the_plan(device: CpuDevice) -> None:
     product, filled, x = arrays()
     jump(product.ctypes.data, filled.ctypes.data, x.ctypes.data, 2.0, 7)
     np.testing.assert_array_equal(product, x * 2)
+
+
+def test_a_function_in_a_ring_is_freed_with_all_that_it_keeps(device: CpuDevice) -> None:
+    made = launched(device)
+    kernel = weakref.ref(made.ranges[0])
+    ring: list[Any] = [made.jump]
+    ring.append(ring)
+    assert isinstance(made.jump.__module__, str), "what looks at functions asks for it"
+    del made
+    gc.collect()
+    assert kernel() is not None
+    del ring
+    gc.collect()
+    assert kernel() is None
 
 
 def test_a_call_leaves_no_reference_behind(device: CpuDevice) -> None:

@@ -6,6 +6,7 @@
     ├── ParseError            text that is not IR; carries line and column, prints a caret
     ├── VerifyError           a graph that breaks an invariant; carries the rule's name
     ├── UnknownName           a value, node or op name that the graph does not have
+    │   └── UnknownNumber     an index past the end of a list, such as that of kernels
     ├── ArgumentError         example arguments of the wrong number, type or shape
     ├── PassError             a pass broke a promise; carries the pass and the step
     ├── CodegenError          no emission rule for this op on this target
@@ -31,6 +32,7 @@ __all__ = [
     "PassError",
     "RunError",
     "UnknownName",
+    "UnknownNumber",
     "VerifyError",
 ]
 
@@ -100,6 +102,10 @@ class UnknownName(IrscopeError, KeyError):
     """No value, node or op of this name; `hint` lists near misses."""
 
     __str__ = IrscopeError.__str__  # KeyError would print the repr of its argument
+
+
+class UnknownNumber(UnknownName, IndexError):
+    """Nothing in a list has this number."""
 
 
 class ArgumentError(IrscopeError, TypeError):

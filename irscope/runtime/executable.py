@@ -29,7 +29,8 @@ from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.foreign_arrays import on_host
-from irscope.runtime.groups import CompiledKernel, GroupKernels, Kernels, has_kernels
+from irscope.runtime.groups import GroupKernels, Kernels, has_kernels
+from irscope.runtime.kernel_list import KernelList
 from irscope.runtime.library import are_torchs
 from irscope.runtime.likely_types import likely_types
 from irscope.runtime.program import Program, as_torch
@@ -113,9 +114,9 @@ class Executable:
             self._groups[node].keep(known[node], plan)
 
     @property
-    def kernels(self) -> tuple[CompiledKernel, ...]:
+    def kernels(self) -> KernelList:
         """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
-        return tuple(self._kernels.compiled)
+        return KernelList(self._kernels.compiled, self._why_none)
 
     def plan_of(self, group: Node) -> PreparedPlan | None:
         """What runs a group on arguments of the types that are expected: to call its kernels without the program.
@@ -136,18 +137,17 @@ class Executable:
 
     def source(self, index: int = 0) -> SourceText:
         """The text of a kernel. Raises UnknownName for a number that none has."""
-        compiled = self._kernels.compiled
-        try:
-            return compiled[index].source
-        except (IndexError, TypeError):
-            made = f"there are {len(compiled)}, counted from 0" if compiled else self._why_none()
-            raise UnknownName(f"there is no kernel {index!r}", hint=made) from None
+        return self.kernels[index].source
 
     def _why_none(self) -> str:
         if not self._groups:
             return "the program has no fusion groups; irs.fuse(graph) makes some"
+        if self.device == "reference":
+            return 'the device "reference" interprets op by op'
         if self.remarks:
             return self.remarks[0].because
+        if all(group.known_types() is not None for group in self._groups.values()):
+            return "its groups have nothing to compute: their tensors have no elements"
         return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"
 
     def __call__(self, *args: Any) -> Any:

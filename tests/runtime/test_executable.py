@@ -418,9 +418,28 @@ def test_why_there_is_no_kernel_to_look_at_yet() -> None:
     with pytest.raises(UnknownName) as unfused:
         irs.compile(graph).source()
     assert "irs.fuse(graph)" in str(unfused.value)
+    with pytest.raises(UnknownName, match="interprets op by op"):
+        irs.compile(irs.fuse(graph), device="reference").source()
     run = irs.compile(irs.fuse(graph))
     run(np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32))
     assert run.source().lines_of(0)
+
+
+def test_kernels_are_a_tuple_that_says_how_many_there_are() -> None:
+    run = irs.compile(irs.fuse(irs.load(chain, *arrays((2, 3), (2, 3)))))
+    (kernel,) = run.kernels
+    assert run.kernels == (kernel,)
+    assert run.kernels[-1] is kernel
+    assert run.kernels[:1] == (kernel,)
+    assert repr(run.kernels) == f"0: {kernel!r}"
+    for index in (1, -2, "0"):
+        with pytest.raises(IndexError, match=f"no kernel {index!r}") as error:
+            run.kernels[index]
+        assert "there is 1" in str(error.value)
+    empty = irs.compile(irs.fuse(irs.load(chain, *arrays((0, 3), (0, 3)))))
+    with pytest.raises(UnknownName, match="no elements"):
+        empty.kernels[0]
+    assert repr(empty.kernels).startswith("no kernels: ")
 
 
 def test_kernels_for_rows_are_there_before_a_traced_program_runs_and_others_follow() -> None:

@@ -41,9 +41,10 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
     most = max((count for run in runs for count in run.get("registers", {}).values()), default=0)
     if not compiled:
         nvrtc = _nvrtc_trouble(device)
+    found = f", {spilled} spill registers, {most} registers at most" if compiled else ""
     say(
-        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed,"
-        f" {spilled} spill registers, {most} registers at most"
+        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed"
+        f"{found}"
     )
     for run in failed:
         say(f"  {run['case']} {run['dtype']}: {run['error']}")
@@ -88,7 +89,7 @@ def _nvrtc_trouble(device: CudaDevice) -> str:
     try:
         device.compiler.version()
     except IrscopeError as error:
-        return error.what
+        return f"{error.what} ({error.hint})" if error.hint else error.what
     return ""
 
 

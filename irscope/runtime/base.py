@@ -110,6 +110,9 @@ def device(name: str) -> Device:
     True
     """
     if name not in _MODULES:
-        raise DeviceUnavailable(f"there is no device {name!r}", hint=f"the devices are {', '.join(_MODULES)}")
+        raise DeviceUnavailable(
+            f"there is no device {name!r}",
+            hint=f'the devices are {", ".join(_MODULES)}; irs.compile also takes "reference"',
+        )
     made: Device = getattr(importlib.import_module(f"irscope.runtime.{name}"), _MODULES[name])()
     return made

@@ -97,7 +97,7 @@ class Comparison:
         spread = [[row.median - row.low for row in self.rows], [row.high - row.median for row in self.rows]]
         places = range(len(self.rows))
         medians = [row.median for row in self.rows]
-        axes.barh(places, medians, xerr=spread, color=colors["bar"], ecolor=colors["spread"], capsize=3)
+        axes.barh(places, medians, xerr=spread, color=colors["bar"], ecolor=colors["text"], capsize=3)
         axes.set_yticks(places, [row.label for row in self.rows])
         axes.invert_yaxis()
         for place, row in enumerate(self.rows):
@@ -176,11 +176,12 @@ class Comparison:
         lines = [f"{self.name:<24}{titles}"]
         for row in self.rows:
             spread = f"{_ms(row.low)} – {_ms(row.high)}"
+            made = _ms(row.compile) if row.compile else "–"
             launched = "" if row.launched is None else str(row.launched)
             error = "" if row.error is None else f"{row.error:.1e}"
             copy = "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}"
             lines.append(
-                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{copy:>9}{_ms(row.compile):>11}{row.kernels:>9}"
+                f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{copy:>9}{made:>11}{row.kernels:>9}"
                 f"{launched:>10}{error:>10}  {row.note}".rstrip()
             )
         lines += [f"{label:<24} did not run: {why}" for label, why in self.missing]
@@ -219,4 +220,4 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
 def _ms(value: float) -> str:
     if value < 0.1:
         return f"{value * 1000:.3g} µs"
-    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"
+    return f"{value:.3g} ms" if value < 999.5 else f"{value / 1000:.3g} s"

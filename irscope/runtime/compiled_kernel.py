@@ -154,7 +154,7 @@ class CompiledKernel:
         origin = "from the disk cache" if self.from_disk else "compiled"
         summary = getattr(self.kernel, "summary", "")
         more = f"; {summary}" if summary else ""
-        took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms"
+        took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms" if self.compile_seconds else "not compiled"
         return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
 
     def _repr_html_(self) -> str:

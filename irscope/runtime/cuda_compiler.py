@@ -144,7 +144,7 @@ def imported_cupy() -> Any:
     try:
         import cupy
     except ImportError:
-        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU") from None
+        raise MissingExtra("cupy", extra="cuda13", purpose="to compile and run kernels of a GPU") from None
     return cupy
 
 

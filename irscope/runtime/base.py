@@ -11,7 +11,10 @@ from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
 from irscope.codegen.source import SourceText
 from irscope.errors import DeviceUnavailable
 
-__all__ = ["Availability", "Device", "Kernel", "PreparedPlan", "device", "devices"]
+__all__ = ["NO_MEMORY", "Availability", "Device", "Kernel", "PreparedPlan", "device", "devices"]
+
+NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a transform of torch's only thinks of it"
+"""Why a kernel does not run on an address of zero."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
-from irscope.runtime.memory import NO_MEMORY
+from irscope.runtime.base import NO_MEMORY
 
 __all__ = ["ENTRY", "SYMBOL", "Jump", "entry", "python_symbols"]
 

@@ -16,15 +16,13 @@ import numpy as np
 
 from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
+from irscope.runtime.base import NO_MEMORY
 from irscope.runtime.buffers import BufferPool
 
 __all__ = ["NO_MEMORY", "Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 
 Make = Callable[[], Any]
 """Gives a new tensor with undefined elements."""
-
-NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a transform of torch's only thinks of it"
-"""Why a kernel does not run on an address of zero."""
 
 _POOLED: Final = 4 << 20
 """Bytes from which a result of torch's comes from a pool: a smaller one is cheaper from torch's own allocator, whose

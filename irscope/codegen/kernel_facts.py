@@ -79,7 +79,7 @@ class KernelFacts:
             ("registers", kinds),
             ("spills", (spilled if self.spills else "none") if self.registers else ""),
             ("local memory", f"{self.local_bytes} B a thread" if self.local_bytes else ""),
-            ("busiest", self.busiest),
+            ("busiest", "no part: results are waited for" if self.busiest == "latency" else self.busiest),
             ("pace", {"memory": "memory", "issue": "instructions", "latency": "latency"}.get(self.bound, "not known")),
             ("of a copy's speed", f"about {self.copy_share:.0%}" if self.copy_share else ""),
         ]  # fmt: skip

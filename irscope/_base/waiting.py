@@ -3,21 +3,24 @@
 Python runs signal handlers on the main thread, between any two steps of it. A `Condition` that is waited on there loses its
 lock and says "cannot release un-acquired lock" instead of KeyboardInterrupt; a library that has just freed something, and
 has not noted it yet, frees it again later. So delicate work is done on a thread that no signal reaches (`undisturbed`), and
-who has lent memory to other threads waits until they are done, interrupted or not (`finish`).
+who has lent memory to other threads waits until they are done, interrupted or not (`finish`), or takes it back (`Lending`).
 """
 
 from __future__ import annotations
 
 import _thread
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Final, TypeVar
 
-__all__ = ["finish", "is_interrupt", "undisturbed"]
+__all__ = ["Lending", "finish", "is_interrupt", "undisturbed"]
 
 T = TypeVar("T")
 
+_LOOK: Final = 1e-4
+"""Seconds between two looks at whether work that was begun has ended."""
 _PATIENCE: Final = 1.0
 """Seconds after which a thread that has done nothing yet is not waited for."""
 
@@ -77,6 +80,46 @@ def finish(jobs: Sequence[Future[Any]]) -> None:
                 interrupt = KeyboardInterrupt()
     if interrupt is not None:
         raise interrupt
+
+
+class Lending:
+    """Work with memory of the caller's on other threads, that is never done after the caller has taken the memory back.
+
+    An interrupt may come when a job is on its way and its future is not in anyone's hands yet; so the work itself says that
+    it is begun and that it has ended.
+
+    >>> done, lending = [], Lending()
+    >>> lending.work(done.append, 1)
+    >>> lending.take_back()
+    >>> lending.work(done.append, 2)
+    >>> done
+    [1]
+    """
+
+    def __init__(self) -> None:
+        self._begun: list[None] = []
+        self._ended: list[None] = []
+        self._over = False
+
+    def work(self, function: Callable[..., object], *args: object) -> None:
+        """Call a function, on any thread; no longer when the memory has been taken back."""
+        self._begun.append(None)  # before the look at `_over`: who sets that sees this, or is seen
+        try:
+            if not self._over:
+                function(*args)
+        finally:
+            self._ended.append(None)
+
+    def take_back(self) -> None:
+        """Wait until all work that was begun has ended, however often interrupted; none begins after that."""
+        while True:
+            try:
+                self._over = True
+                while len(self._ended) < len(self._begun):
+                    time.sleep(_LOOK)
+            except KeyboardInterrupt:
+                continue
+            return
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope._base.waiting import finish
+from irscope._base.waiting import Lending, finish, is_interrupt
 from irscope.codegen.kernel_spec import ITEM_SIZE, TILE_ROWS, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
 from irscope.runtime.cpu_entry import Jump
@@ -94,15 +94,18 @@ class PoolCall(LaunchCall):
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         pool, words = self.workers(), self._checked(self._words(outputs, inputs))
-        jobs: list[Future[None]] = []
+        lending, jobs = Lending(), list[Future[None]]()
         try:
-            jobs.extend(
-                pool.submit(self.function, self.pack(*map(add, words, part.offsets)), part.dims_address)
-                for part in self.ranges[1:]
-            )
+            for part in self.ranges[1:]:
+                data = self.pack(*map(add, words, part.offsets))
+                jobs.append(pool.submit(lending.work, self.function, data, part.dims_address))
             self.jump(*map(add, words, self.moved))
-        finally:
             finish(jobs)
+        except BaseException as error:
+            lending.take_back()  # whose it is may free it now
+            if is_interrupt(error):
+                raise KeyboardInterrupt from None
+            raise
 
 
 class TeamCall(LaunchCall):

@@ -6,12 +6,13 @@ import _thread
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import Future
 
 import pytest
 
 from irscope._base import waiting
-from irscope._base.waiting import finish, is_interrupt, undisturbed
+from irscope._base.waiting import Lending, finish, is_interrupt, undisturbed
 
 
 def interrupt(error: BaseException) -> BaseException:
@@ -78,3 +79,37 @@ def test_without_a_thread_the_work_is_done_here(dies: bool, monkeypatch: pytest.
     monkeypatch.setattr(_thread, "start_new_thread", start)
     monkeypatch.setattr(waiting, "_PATIENCE", 0.01)
     assert undisturbed(lambda: threading.current_thread() is threading.main_thread())
+
+
+def test_memory_is_taken_back_when_all_work_with_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    lending, may_end, began = Lending(), threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def work() -> None:
+        began.set()
+        may_end.wait(10)
+        ended.append(True)
+
+    def impatient(seconds: float) -> None:
+        if not may_end.is_set():
+            may_end.set()
+            raise KeyboardInterrupt
+        real_sleep(seconds)
+
+    real_sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", impatient)
+    thread = threading.Thread(target=lending.work, args=(work,))
+    thread.start()
+    began.wait(10)
+    lending.take_back()
+    assert ended
+    lending.work(ended.clear)
+    assert ended, "no work begins after that"
+    thread.join()
+
+
+def test_work_that_fails_has_ended() -> None:
+    lending = Lending()
+    with pytest.raises(ZeroDivisionError):
+        lending.work(lambda: 1 / 0)
+    lending.take_back()

@@ -72,8 +72,7 @@ class CpuCompiler:
 
     def add_symbols(self, places: dict[str, int]) -> None:
         """Tell texts to come where functions are that they declare."""
-        for name, place in places.items():
-            _llvm().add_symbol(name, place)
+        undisturbed(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
 
     def _code(self, text: str, symbol: str) -> MachineCode:
         host = self.host

@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +109,9 @@ def test_damaged_code_is_rebuilt(store: ObjectStore, damage: str) -> None:
 
 PROCESS = """
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 import numpy as np
 from irscope.ops.expression import call, input_element
@@ -181,6 +185,26 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
             device.prepare(plan)
     values = np.ones((1, 4), np.float32)
     assert (run(device.prepare(plan), plan, [values])[0] == 3).all()
+
+
+def test_the_compiler_is_only_called_where_no_interrupt_comes(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt within llvmlite leaves its lock taken, and whoever compiles next waits forever."""
+    import llvmlite.binding as binding
+
+    threads: list[threading.Thread] = []
+
+    def noted(own: Any, *args: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread())
+        return own(*args, **named)
+
+    for name in ("add_symbol", "parse_assembly", "create_mcjit_compiler", "initialize_native_target"):
+        monkeypatch.setattr(binding, name, partial(noted, getattr(binding, name)))
+    values = np.zeros((2, 9), np.float32)
+    CpuDevice(store=store).prepare(plan_of([call("tanh", X)], [values], ["float32"], values.shape))
+    assert len(threads) > 10
+    assert threading.main_thread() not in threads
 
 
 def test_long_kernels_let_other_threads_run_and_short_ones_save_the_switch(store: ObjectStore) -> None:

@@ -19,8 +19,8 @@ from typing import Any, Final
 from irscope._base.waiting import Lending, finish, is_interrupt
 from irscope.codegen.kernel_spec import ITEM_SIZE, TILE_ROWS, Launch, Operand, is_float
 from irscope.codegen.split_reduction import SplitReduction
+from irscope.runtime.base import NO_MEMORY
 from irscope.runtime.cpu_entry import Jump
-from irscope.runtime.memory import NO_MEMORY
 from irscope.runtime.team import OpenMP, Patience
 
 __all__ = [

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from irscope.report.exploration import Exploration
     from irscope.runtime.compare import Comparison
     from irscope.runtime.executable import Executable
-    from irscope.transforms.fusion import Fusion
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
@@ -97,9 +96,11 @@ def _may_be(given: Type, declared: Type) -> bool:
     return all(b == a or not isinstance(b, int) for a, b in zip(given.shape, declared.shape, strict=True))
 
 
-def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool = True) -> Executable:
+def compile(program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True) -> Executable:
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
+    Takes a Graph as it is, the Fusion that `fuse` gave, or whatever `load` takes with example arguments, which is then fused:
+    `irs.compile(model, x)`.
     `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels` groups that are the same
     kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated. Halves compute
     in float32 inside a group and are rounded where they leave it, so they come closer to the exact result than op by op.
@@ -116,16 +117,28 @@ def compile(program: Graph | Fusion, *, device: str = "cpu", share_kernels: bool
     """
     from irscope.runtime.executable import compile_graph
 
-    return compile_graph(program, device=device, share_kernels=share_kernels)
+    if example_args and isinstance(program, Graph):
+        program = load(program, *example_args)
+    return compile_graph(_program(program, example_args), device=device, share_kernels=share_kernels)
+
+
+def _program(source: Any, arguments: Sequence[Any]) -> Any:
+    """A Graph or a Fusion as it is; of anything else with arguments, what fusing makes of what `load` makes of it."""
+    from irscope.transforms.fusion import fuse
+
+    if not arguments or isinstance(getattr(source, "graph", source), Graph):
+        return source
+    return fuse(load(source, *arguments))
 
 
 def compare(
-    program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
+    program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
     rotate: bool = False,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
+    Takes a Graph, a Fusion, or whatever `load` takes with these arguments; of a model or function it times that too.
     All runs take turns in one process with the same allocator; the error is against a float64 run. `eager` is the model
     itself, to be timed too. `peers` are other functions of the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`;
     `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
@@ -134,11 +147,12 @@ def compare(
     """
     from irscope.runtime.compare import compare as run
 
+    made = _program(program, args)
     return run(
-        program,
+        made,
         *args,
         devices=devices,
-        eager=eager,
+        eager=program if eager is None and made is not program and callable(program) else eager,
         peers=peers,
         repeats=repeats,
         keep_memory=keep_memory,

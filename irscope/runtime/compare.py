@@ -88,8 +88,9 @@ def compare(
         program = fuse(program)
     graph = graph_of(program, "compare")
     devices = (devices,) if isinstance(devices, str) else tuple(devices or ("cpu",))
-    if repeats < 1:
-        raise ArgumentError(f"{repeats} repeats measure nothing", hint="repeats=5 is a good number")
+    given: object = repeats
+    if not isinstance(given, int) or given < 1:
+        raise ArgumentError(f"{repeats!r} repeats measure nothing", hint="repeats=5 is a good number")
     unknown = set(ways or ()) - set(_WAYS)
     if unknown:
         raise ArgumentError(

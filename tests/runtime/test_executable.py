@@ -470,3 +470,17 @@ def test_a_traced_program_runs_on_the_kernels_that_were_made_for_rows() -> None:
     run(np.ones((3, 4), np.float32))
     assert run.kernels == early
     assert len(irs.compile(graph).kernels) == 0
+
+
+@pytest.mark.torch
+def test_a_model_and_its_arguments_are_loaded_and_fused() -> None:
+    torch = pytest.importorskip("torch")
+    model, x = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.GELU()).eval(), torch.rand(5, 8)
+    run = irs.compile(model, x)
+    assert len(run.kernels) == 1
+    assert torch.allclose(run(x), model(x), atol=1e-6)
+    assert [row.label for row in irs.compare(model, x, repeats=1).rows] == ["op by op", "fused", "fused + dedup", "eager"]
+    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    assert irs.compile(graph, x).graph.value("y").type.shape == (5, 8)
+    with pytest.raises(irs.IrscopeError, match="repeats measure nothing"):
+        irs.compare(graph, x, repeats="3")

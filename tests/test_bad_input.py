@@ -252,7 +252,7 @@ def test_names_in_other_places() -> None:
     run = irs.compile(FUSION)
     assert run.source(0) == run.source(-1)
     for index in (5, -3, "a", None):
-        refused(UnknownNumber, lambda index=index: run.source(index), "counted from 0")  # type: ignore[misc]
+        refused(UnknownNumber, lambda index=index: run.source(index), "there is")  # type: ignore[misc]
     refused(ArgumentError, lambda: irs.fuse(GRAPH, policy="best"), "greedy")
     refused(ArgumentError, lambda: irs.dedup(GRAPH, relation="beta"), "alpha")  # type: ignore[arg-type]
     refused(DeviceUnavailable, lambda: irs.compile(GRAPH, device="tpu"), "cpu")

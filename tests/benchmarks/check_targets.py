@@ -2,9 +2,11 @@
 
     python tests/benchmarks/check_targets.py --json tests/benchmarks/results/NAME.json     # measures, about five minutes
     python tests/benchmarks/check_targets.py --read tests/benchmarks/results/NAME.json     # what was measured before
+    python tests/benchmarks/check_targets.py --read A.json B.json C.json                   # the median of several runs
 
 Run it with a Python that has torch, jax and numexpr beside irscope, on a quiet machine. "By quickest turns" says what a
-quiet machine would have shown where the medians were disturbed.
+quiet machine would have shown where the medians were disturbed. Of several runs each case is taken from the
+one that is its median by the best competitor's time over ours.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from irscope.bench.cases import CASES
@@ -47,6 +50,20 @@ def best_ratio(run: dict[str, Any], kind: str) -> tuple[float, str]:
     return min((row[kind] / rows[OURS][kind], label) for label, row in rows.items() if label != OURS)
 
 
+def together(files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cases of several files, each as it was in the run that is the median one by the best competitor's ratio, with
+    the median of the shares of the copy."""
+    cases: dict[tuple[str, float, int], list[dict[str, Any]]] = {}
+    for file in files:
+        for run in file["runs"]:
+            cases.setdefault((run["case"], run["size"], run["threads"]), []).append(run)
+    found = []
+    for runs in cases.values():
+        middle = sorted(runs, key=lambda run: best_ratio(run, "median"))[(len(runs) - 1) // 2]
+        found.append({**middle, "copy_fraction": median_low(rows_of(run)[OURS]["copy_fraction"] for run in runs)})
+    return found
+
+
 def verdict(what: str, value: float, bound: float, *, at_most: bool = False) -> str:
     reached = value <= bound if at_most else value >= bound
     return f"  {'reached' if reached else 'MISSED '} {what}: {value:.2f} ({'at most' if at_most else 'at least'} {bound:g})"
@@ -69,7 +86,7 @@ def further_targets(runs: list[dict[str, Any]]) -> list[str]:
     """What is measured one way only: the share of the copy by medians, a call and compiling by quickest turns."""
     lines = []
     for run in runs:
-        share = rows_of(run)[OURS]["copy_fraction"]
+        share = run["copy_fraction"]
         if run["size"] >= 1e7 and run["threads"] == 2 and run["case"] in BOUND_BY_MEMORY:
             lines.append(verdict(f"{run['case']} 1e7 on 2, share of the copy", share, 0.85))
         if run.get("kernel_call_us") is not None and run["threads"] == 1:
@@ -100,18 +117,20 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given = options.add_mutually_exclusive_group(required=True)
     given.add_argument("--json", type=Path, help="measure, and write the figures here")
-    given.add_argument("--read", type=Path)
+    given.add_argument("--read", type=Path, nargs="+")
     options.add_argument("--quick", action="store_true")
     chosen = options.parse_args()
     if chosen.json is not None:
         command = "import sys; from irscope.cli import main; sys.exit(main(sys.argv[1:]))"
         words = ["bench", "--suite", "kernels", "--json", str(chosen.json), *(["--quick"] if chosen.quick else [])]
         subprocess.run([sys.executable, "-c", command, *words], check=True)
-    found = json.loads((chosen.json or chosen.read).read_text())
-    print(f"load {found['machine']['load'][0]:g} before, {found['load_after'][0]:g} after")
+    files = [json.loads(path.read_text()) for path in ([chosen.json] if chosen.json is not None else chosen.read)]
+    for file in files:
+        print(f"load {file['machine']['load'][0]:g} before, {file['load_after'][0]:g} after")
+    runs = together(files)
     for kind, words in KINDS.items():
-        print(f"\n{words}", *targets(found["runs"], kind), "", *table(found["runs"], kind), sep="\n")
-    print("\neither way", *further_targets(found["runs"]), sep="\n")
+        print(f"\n{words}", *targets(runs, kind), "", *table(runs, kind), sep="\n")
+    print("\neither way", *further_targets(runs), sep="\n")
 
 
 if __name__ == "__main__":

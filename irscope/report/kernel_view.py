@@ -95,8 +95,8 @@ def _launched(plan: LaunchPlan) -> str:
     seconds = estimated_seconds(launch, GENERIC.vector_bytes)
     meaning = ""
     if seconds < _CALL:
-        meaning = ": to start it takes longer than that, and sets the pace"
+        meaning = ": to start it takes longer than that, and sets the pace; what follows is of larger tensors"
     elif launch.bytes_moved <= _NEAR:
-        meaning = ": a core's own caches hold that, and memory does not set the pace"
+        meaning = ", which a core's own caches hold; what follows is of larger tensors"
     first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
     return f"here over {plural(launch.elements, 'point')} and {byte_count(launch.bytes_moved)}{first}{meaning}"

@@ -58,9 +58,17 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 
 def test_a_page_tells_facts_and_pace(page: Any) -> None:
     facts = page.locator(".irs-kernel-facts")
+    facts.locator("summary").wait_for()
+    assert facts.locator("table").is_hidden(), "the text of the kernel has the room"
+    facts.locator("summary").click()
     facts.get_by_text("8 B read, 4 B written").wait_for()
     assert "a copy of as many bytes takes" in facts.inner_text()
     assert facts.locator("tr").count() >= 8
+    page.get_by_role("tab", name="assembly").click()
+    facts.get_by_text("8 B read, 4 B written").wait_for()  # stays unfolded
+    facts.locator("summary").click()
+    page.get_by_role("tab", name="LLVM").click()
+    facts.locator("table").wait_for(state="hidden")
 
 
 def test_a_line_of_assembly_selects_its_node_and_its_lines_are_marked(page: Any) -> None:

@@ -126,7 +126,7 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
         told[columns] = kernel["launched"]
     assert told[8].startswith("here over 128 points and ")
     assert "to start it takes longer" in told[8]
-    assert "caches hold that" in told[4096]
+    assert "own caches hold;" in told[4096]
     assert told[1 << 20].startswith("here over 16,777,216 points")
     assert ":" not in told[1 << 20]
 

@@ -9,10 +9,12 @@ import { note } from "./words";
 
 const NAMES: Record<string, string> = { llvm: "LLVM", assembly: "assembly", cuda: "CUDA", ptx: "PTX", sass: "SASS" };
 const QUIET_MS = 300;
+const ROOM = 520; // pixels of a panel that has room for the table and some lines of text
 
 export class KernelTab {
   private language = "";
   private onlyHot = true;
+  private unfolded: boolean | undefined;
   private shown = "";
   private readonly facts = h("div", { class: "irs-kernel-facts" });
   private readonly code = h("div", { class: "irs-kernel-code", role: "tabpanel", tabindex: "0", id: freshId("kernel") });
@@ -75,9 +77,19 @@ export class KernelTab {
   private answered(text: KernelText | null, kernel: KernelDetail, language: string, top: number | undefined): void {
     const own = language === kernel.language;
     if (!text) return this.absent(own);
-    this.facts.replaceChildren(...factTable(text));
+    this.facts.replaceChildren(...this.counted(text));
     if (text.trouble) this.problem(text.trouble, own);
     else if (!own) this.lines(text, kernel, top);
+  }
+
+  /** What was counted in a kernel: the sentence, and the rest folded where it would leave no room for the text. */
+  private counted(text: KernelText): Node[] {
+    if (!text.facts.length) return [];
+    const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
+    const room = this.panel()?.clientHeight ?? 0;
+    const summary = h("summary", { onclick: () => (this.unfolded = !details.open) }, "all that was counted");
+    const details = h("details", { open: this.unfolded ?? room > ROOM }, summary, h("table", {}, h("tbody", {}, ...rows)));
+    return [h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because), details];
   }
 
   /** Of a page without Python. */
@@ -163,13 +175,4 @@ export class KernelTab {
 function ownText({ records }: Context, kernel: KernelDetail): KernelText {
   const source = kernel.source || (records.view.kernels?.[kernel.name] ?? "");
   return { language: kernel.language, source, origins: [], line_nodes: kernel.line_nodes, hot: [], facts: [], because: "", trouble: "" };
-}
-
-function factTable(text: KernelText): Node[] {
-  if (!text.facts.length) return [];
-  const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
-  return [
-    h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because),
-    h("table", {}, h("tbody", {}, ...rows)),
-  ];
 }

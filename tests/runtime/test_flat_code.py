@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 import pytest
 
 from irscope.errors import RunError
-from irscope.ir.core import Node
 from irscope.ir.parser import parse
 from irscope.runtime.flat_code import flatten
 from irscope.runtime.library import NumpyLibrary
+from tests.runtime.live_results import CountingLibrary
 
 
 def run(text: str, *args: object) -> list[object]:
@@ -85,30 +83,16 @@ def test_deep_nesting_needs_no_python_stack():
 
 def test_values_die_after_their_last_reader():
     """The first array is gone when the third is made, though the program goes on."""
-    alive: list[int] = []
-    kept: list[weakref.ref[object]] = []
-
-    class Spy(NumpyLibrary):
-        def function(self, node: Node):
-            inner = super().function(node)
-
-            def spied(*operands: object) -> object:
-                alive.append(sum(ref() is not None for ref in kept))
-                result = inner(*operands)
-                kept.append(weakref.ref(result))
-                return result
-
-            return spied
-
+    library = CountingLibrary()
     text = "graph(%x : Tensor):\n" + "".join(
         f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{i - 1}'})\n" for i in range(6)
     )
     graph = parse(f"{text}  return (%y5)")
-    code = flatten(graph.body, Spy(), bound={}, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, library, bound={}, call=lambda node, reads, writes: None)
     slots = code.template.copy()
     slots[code.inputs[0]] = np.ones(3)
     code.run(slots)
-    assert alive == [0, 1, 1, 1, 1, 1]
+    assert library.alive == [0, 1, 1, 1, 1, 1]
 
 
 def test_a_value_that_a_later_turn_reads_lives_through_the_loop():

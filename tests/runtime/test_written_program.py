@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,13 +11,13 @@ import pytest
 
 import irscope as irs
 from irscope.errors import RunError
-from irscope.ir.core import Node
 from irscope.ir.parser import parse
 from irscope.runtime.executable import Executable
 from irscope.runtime.flat_code import FlatCode, flatten
 from irscope.runtime.library import NumpyLibrary
 from irscope.runtime.program import as_torch
 from irscope.runtime.written_program import written_runs
+from tests.runtime.live_results import CountingLibrary
 from tests.strategies import random_program
 
 TWO = """graph(%x : Tensor, %w : Tensor):
@@ -182,35 +181,20 @@ def test_stretches_lie_between_jumps_and_loops_run_them_each_turn() -> None:
 
 
 def test_what_is_dead_is_let_go_at_the_same_place() -> None:
-    alive: list[int] = []
-    kept: list[weakref.ref[object]] = []
-
-    class Spy(NumpyLibrary):
-        def function(self, node: Node) -> Any:
-            inner = super().function(node)
-
-            def spied(*operands: object) -> object:
-                alive.append(sum(ref() is not None for ref in kept))
-                result = inner(*operands)
-                kept.append(weakref.ref(result))
-                return result
-
-            return spied
-
+    library = CountingLibrary()
     text = "graph(%x : Tensor):\n" + "".join(
         f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{max(0, i - 1 - i % 3)}'})\n" for i in range(40)
     )
     graph = parse(f"{text}  return (%y39, %y7)")
-    code = flatten(graph.body, Spy(), bound={}, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, library, bound={}, call=lambda node, reads, writes: None)
 
     def counted() -> list[int]:
-        alive.clear()
-        kept.clear()
+        library.forget()
         slots = code.template.copy()
         slots[code.inputs[0]] = np.ones(3)
         code.run(slots)
         assert all(slots[slot] is not None for slot in code.outputs)
-        return alive.copy()
+        return library.alive.copy()
 
     before = counted()
     code.runs = written_runs(code)

@@ -94,19 +94,28 @@ class Comparison:
             raise ArgumentError(f"there is no chart of kind {kind!r}", hint='the kinds are "bars" and "roofline"')
         colors = _COLORS[theme]
         figure, axes = _figure((7, 0.9 + 0.45 * len(self.rows)), colors)
-        spread = [[row.median - row.low for row in self.rows], [row.high - row.median for row in self.rows]]
+        longest = max((row.median for row in self.rows), default=1.0)
+        unit, scale = ("microseconds", 1e3) if longest < 0.1 else ("milliseconds", 1.0)
+        end = _WHISKER * longest * scale  # of a whisker: one disturbed run must not squeeze all bars
         places = range(len(self.rows))
-        medians = [row.median for row in self.rows]
+        medians, lows = [row.median * scale for row in self.rows], [row.low * scale for row in self.rows]
+        highs = [min(row.high * scale, end) for row in self.rows]
+        spread = [
+            [m - low for m, low in zip(medians, lows, strict=True)],
+            [h - m for h, m in zip(highs, medians, strict=True)],
+        ]
         axes.barh(places, medians, xerr=spread, color=colors["bar"], ecolor=colors["text"], capsize=3)
         axes.set_yticks(places, [row.label for row in self.rows])
         axes.invert_yaxis()
-        for place, row in enumerate(self.rows):
-            text = _ms(row.median) + (f", {row.copy_fraction:.0%} of copy" if row.copy_fraction is not None else "")
+        for place, (row, high) in enumerate(zip(self.rows, highs, strict=True)):
+            beyond = f" (to {_ms(row.high)})" if row.high * scale > end else ""
+            share = f", {row.copy_fraction:.0%} of copy" if row.copy_fraction is not None else ""
             axes.annotate(
-                text, (row.high, place), (4, 0), textcoords="offset points", va="center", color=colors["text"]
-            )
+                f"{_ms(row.median)}{beyond}{share}", (high, place), (4, 0), textcoords="offset points", va="center",
+                color=colors["text"],
+            )  # fmt: skip
         axes.margins(x=0.3)
-        axes.set_xlabel("milliseconds a run: median, and the middle half of the runs")
+        axes.set_xlabel(f"{unit} a run: median, and the middle half of the runs")
         axes.set_title(self.name, loc="left", color=colors["text"])
         return figure
 
@@ -188,6 +197,8 @@ class Comparison:
         return "\n".join([*lines, self.caption])
 
 
+_WHISKER: Final = 1.5
+"""Where the whiskers of a chart end, in lengths of its longest bar."""
 _MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
 _COLORS: Final[dict[str, dict[str, Any]]] = {
     "light": {

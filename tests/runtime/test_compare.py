@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,17 @@ def test_the_chart_has_a_bar_a_row():
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["op by op", "fused", "fused + dedup"]
     assert len(axes.patches) == 3
+
+
+def test_one_disturbed_run_does_not_squeeze_the_bars_of_a_chart() -> None:
+    pytest.importorskip("matplotlib")
+    x, w = given()
+    comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
+    quick, slow = (replace(row, median=0.01, low=0.009, high=0.011) for row in comparison.rows[:2])
+    (axes,) = replace(comparison, rows=(quick, replace(slow, high=5.0))).chart().axes
+    assert "microseconds" in axes.get_xlabel()
+    assert axes.get_xlim()[1] < 30
+    assert any("10 µs (to 5 ms)" in text.get_text() for text in axes.texts)
 
 
 @pytest.mark.torch

@@ -22,7 +22,6 @@ __all__ = [
     "copied",
     "is_plain_number",
     "recorder_of",
-    "ufunc_names",
 ]
 
 Number = bool | int | float | complex
@@ -56,11 +55,6 @@ _MIRRORED: Final[Mapping[str, str]] = {
     "add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
 }  # fmt: skip
 """What an op is called when its operands change places."""
-
-
-def ufunc_names() -> tuple[str, ...]:
-    """The NumPy functions of this file."""
-    return (*_PLAIN, *_PREDICATES)
 
 
 def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:

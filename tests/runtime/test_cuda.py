@@ -27,6 +27,7 @@ from irscope.runtime.compare import compare
 from irscope.runtime.cuda import CudaDevice
 from irscope.runtime.cuda_compiler import Compiled, Resources
 from irscope.runtime.cuda_gpu import CupyGpu
+from irscope.runtime.cuda_launch import CudaPlan
 from irscope.runtime.cuda_memory import CupyMemory, dtype_of
 from irscope.runtime.executable import Executable, compile_graph
 from irscope.session import load
@@ -79,6 +80,13 @@ def installed(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
 def device_of(folder: Path, compiler: EmulatedCompiler | None = None) -> CudaDevice:
     """A device with the real driver code over whatever CuPy there is."""
     return CudaDevice(store=ObjectStore(folder / "cuda"), compiler=compiler or CountingCompiler())
+
+
+def long_sum(folder: Path) -> tuple[Array, LaunchPlan, CudaPlan]:
+    """The operand of a sum that is cut into parts, its plan, and what runs it."""
+    x = (np.arange(100_000) % 7).astype(np.float32)
+    plan = plan_for(total, x.shape)
+    return x, plan, device_of(folder).prepare(plan)
 
 
 def plan_for(body: Any, *shapes: tuple[int, ...]) -> LaunchPlan:
@@ -154,9 +162,7 @@ def test_kernels_run_on_the_stream_that_the_caller_uses(
 def test_a_plan_for_one_librarys_arrays_runs_on_its_stream_whatever_the_others_use(
     cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = (np.arange(100_000) % 7).astype(np.float32)
-    plan = plan_for(total, x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = long_sum(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     with FakeStream(cupy, 9):
         assert run_on(plan, prepared.on("torch"), x)[0] == np.sum(x, dtype=np.float64)
@@ -172,9 +178,7 @@ def test_threads_that_share_a_stream_do_not_share_what_lies_between_launches(
     cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second thread comes in the middle of the first one's launches."""
-    x = (np.arange(100_000) % 7).astype(np.float32)
-    plan = plan_for(total, x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = long_sum(tmp_path)
     plain, started, seen = CupyGpu.launch, threading.Event(), threading.Event()
 
     def launch(gpu: CupyGpu, entry: Any, *more: Any) -> None:
@@ -226,9 +230,7 @@ def test_code_that_the_driver_does_not_load(cupy: FakeCupy, tmp_path: Path, monk
 
 @emulated
 def test_memory_between_launches_is_kept_for_each_stream(cupy: FakeCupy, tmp_path: Path) -> None:
-    x = (np.arange(100_000) % 7).astype(np.float32)
-    plan = plan_for(total, x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = long_sum(tmp_path)
     assert [kernel.schedule.partial for kernel in prepared.kernels] == [True, False]
     for _ in range(2):
         assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64)
@@ -243,9 +245,7 @@ def test_memory_between_launches_is_kept_for_each_stream(cupy: FakeCupy, tmp_pat
 def test_beside_torch_its_allocator_gives_the_memory_and_a_graph_of_its_own_has_its_own(
     cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = (np.arange(100_000) % 7).astype(np.float32)
-    plan = plan_for(total, x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = long_sum(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     for _ in range(2):
         assert run_on(plan, prepared, x)[0] == np.sum(x, dtype=np.float64)
@@ -260,9 +260,7 @@ def test_beside_torch_its_allocator_gives_the_memory_and_a_graph_of_its_own_has_
 @emulated
 def test_no_memory_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cupy = installed(FakeCupy(memory_limit=16), monkeypatch)
-    x = (np.arange(100_000) % 7).astype(np.float32)
-    plan = plan_for(total, x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = long_sum(tmp_path)
     with pytest.raises(RunError, match=r"the GPU has no .* bytes left"):
         run_on(plan, prepared, x)
     assert not launches(cupy)

@@ -42,6 +42,7 @@ from irscope.ir.types import (
     parts,
 )
 from irscope.ops.effects import has_side_effects
+from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, overloads, schema_of
 
 __all__ = [
@@ -137,6 +138,7 @@ class Signatures:
                 found = (OPAQUE,)
             else:
                 found = tuple(dict.fromkeys(compile_signature(s) for s in overloads(op) if fits(s, operands, first)))
+                found = found or ((PURE,) if functional_source(op) else ())
             self._candidates[key] = found
         return found
 

@@ -124,6 +124,9 @@ class Graph:
     """Inputs that already have a value (a model's parameters and buffers); a caller passes only the others, in order."""
     distinct_inputs: bool = False
     """Whether the caller promises that no two inputs share memory; without the promise they may."""
+    functional: str = ""
+    """The language that the program comes from, if its values have no memory that another could share (`ONNX`,
+    `StableHLO`): its inputs are then distinct by construction."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -88,7 +88,10 @@ def read_packed(cursor: Cursor) -> TensorData:
     if dtype is None or not prefix or any(len(size) > 18 for size in sizes.split(",")):
         cursor.wrong(f"{word!r} is no device and element type", start)
     shape = tuple(int(size) for size in sizes.split(",") if size)
-    array = unpacked(letters, shape, np.dtype(_BIT_PATTERNS.get(dtype, dtype)))
+    try:
+        array = unpacked(letters, shape, _own_type(dtype))
+    except TypeError:
+        array = None
     if array is None:
         cursor.wrong(f"these letters are not the elements of a {dtype} tensor of shape {list(shape)}", start)
     return TensorData(dtype, shape, array, _DEVICES[prefix])
@@ -109,10 +112,18 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
         if dtype in _BIT_PATTERNS:
             array = _to_bfloat16(np.array(elements, np.float32).reshape(shape))
         else:
-            array = np.array(elements, np.dtype(dtype)).reshape(shape)
+            array = np.array(elements, _own_type(dtype)).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         return None
     return TensorData(dtype, shape, array, device)
+
+
+def _own_type(dtype: str) -> np.dtype[Any]:
+    """What NumPy itself holds such elements in. Raises TypeError for a type that it knows only while `ml_dtypes` is loaded."""
+    found = np.dtype(_BIT_PATTERNS.get(dtype, dtype))
+    if found.isbuiltin != 1:
+        raise TypeError(f"NumPy has no {dtype}")
+    return found
 
 
 def _to_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

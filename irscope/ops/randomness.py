@@ -22,6 +22,11 @@ _ALWAYS: Final = frozenset(
     """.split()
 )
 
+_ONNX: Final = frozenset(
+    f"onnx::{name}"
+    for name in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
+)
+
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
     "aten::dropout": "train",
     "aten::dropout_": "train",
@@ -67,7 +72,7 @@ def draws_random_numbers(name: str, known: Mapping[str, Any] | None = None) -> b
     (True, False)
     """
     known = known or {}
-    if name in _ALWAYS:
+    if name in _ALWAYS or name in _ONNX:
         return True
     if name in _WHEN_TRAINING:
         return known.get(_WHEN_TRAINING[name], True) is not False

@@ -25,6 +25,7 @@ from irscope.ir.schema import OpSchema
 from irscope.ir.types import TensorType, Type
 from irscope.ops.bundled import bundled_texts
 from irscope.ops.effects import effect_of_schema, has_side_effects, statistics_flag
+from irscope.ops.functional import functional_source
 from irscope.ops.matching import choose_overload
 from irscope.ops.op import Category, Effect, Op
 from irscope.ops.overlay import corrected
@@ -61,6 +62,8 @@ class _Choice:
 
 
 _UNKNOWN: Final = _Choice(None, None, "opaque", "other")
+_FUNCTIONAL: Final = _Choice(None, None, "pure", "other")
+"""An op of which only the language is known, and of that, that it has no memory."""
 
 
 def lookup(name: str) -> Op | None:
@@ -154,17 +157,24 @@ def known_names() -> tuple[str, ...]:
 def _choice(node: Node) -> _Choice:
     inputs = node.inputs
     if len(inputs) > 32:
-        return _choose_long(node.op, inputs)
+        return _choose_long(node.op, inputs) or _without_table(node.op, bool(node.blocks))
     try:
         return _choose(node.op, *[TensorType if v.type.__class__ is TensorType else v.type for v in inputs])
     except KeyError:
+        return _without_table(node.op, bool(node.blocks))
+
+
+def _without_table(name: str, has_blocks: bool) -> _Choice:
+    """What is known of an op that no table has."""
+    if has_blocks or not functional_source(name):
         return _UNKNOWN
+    return replace(_FUNCTIONAL, category="random") if draws_random_numbers(name) else _FUNCTIONAL
 
 
-def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice:
+def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice | None:
     """Only constructors of containers have so many operands; keeping their types would fill the memory for nothing."""
     found = _ops(name)
-    return _chosen(found, [value.type for value in inputs]) if found else _UNKNOWN
+    return _chosen(found, [value.type for value in inputs]) if found else None
 
 
 @lru_cache(maxsize=1 << 16)

@@ -34,13 +34,21 @@ if TYPE_CHECKING:
 
 __all__ = ["AliasDb"]
 
+
+
+def _promise(graph: Graph) -> bool:
+    """Whether its inputs are distinct."""
+    return graph.distinct_inputs or bool(graph.functional)
+
+
 _FOLLOWED: Final = no("the edits were followed")
 
 
 class AliasDb(WriteQuestions):
     """Aliases and writes of one graph.
 
-    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory. A call is unseen
+    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
+    from a language without memory (ONNX, StableHLO: `graph.functional`). A call is unseen
     code, unless `callees` (a Module, or graphs by name) has what it runs. Wherever a value or node is asked for, its
     printed name will do; an unknown one raises UnknownName.
 
@@ -72,7 +80,7 @@ class AliasDb(WriteQuestions):
     ) -> None:
         self.graph = graph = graph_of(graph, "AliasDb")
         self.callees = callees_of(callees)
-        self.distinct_inputs = distinct_inputs or graph.distinct_inputs
+        self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
         self.was_rebuilt: Verdict = no("it was made from the graph alone, and follows nothing")
         """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
         self._structures = Structures()
@@ -114,7 +122,7 @@ class AliasDb(WriteQuestions):
         if record.after is self.graph:
             return self
         try:
-            if record.before.distinct_inputs != record.after.distinct_inputs:
+            if _promise(record.before) != _promise(record.after):
                 raise CannotFollow("what is promised of the inputs changed")
             points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
         except CannotFollow as why:

@@ -17,6 +17,7 @@ from irscope.analysis.alias.paths import Paths
 from irscope.analysis.alias.sealed import Label, Place, Write
 from irscope.analysis.alias.structure import MIXED
 from irscope.ir.core import Node, Value
+from irscope.ops.functional import functional_source
 
 __all__ = ["Explainer"]
 
@@ -151,13 +152,17 @@ class Explainer(Paths):
         name = f"%{self.name(value)}"
         start = root if isinstance(root, Value) else value
         if start in self._graph.inputs:
-            return f"{name} is an input" if start is value else f"{name} is memory of the input %{self.name(start)}"
+            language = self._graph.functional
+            why = f" of a program in {language}, whose values share no memory" if language else ""
+            return f"{name} is an input{why}" if start is value else f"{name} is memory of the input %{self.name(start)}{why}"
         if element is not None and self._points_to.class_of[element] in self._points_to.targets:
             leaves = self._reach.leaves(self._points_to.class_of[element])
             words = ", ".join(self.describe_label(self.label_of(leaf)) for leaf in sorted(leaves)[:3])
             return f"{name} may only be {words}{f' or {len(leaves) - 3} more' if len(leaves) > 3 else ''}"
         made = self._graph.producer.get(start)
-        by = f"made by {made.op}" if made is not None else "a block parameter"
+        by = "a block parameter" if made is None else f"made by {made.op}"
+        language = "" if made is None else functional_source(made.op)
+        by += f", and results of {language} ops are new" if language else ""
         return f"{name} is {by}" if start is value else f"{name} is memory of %{self.name(start)} ({by})"
 
     # Phrases

@@ -17,6 +17,7 @@ from irscope.analysis.alias.summary import NO_CALLEES, Summaries
 from irscope.analysis.effects import OBJECT, MemorySignature, fits
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.types import TensorType
+from irscope.ops.functional import functional_source
 from irscope.ops.registry import overloads
 
 __all__ = ["GROUPS", "NOTHING", "Plan", "Walk", "build", "is_inlined"]
@@ -138,6 +139,8 @@ class Walk(NodeRules):
         if op in RULES or (op, count) in LIST_RULES:
             return RULES.get(op) or LIST_RULES[op, count]
         candidates = () if op in STATISTICS else self.signatures.candidates(op, count, first)
+        if functional_source(op):  # has no memory of its own, but perhaps blocks to be visited
+            return NodeRules.by_signature
         if candidates and all(signature.is_pure for signature in candidates):
             return NOTHING
         if len(candidates) > 1 and first is None and count:

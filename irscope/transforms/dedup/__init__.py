@@ -178,7 +178,7 @@ def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
 
 def _whole(name: str, graph: Graph) -> Piece:
     """A graph as a piece; what its caller promises is part of what it is."""
-    return Piece(name, graph.body, graph, {"distinct_inputs": graph.distinct_inputs})
+    return Piece(name, graph.body, graph, {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)})
 
 
 def _classes(pieces: dict[Node | str, Piece], relation: Relation) -> Iterator[tuple[tuple[Node | str, ...], bytes]]:

@@ -1,0 +1,28 @@
+"""Which ops have values and no memory: those of languages that are functional by construction.
+
+An ONNX or StableHLO op computes new values from values. It writes nothing, no result shares memory with an operand, and
+no later op can tell where a value lies. So the name alone answers the alias db's questions, also for an op of which
+nothing else is known (a custom domain's). What runs such an op here keeps that promise by copying where its library
+does not. Ops of these namespaces that carry blocks are not covered: what their blocks do is asked of the blocks' nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["functional_source"]
+
+_FUNCTIONAL: Final[Mapping[str, str]] = {
+    "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
+}  # fmt: skip
+"""Namespace to what the language is called."""
+
+
+def functional_source(name: str) -> str:
+    """The functional language that an op belongs to; empty for every other op.
+
+    >>> functional_source("onnx::TopK"), functional_source("onnx::com.microsoft.Gelu"), functional_source("aten::relu")
+    ('ONNX', 'ONNX', '')
+    """
+    return _FUNCTIONAL.get(name.partition("::")[0], "")

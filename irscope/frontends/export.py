@@ -70,12 +70,38 @@ def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
     is_module = isinstance(source, torch.nn.Module)
     _check(source.forward if is_module else source, args, title)
     model = source if is_module else _as_module(source)
+    apart = _apart(model, tuple(args))
     try:
         with _quiet():
-            return torch.export.export(model, tuple(args), strict=False)
+            return torch.export.export(model, apart, strict=False)
     except Exception as error:
         what = f"torch.export cannot capture {title}"
         raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
+
+
+def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The example arguments, no tensor of them twice, and none that is the model's own.
+
+    torch.export tells tensors apart by their identity: of one that is passed twice it makes one input, and of a parameter
+    that is passed one input as well. Other tensors would then be mistaken for each other whenever the program is called.
+    Of what autograd made it asks for a gradient, which torch warns of.
+    """
+    torch = require_torch("to export a model")
+    leaves, shape = torch.utils._pytree.tree_flatten(args)
+    seen = {id(held) for held in (*model.parameters(), *model.buffers())}
+    for place, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        if id(leaf) in seen or not leaf.is_leaf:
+            leaves[place] = _alias(leaf)
+        seen.add(id(leaf))
+    made: tuple[Any, ...] = torch.utils._pytree.tree_unflatten(leaves, shape)
+    return made
+
+
+def _alias(tensor: Any) -> Any:
+    """Another tensor of the same memory, which wants a gradient if the tensor does."""
+    return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
 @contextmanager

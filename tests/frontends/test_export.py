@@ -248,3 +248,64 @@ def test_a_model_that_fails_says_its_own_error(capfd: pytest.CaptureFixture[str]
         load(nn.Linear(3, 4), torch.rand(2, 5))
     assert capfd.readouterr() == ("", ""), "torch's own log stays quiet"
     assert "[2, 5] X [3, 4]" in caught.value.where
+
+
+# -- examples that are one tensor -------------------------------------------------------------------------------------
+
+
+def first_and_second(x, y):
+    return torch.tanh(x) * y
+
+
+class Owner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.register_buffer("b", torch.rand(4))
+
+    def forward(self, x, y):
+        return torch.tanh(x) * self.b + self.inner.bias * y["of"][0] - y["of"][1]
+
+
+def shared(a: Any) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], Callable[..., tuple[Any, ...]]]]:
+    """By name: what is loaded, with which examples, and arguments of the same nesting from two tensors."""
+    model, weight = Owner(), nn.Parameter(torch.rand(4))
+    inside = (lambda v: first_and_second(v[0], v[1]["of"]), ([a, {"of": a}],), lambda x, y: ([x, {"of": y}],))
+    rows = a.repeat(2)
+    return {
+        "twice": (first_and_second, (a, a), lambda x, y: (x, y)),
+        "inside": inside,
+        "a parameter of nobody": (first_and_second, (weight, weight), lambda x, y: (x, y)),
+        "that wants a gradient": (first_and_second, ((v := a * weight), v), lambda x, y: (x, y)),
+        "views": (first_and_second, (rows[:4], rows[2:6]), lambda x, y: (x, y)),
+        "buffer": (model, (model.b, {"of": (a, a)}), lambda x, y: (x, {"of": (y, x)})),
+        "parameter": (model, (a, {"of": (model.inner.bias, a)}), lambda x, y: (x, {"of": (y, x)})),
+        "all of them": (model, (model.b, {"of": (model.b, model.b)}), lambda x, y: (x, {"of": (y, x)})),
+    }
+
+
+@pytest.mark.parametrize("name", shared(torch.rand(4)))
+def test_examples_that_are_one_tensor_are_several_inputs(name: str):
+    import irscope as irs
+
+    a, b = torch.rand(4), torch.rand(4)
+    source, examples, nested = shared(torch.rand(4))[name]
+    run = irs.compile(irs.fuse(irs.load(source, *examples)))
+    with torch.no_grad():
+        for x, y in ((a, b), (b, a), (a, a), (a, a.view(4))):
+            torch.testing.assert_close(run(*nested(x, y)), source(*nested(x, y)))
+
+
+def test_one_tensor_twice_may_be_written():
+    import irscope as irs
+
+    def writes(x, y):
+        x.add_(1)
+        return x * y
+
+    a = torch.rand(4)
+    kept = a.clone()
+    run = irs.compile(irs.fuse(irs.load(writes, a, a)))
+    assert torch.equal(a, kept), "capturing writes nothing"
+    for make in (lambda v: (v, v), lambda v: (v, v.clone()), lambda v: (v, v.view(4))):
+        torch.testing.assert_close(run(*make(a.clone())), writes(*make(a.clone())))

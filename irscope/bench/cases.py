@@ -107,6 +107,13 @@ def _jax_rmsnorm(jax: Any, jnp: Any) -> Callable[..., Any]:
     return lambda x, w: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w
 
 
+def _cupy_k1(cupy: Any) -> Callable[..., Any]:
+    def k1(a: Any, b: Any, c: Any, d: Any) -> Any:  # CuPy names its kernel after the function: a lambda has no C name
+        return cupy.tanh(d) / (1 + cupy.exp(-(a * b + c)))
+
+    return k1
+
+
 def _cupy_softmax(cupy: Any) -> Callable[..., Any]:
     def run(x: Any) -> Any:
         powers = cupy.exp(x - x.max(-1, keepdims=True))
@@ -143,7 +150,7 @@ CASES: Final = (
         torch=lambda torch: lambda a, b, c, d: torch.sigmoid(a * b + c) * torch.tanh(d),
         jax=lambda jax, jnp: lambda a, b, c, d: jax.nn.sigmoid(a * b + c) * jnp.tanh(d),
         numexpr="tanh(x3) / (exp(-(x0 * x1 + x2)) + 1)",
-        cupy=lambda cupy: lambda a, b, c, d: cupy.tanh(d) / (1 + cupy.exp(-(a * b + c))),
+        cupy=_cupy_k1,
     ),
     Case(
         "k2",

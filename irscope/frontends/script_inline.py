@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.frontends.script_method import Method, Slot, Step, prepare, read_method
+from irscope.frontends.script_method import Method, Slot, Step, inline_functions, prepare, read_method
 from irscope.frontends.torch_values import payload_of, require_torch, tensor_type
 from irscope.ir.core import Block, Graph, Node, Value, make_node, make_value, new_id
 from irscope.ir.type_text import parse_type
 from irscope.ir.types import NONE, Type
 
-__all__ = ["inline_function", "inline_module"]
+__all__ = ["inline_function", "inline_module", "inlined_graph"]
 
 _CHANGES_A_CONTAINER: Final = (
     "aten::append", "aten::clear", "aten::extend", "aten::insert", "aten::pop", "aten::popitem", "aten::remove",
@@ -66,6 +66,13 @@ class _Open:
     nodes: list[Node] = field(default_factory=list)
 
 
+def inlined_graph(function: Any) -> Any:
+    """A copy of a function's or method's graph with every call inlined."""
+    graph = function.inlined_graph
+    inline_functions(graph)
+    return graph
+
+
 def inline_function(graph: Any, name: str) -> Graph:
     """The graph of a scripted function, whose calls torch has inlined."""
     return _Copy(frozenset(), frozenset()).run(read_method(graph), None, name)
@@ -74,7 +81,7 @@ def inline_function(graph: Any, name: str) -> Graph:
 def inline_module(module: Any, method: str, name: str) -> Graph:
     """The graph of one method of a scripted module (torch's C++ object), with everything that it calls."""
     entry = module._get_method(method)
-    whole = entry.inlined_graph
+    whole = inlined_graph(entry)
     graphs = [whole]
     if whole.findAllNodes("prim::CallMethod", True):  # calls through an interface: any method of any submodule may run
         graphs += _every_method(module)
@@ -86,7 +93,7 @@ def _every_method(module: Any) -> list[Any]:
     found, stack = [], [module]
     while stack:
         here = stack.pop()
-        found += [here._get_method(name).inlined_graph for name in here._method_names()]
+        found += [inlined_graph(here._get_method(name)) for name in here._method_names()]
         stack += [child for _, child in require_torch("to walk a scripted module")._C.ModuleDict(here).items()]
     return found
 

@@ -65,6 +65,7 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
     kept = [node for node in graph.findAllNodes(CALL, True) if own and _is_attribute_of(node.inputsAt(0), own, written)]
     hidden = [_retag(graph, node, "irscope::call") for node in kept]
     passes._jit_pass_inline(graph)
+    inline_functions(graph)
     for node in hidden:
         _retag(graph, node, CALL)
     if simplify:
@@ -72,6 +73,20 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
         passes._jit_pass_constant_propagation_immutable_types(graph)
         passes._jit_pass_constant_pooling(graph)
     return graph
+
+
+def inline_functions(graph: Any) -> None:
+    """Inline the calls of functions that torch's pass leaves in `graph`.
+
+    It inlines a callee as it was kept for running. A callee that first ran under `optimized_execution(False)` was kept
+    with its own calls in it, so that each round takes one level away; TorchScript has no recursion.
+    """
+    passes = require_torch("to inline a scripted method")._C
+    while any(
+        node.inputsAt(0).node().kind() == "prim::Constant"  # what is called is known before the run
+        for node in graph.findAllNodes("prim::CallFunction", True)
+    ):
+        passes._jit_pass_inline(graph)
 
 
 def _retag(graph: Any, node: Any, kind: str) -> Any:

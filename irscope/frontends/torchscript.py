@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import ArgumentError, LoadError
-from irscope.frontends.script_inline import inline_function, inline_module
+from irscope.frontends.script_inline import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch_values import require_torch
 from irscope.ir.core import Graph, Value
 
@@ -36,7 +36,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     if isinstance(source, Path):
         name, source = name or source.stem, _open(source)
     if isinstance(source, torch.jit.ScriptFunction):
-        graph, schema = inline_function(source.inlined_graph, name or source.name), source.schema
+        graph, schema = inline_function(inlined_graph(source), name or source.name), source.schema
     else:
         method = _entry(source, args)
         graph = inline_module(source._c, method, name or source.original_name)

@@ -338,6 +338,23 @@ def test_the_overload_that_takes_the_arguments_is_loaded():
     assert [value.name for value in by_argument.free_inputs] == ["input.1"]
 
 
+@pytest.mark.parametrize("kind", ["function", "module"])
+def test_calls_are_inlined_whatever_ran_before(kind: str):
+    """What runs first under `optimized_execution(False)` is kept by torch with its calls in it."""
+
+    class Normed(nn.Module):
+        def forward(self, x: torch.Tensor):
+            return nn.functional.instance_norm(x) + 1
+
+    def normed(x: torch.Tensor):
+        return nn.functional.instance_norm(x) + 1
+
+    x, source = torch.rand(2, 4, 3), Normed() if kind == "module" else normed
+    with torch.jit.optimized_execution(False):
+        torch.jit.script(source)(x)
+    assert not [node for node in load(torch.jit.script(source), x).nodes() if node.op == "prim::CallFunction"]
+
+
 def test_yolov3_loads_with_every_node():
     from yolov3 import yolov3
 

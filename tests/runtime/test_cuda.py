@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -553,12 +554,15 @@ def test_real_jaxs_arrays_on_the_processor(
     cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed; its arrays are the arguments of this test")
+    import jax
+
     x, w = numbers()
-    found = compiled(jnp.asarray(x), jnp.asarray(w))
-    assert type(found) is type(jnp.asarray(x))
+    jnp_array = partial(jax.device_put, device=jax.devices("cpu")[0])  # where there is a GPU, JAX would use it
+    found = compiled(jnp_array(x), jnp_array(w))
+    assert type(found) is type(jnp_array(x))
     np.testing.assert_allclose(np.asarray(found), wanted(x, w), rtol=3e-6)
     made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(parse(BFLOATS)))
-    a, b = jnp.asarray(x[:4, :40], jnp.bfloat16), jnp.asarray(w[:40], jnp.bfloat16)
+    a, b = jnp_array(x[:4, :40].astype(jnp.bfloat16)), jnp_array(w[:40].astype(jnp.bfloat16))
     half = made(a, b)
     assert half.dtype == jnp.bfloat16
     want = np.tanh(np.asarray(a, np.float64) + np.asarray(b, np.float64))

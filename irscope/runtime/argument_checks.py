@@ -63,7 +63,9 @@ def _layout(argument: Any) -> Hashable:
             return (argument.dtype, argument.shape, step())
     except RuntimeError:  # a sparse tensor, or a nested one
         return None
-    return (argument.dtype, argument.shape, argument.strides) if isinstance(argument, np.ndarray) else None
+    if not isinstance(argument, np.ndarray):
+        return None
+    return (argument.dtype, argument.shape, argument.strides, argument.__class__)
 
 
 def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str, int]) -> None:
@@ -89,7 +91,7 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
 
 
 def _check_storage(name: str, argument: Any, dtype: str) -> None:
-    """Refuse torch's tensors whose elements do not lie in memory as strides say, or stand for other numbers."""
+    """Refuse tensors whose elements do not lie in memory as strides say, stand for other numbers, or for none."""
     layout = str(getattr(argument, "layout", ""))
     if layout.startswith("torch.") and layout != "torch.strided":
         way = "x.to_dense()"
@@ -97,6 +99,9 @@ def _check_storage(name: str, argument: Any, dtype: str) -> None:
     elif dtype in _QUANTIZED:
         way = "x.dequantize()"
         what = f"quantized to {dtype}"
+    elif isinstance(argument, np.ma.MaskedArray):
+        way = "x.filled(number), or x.data"
+        what = "with a mask"
     else:
         return
     raise ArgumentError(

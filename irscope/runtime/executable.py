@@ -28,12 +28,12 @@ from irscope.runtime.chosen_device import devices_for_groups, shared_device
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
 from irscope.runtime.footprint import Footprint
-from irscope.runtime.foreign_arrays import on_host
+from irscope.runtime.foreign_arrays import in_native_order, on_host
 from irscope.runtime.groups import GroupKernels, Kernels, has_kernels
 from irscope.runtime.kernel_list import KernelList
 from irscope.runtime.library import are_torchs
 from irscope.runtime.likely_types import likely_types
-from irscope.runtime.program import Program, as_torch
+from irscope.runtime.program import Program, as_torch, may_write
 from irscope.runtime.written_admission import STRANGE, Admit
 from irscope.transforms.base import Remark
 
@@ -274,7 +274,9 @@ class Executable:
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference
 
-        results = run_reference(self.graph, *map(on_host, args))
+        writes = may_write(self.graph)
+        native = [in_native_order(arg, may_write=writes) for arg in args]
+        results = run_reference(self.graph, *map(on_host, native))
         if self._library_of(args) == "torch":
             results = tuple(as_torch(result) for result in results)
         return results[0] if len(results) == 1 else results

@@ -17,7 +17,7 @@ from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.runtime.library import is_torch_tensor
 
-__all__ = ["borrowed", "given_back", "host_array", "is_foreign", "on_host", "on_processor"]
+__all__ = ["borrowed", "given_back", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
 
 _PROCESSOR: Final = (1, 3)
 """DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
@@ -65,13 +65,38 @@ def borrowed(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
     return array.copy() if may_write and not array.flags.writeable else array
 
 
+def in_native_order(value: Any, *, may_write: bool) -> Any:
+    """An array of NumPy's whose elements have the other byte order as a copy that has this machine's; anything else as it
+    is.
+
+    Neither ops nor kernels know another order. Raises ArgumentError for a program that may write the array: what it writes
+    into the copy would be lost.
+
+    >>> in_native_order(np.ones(2, ">f4"), may_write=False).dtype, in_native_order(3, may_write=True)
+    (dtype('float32'), 3)
+    """
+    if not isinstance(value, np.ndarray) or value.dtype.isnative:
+        return value
+    if may_write:
+        raise ArgumentError(
+            f"an argument, an array of {value.dtype}, has its elements in another byte order than this machine, and the "
+            "program may write into it",
+            rule="byte-order",
+            hint='pass x.astype(x.dtype.newbyteorder("=")), which the program then writes instead',
+        )
+    return value.astype(value.dtype.newbyteorder("="))
+
+
 def on_host(value: Any) -> Any:
-    """A foreign array on the processor as NumPy's, a copy if it never changes; anything else as it is.
+    """A foreign array on the processor as NumPy's, a copy if it never changes, and one of NumPy's in this machine's byte
+    order; anything else as it is.
 
     >>> on_host(3)
     3
     """
-    return borrowed(value, may_write=True) if is_foreign(value) and on_processor(value) else value
+    if is_foreign(value) and on_processor(value):
+        return borrowed(value, may_write=True)
+    return in_native_order(value, may_write=False)
 
 
 def given_back(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:

@@ -220,7 +220,7 @@ class NumpyMemory(Memory):
             return None
 
     def owns(self, argument: Any) -> bool:
-        return type(argument) is np.ndarray
+        return type(argument) is np.ndarray and argument.dtype.isnative
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
         types: list[Type] = []

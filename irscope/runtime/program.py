@@ -16,14 +16,14 @@ from irscope.runtime.cuda_library import CupyLibrary
 from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu
 from irscope.runtime.flat_code import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.footprint import Footprint
-from irscope.runtime.foreign_arrays import borrowed, given_back, is_foreign
+from irscope.runtime.foreign_arrays import borrowed, given_back, in_native_order, is_foreign
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
 from irscope.runtime.written_admission import Admit, admission
 from irscope.runtime.written_program import Writing
 
-__all__ = ["Program", "as_torch"]
+__all__ = ["Program", "as_torch", "may_write"]
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may hold with the other sign in memory."""
@@ -38,7 +38,7 @@ class Program:
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None
     ) -> None:
         self.graph = graph
-        self.writes = any(_may_write(node) for node in graph.nodes())
+        self.writes = may_write(graph)
         self.library: Library
         self.memory: Memory
         self.is_torch = library == "torch"
@@ -122,6 +122,7 @@ class Program:
             return self.memory.adopted(value, may_write=self.writes)
         if not self.move_to and is_foreign(value):
             value = borrowed(value, may_write=self.writes)
+        value = in_native_order(value, may_write=self.writes)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             # torch writes into read-only memory all the same
             value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
@@ -133,6 +134,11 @@ class Program:
             elif value.is_neg():
                 self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def may_write(graph: Graph) -> bool:
+    """Whether any node of a program may write into memory that it is given."""
+    return any(_may_write(node) for node in graph.nodes())
 
 
 def _may_write(node: Node) -> bool:

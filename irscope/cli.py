@@ -63,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="write one HTML page with all views")
     _add_source(report)
     report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
+    report.add_argument(
+        "--sources", metavar="FOLDER", help="show lines of the files in this folder that the program names"
+    )
     report.set_defaults(run=_report)
 
     _add_opt(commands)
@@ -127,6 +130,9 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--input", action="append", default=[], metavar="TYPE",
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
     )  # fmt: skip
+    parser.add_argument(
+        "--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)"
+    )
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -135,7 +141,7 @@ def _show(options: argparse.Namespace) -> None:
     from irscope.report.exploration import Exploration
     from irscope.report.explorer_view import explorer_view
 
-    graph = load(options.file, *map(_example, options.input))
+    graph = load(options.file, *map(_example, options.input), trust=options.trust)
     if options.alias:
         print(AliasDb(graph).explain(*options.alias))
         return
@@ -157,7 +163,8 @@ def _opt(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {told}"
         )
-    done = pipeline(load(options.file, *map(_example, options.input)), verify_each=options.verify_each)
+    graph = load(options.file, *map(_example, options.input), trust=options.trust)
+    done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
         if stage in options.print_after and record.name == stage:
             print(f"# after {stage}\n{record.after}")
@@ -184,7 +191,9 @@ def _write(path: str, text: str) -> None:
 def _report(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
-    path = write_report(options.file, *map(_example, options.input), output=options.output)
+    path = write_report(
+        options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources
+    )
     print(f"wrote {path} ({byte_count(path.stat().st_size)}); open it in any browser")
 
 

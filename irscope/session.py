@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["compare", "compile", "explore", "load", "timeline", "write_report"]
 
 
-def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None) -> Graph:
+def load(
+    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False
+) -> Graph:
     """Read a program from wherever it is.
 
     `source` is IR text, a path (`.ir`, `.pt`, `.pt2`), a TorchScript function or module, an exported program, or an
     `nn.Module` or Python function with example arguments: torch's tensors, or NumPy's arrays (`irs.trace`). Example
     arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled
     program then takes arguments of just these types.
-    `distinct_inputs` is your promise that no two inputs share memory.
+    `distinct_inputs` is your promise that no two inputs share memory. `trust` lets a file run code of its author, which
+    pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
 
     Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with what to do.
 
@@ -45,7 +48,7 @@ def load(source: Any, *example_args: Any, distinct_inputs: bool = False, name: s
     from irscope import frontends
     from irscope.ir.verify import verify
 
-    graph = frontends.load(source, *example_args, name=name)
+    graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):
         raise LoadError("the source is a module of several graphs", hint="pass one of its graphs: module.graphs[name]")
     verify(graph)
@@ -160,16 +163,20 @@ def compare(
     )
 
 
-def explore(source: Any, *example_args: Any, measure: bool | None = None, **load_options: Any) -> Explorer:
+def explore(
+    source: Any, *example_args: Any, measure: bool | None = None, sources: str | Path | None = None, **load_options: Any
+) -> Explorer:
     """Show a program in linked views, in one notebook cell.
 
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
     passes). With example arguments it is also compiled
     and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
+    Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
+    the folder `sources`.
     """
     from irscope.widgets.explorer import Explorer
 
-    return Explorer.of(_exploration(source, example_args, measure=measure, **load_options))
+    return Explorer.of(_exploration(source, example_args, measure=measure, sources=sources, **load_options))
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
@@ -199,11 +206,13 @@ def write_report(
     *example_args: Any,
     output: str | Path = "report.html",
     measure: bool | None = None,
+    sources: str | Path | None = None,
     **load_options: Any,
 ) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
-    Of a History it writes the views of `timeline`.
+    Of a History it writes the views of `timeline`. The page holds the lines of source files as `explore` shows them: of a
+    program from a file, or in text, only those in the folder `sources`.
     """
     from irscope.display.html import history_html, standalone_html
     from irscope.transforms.history import History
@@ -212,7 +221,7 @@ def write_report(
     if isinstance(source, History):
         page = history_html(source)
     else:
-        page = standalone_html(_exploration(source, example_args, measure=measure, **load_options))
+        page = standalone_html(_exploration(source, example_args, measure=measure, sources=sources, **load_options))
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -222,8 +231,9 @@ def write_report(
 
 
 def _exploration(
-    source: Any, arguments: Sequence[Any], *, measure: bool | None = None, **load_options: Any
-) -> Exploration:
+    source: Any, arguments: Sequence[Any], *, measure: bool | None = None, sources: str | Path | None = None,
+    **load_options: Any,
+) -> Exploration:  # fmt: skip
     from irscope.report.exploration import Exploration
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
@@ -238,4 +248,4 @@ def _exploration(
     comparison = None
     if arguments and measure is not False:
         comparison = compare(fusion, *arguments, eager=source if callable(source) else None)
-    return Exploration.of(fusion, comparison)
+    return Exploration.of(fusion, comparison, sources=None if sources is None else Path(sources))

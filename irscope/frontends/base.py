@@ -35,19 +35,21 @@ class Frontend(Protocol):
     name: str
     """What it reads, in a few words: it stands in the error of a source that no frontend reads."""
     suffixes: tuple[str, ...]
-    """File suffixes that it reads, with their dots."""
+    """File suffixes that it reads, with their dots. A frontend whose files may hold code also says `may_run_code = True`,
+    and its `load` then takes `trust`."""
 
     def reads(self, source: object, args: Sequence[object]) -> bool:
         """Whether `load` should be tried; cheap, imports nothing heavy. Files arrive as a Path that exists."""
 
-    def load(self, source: Any, args: Sequence[Any], *, name: str | None) -> Graph | Module:
+    def load(self, source: Any, args: Sequence[Any], *, name: str | None, **trusted: bool) -> Graph | Module:
         """The program, every node of it, with example arguments only checked against its inputs."""
 
 
-def load(source: object, *args: object, name: str | None = None) -> Graph | Module:
+def load(source: object, *args: object, name: str | None = None, trust: bool = False) -> Graph | Module:
     """The program in `source`: IR text, a file, a torch program, or a graph, which is given back.
 
-    A torch module or a Python function needs example arguments; the other sources check them if they are there.
+    A torch module or a Python function needs example arguments; the other sources check them if they are there. A file
+    that would run code of its author is refused, unless the caller says with `trust` that it may.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     <Graph 'graph': 1 node, 1 input, 1 output>
@@ -55,10 +57,11 @@ def load(source: object, *args: object, name: str | None = None) -> Graph | Modu
     if isinstance(source, Graph | Module):
         return source
     if is_path(source):
-        source = _existing(Path(cast("str | Path", source)).expanduser())
+        source = _existing(_at_home(Path(cast("str | Path", source))))
     for frontend in _frontends():
         if frontend.reads(source, args):
-            return frontend.load(source, args, name=name)
+            trusted = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
+            return frontend.load(source, args, name=name, **trusted)
     raise _unread(source, args)
 
 
@@ -74,9 +77,17 @@ def _frontends() -> Iterator[Frontend]:
         yield cast(Frontend, import_module(path))
 
 
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        what = f"{str(path)!r} cannot be opened: there is no user {path.parts[0][1:]!r}, or none with a home"
+        raise LoadError(what, hint=f"a file in a folder of that name is {f'./{path}'!r}") from None
+
+
 def _existing(path: Path) -> Path:
     try:
-        is_file, is_dir = path.is_file(), path.is_dir()
+        is_file, is_dir, is_there = path.is_file(), path.is_dir(), path.exists()
     except OSError as error:
         told = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
         raise LoadError(f"{told!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
@@ -84,6 +95,8 @@ def _existing(path: Path) -> Path:
         return path
     if is_dir:
         raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
+    if is_there:
+        raise LoadError(f"{str(path)!r} is not a regular file but a pipe or a device", hint="give a file that holds a program")
     if not path.parent.is_dir():
         raise LoadError(f"there is no file {str(path)!r}", hint=f"there is no folder {str(path.parent)!r} either")
     beside = sorted(item.name for item in path.parent.iterdir() if item.is_file())

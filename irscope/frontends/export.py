@@ -6,22 +6,24 @@ import inspect
 import io
 import logging
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends.exported_file import load_program
 from irscope.frontends.exported_graph import import_exported
 from irscope.frontends.torch_values import require_torch
 from irscope.ir.arguments import spread
 from irscope.ir.core import Graph
 
-__all__ = ["load", "name", "reads", "suffixes"]
+__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
 
 name: Final = "torch.export program"
 suffixes: Final = (".pt2",)
+may_run_code: Final = True
 _NOISE: Final = (
     "The error above",
     "For C++ stack",
@@ -47,22 +49,31 @@ def reads(source: object, args: Sequence[object]) -> bool:
     return callable(source) and any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(args))
 
 
-def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
     """The program as torch.export captured it, not decomposed; nested arguments are one input per leaf.
+
+    `trust` lets a file run what it says: see `exported_file`.
 
     Raises CaptureError where torch.export fails, ArgumentError for missing or wrong example arguments, LoadError for a
     file that is none.
     """
     torch = require_torch("to load an exported program")
     if isinstance(source, Path):
-        name, source = name or source.stem, _open(source)
+        name, source, known = name or source.stem, _open(source, trust), frozenset[str]()
+    else:
+        known = loaded_files()
     if isinstance(source, torch.export.ExportedProgram):
-        graph = import_exported(source, name or "exported")
+        graph = import_exported(source, name or "exported", known.__contains__)
         if args and len(spread(args, len(graph.free_inputs))) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))
-    return import_exported(_capture(source, args, title), title if title.isidentifier() else "exported")
+    return import_exported(_capture(source, args, title), title if title.isidentifier() else "exported", _ran)
+
+
+def _ran(file: str) -> bool:
+    """All places in a capture are of frames that have just run."""
+    return True
 
 
 def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
@@ -192,13 +203,12 @@ def _advice(error: Exception) -> str:
     return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
 
 
-def _open(path: Path) -> Any:
-    torch = require_torch("to load an exported program")
-    hint = "save it again with torch.export.save"
-    if not zipfile.is_zipfile(path):
-        raise LoadError(f"{str(path)!r} is not a file that torch.export.save wrote, or a damaged one", hint=hint)
-    try:
-        return torch.export.load(str(path))
-    except Exception as error:
-        what = f"{str(path)!r} is not a program that this torch reads"
-        raise LoadError(what, where=_trimmed(str(error)), hint=hint) from None
+def _open(path: Path, trust: bool) -> Any:
+    with _quiet():
+        try:
+            return load_program(path, trust=trust)
+        except LoadError:
+            raise
+        except Exception as error:
+            what = f"{str(path)!r} is not a program that this torch reads"
+            raise LoadError(what, where=_trimmed(str(error)), hint="save it again with torch.export.save") from None

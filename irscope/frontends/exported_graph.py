@@ -44,15 +44,19 @@ _MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last
 _LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 
-def import_exported(program: Any, name: str) -> Graph:
-    """The graph of an ExportedProgram as it stands. Raises CaptureError for a node that has no counterpart here."""
-    return _Import(program, name).run()
+def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
+    """The graph of an ExportedProgram as it stands. Raises CaptureError for a node that has no counterpart here.
+
+    `is_live` says which of the files that it names are of code that is loaded in this process.
+    """
+    return _Import(program, name, is_live).run()
 
 
 class _Import:
     """One program on its way in: which value each FX node became, and the constants made so far."""
 
-    def __init__(self, program: Any, name: str) -> None:
+    def __init__(self, program: Any, name: str, is_live: Callable[[str], bool]) -> None:
+        self.is_live = is_live
         self.torch = require_torch("to load an exported program")
         self.program = program
         self.signature = program.graph_signature
@@ -264,7 +268,7 @@ class _Import:
         frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", ours))]
         users = [frame for frame in frames if not frame[0].startswith(self.torch_folder)]
         file, line = (users or frames or [("", "0")])[-1]
-        return Location(file, int(line)) if file else None
+        return Location(file, int(line), live=self.is_live(file)) if file else None
 
     def refused(self, node: Any, why: str, hint: str = "") -> CaptureError:
         where = str(self.location(node) or "")

@@ -13,7 +13,7 @@ What an attribute holds decides what reading it becomes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,19 +73,23 @@ def inlined_graph(function: Any) -> Any:
     return graph
 
 
-def inline_function(graph: Any, name: str) -> Graph:
+def _never(file: str) -> bool:
+    return False
+
+
+def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
     """The graph of a scripted function, whose calls torch has inlined."""
-    return _Copy(frozenset(), frozenset()).run(read_method(graph), None, name)
+    return _Copy(frozenset(), frozenset(), is_live).run(read_method(graph, is_live), None, name)
 
 
-def inline_module(module: Any, method: str, name: str) -> Graph:
+def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
     """The graph of one method of a scripted module (torch's C++ object), with everything that it calls."""
     entry = module._get_method(method)
     whole = inlined_graph(entry)
     graphs = [whole]
     if whole.findAllNodes("prim::CallMethod", True):  # calls through an interface: any method of any submodule may run
         graphs += _every_method(module)
-    copy = _Copy(_written(graphs), _changed_containers(graphs))
+    copy = _Copy(_written(graphs), _changed_containers(graphs), is_live)
     return copy.run(copy.method(module, method), _Object("", module), name)
 
 
@@ -111,7 +115,8 @@ def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
 class _Copy:
     """The graph that is being made from the steps of every method that runs."""
 
-    def __init__(self, written: Set[tuple[str, str]], changed: Set[str]) -> None:
+    def __init__(self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool]) -> None:
+        self.is_live = is_live
         self.written = written
         self.changed = frozenset(parse_type(text) for text in changed)
         self.tensor = require_torch("to load TorchScript").Tensor
@@ -127,7 +132,8 @@ class _Copy:
         key = (module._type().str(), name)
         if key not in self.methods:
             graph = module._get_method(name).graph
-            self.methods[key] = read_method(prepare(graph, self.written, simplify=bool(self.methods)))
+            prepared = prepare(graph, self.written, simplify=bool(self.methods))
+            self.methods[key] = read_method(prepared, self.is_live)
         return self.methods[key]
 
     def run(self, method: Method, root: _Object | None, name: str) -> Graph:

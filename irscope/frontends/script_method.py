@@ -117,7 +117,8 @@ def _is_attribute_of(value: Any, own: Any, written: Set[tuple[str, str]]) -> boo
 class _Reader:
     """Turns torch's records into ours; equal texts of types and source ranges are read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_live: Callable[[str], bool]) -> None:
+        self.is_live = is_live
         self.types: dict[str, Type] = {}
         self.locations: dict[str, Location | None] = {}
         self.graphs = 0
@@ -135,7 +136,7 @@ class _Reader:
     def location(self, node: Any) -> Location | None:
         text = node.sourceRange()
         if text not in self.locations:
-            self.locations[text] = _location(text)
+            self.locations[text] = _location(text, self.is_live)
         return self.locations[text]
 
     def step(self, node: Any, graph: int) -> Step:
@@ -157,9 +158,9 @@ class _Reader:
         return self.graphs << 40
 
 
-def read_method(graph: Any) -> Method:
-    """The steps of a C++ graph, blocks and subgraphs inside it included."""
-    reader = _Reader()
+def read_method(graph: Any, is_live: Callable[[str], bool]) -> Method:
+    """The steps of a C++ graph, blocks and subgraphs inside it included; `is_live` says which files are of loaded code."""
+    reader = _Reader(is_live)
     steps: list[Step] = []
     here = reader.new_graph()
     stack: list[Iterator[Step]] = [_walk(graph, here, reader, push=lambda inner: stack.append(inner))]
@@ -231,15 +232,16 @@ def _scope(text: str) -> str:
     return text.rpartition("/")[2].removeprefix("__module").lstrip(".")
 
 
-def _location(text: str) -> Location | None:
+def _location(text: str, is_live: Callable[[str], bool]) -> Location | None:
     """The place that a source range tells: `File …, line …` and the column of its first `~`; a trace's first frame."""
     head, _, rest = text.strip("\n").partition("\n")
     if not head.startswith("  File "):
         file, _, line = head.partition("): ")[0].rpartition("(")
-        return Location(file, int(line)) if line.isdigit() else None
+        return Location(file, int(line), live=is_live(file)) if line.isdigit() else None
     file, _, line = head.removeprefix("  File ").rpartition(", line ")
+    file = file.strip('"')
     for text_line in rest.splitlines():
         marks = text_line.replace("<--- HERE", "").rstrip()
         if marks and set(marks) <= {" ", "~"}:
-            return Location(file.strip('"'), int(line), marks.index("~"))
-    return Location(file.strip('"'), int(line))
+            return Location(file, int(line), marks.index("~"), live=is_live(file))
+    return Location(file, int(line), live=is_live(file))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, LoadError
+from irscope.frontends.script_code import acts_when_loaded
 from irscope.frontends.script_inline import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch_values import require_torch
+from irscope.frontends.trust import contents, not_trusted
 from irscope.ir.core import Graph, Value
 
-__all__ = ["load", "name", "reads", "suffixes"]
+__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
 
 name: Final = "TorchScript"
 suffixes: Final = (".pt", ".pth", ".ts")
+may_run_code: Final = True
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
@@ -27,21 +31,35 @@ def reads(source: object, args: Sequence[object]) -> bool:
     return torch is not None and isinstance(source, torch.jit.ScriptFunction | torch.jit.ScriptModule)
 
 
-def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
     """The program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
+
+    A file whose classes do something when they are loaded is loaded only with `trust`: see `script_code`.
 
     Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
     """
     torch = require_torch("to load TorchScript")
     if isinstance(source, Path):
-        name, source = name or source.stem, _open(source)
+        name, source = name or source.stem, _open(source, trust)
+        is_live: Callable[[str], bool] = frozenset[str]().__contains__
+    else:
+        is_live = (loaded_files() if _is_made_here(torch, source) else frozenset[str]()).__contains__
     if isinstance(source, torch.jit.ScriptFunction):
-        graph, schema = inline_function(inlined_graph(source), name or source.name), source.schema
+        graph, schema = inline_function(inlined_graph(source), name or source.name, is_live), source.schema
     else:
         method = _entry(source, args)
-        graph = inline_module(source._c, method, name or source.original_name)
+        graph = inline_module(source._c, method, name or source.original_name, is_live)
         schema = source._c._get_method(method).schema
     return _with_defaults(graph, schema, args) if args else graph
+
+
+def _is_made_here(torch: Any, source: Any) -> bool:
+    """Whether a program was scripted or traced in this process; what `torch.jit.load` gives has the places of a file."""
+    if isinstance(source, torch.jit.ScriptFunction):
+        return True
+    here = torch.jit._state._python_cu
+    types = [module._c._type() for module in source.modules() if isinstance(module, torch.jit.ScriptModule)]
+    return all(here.get_class(type.qualified_name()) == type for type in types)
 
 
 def _entry(source: Any, args: Sequence[Any]) -> str:
@@ -92,7 +110,7 @@ def _is_exported(path: Path) -> bool:
     return any("exported_program" in member or "/models/" in f"/{member}" for member in _members(path))
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path, trust: bool) -> Any:
     torch = require_torch("to load TorchScript")
     members = _members(path)
     if members and not any(f"/{member}".count("/code/") for member in members):
@@ -101,8 +119,23 @@ def _open(path: Path) -> Any:
             hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
         )
     try:
-        return torch.jit.load(str(path), map_location="cpu")
+        data: Any = str(path) if trust else contents(path)
+        why = "" if trust else _acts_when_loaded(torch, data)
+        if why:
+            raise not_trusted(path, why)
+        return torch.jit.load(data, map_location="cpu")
+    except LoadError:
+        raise
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
         what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first}"
         raise LoadError(what, hint="save it again with torch.jit.save") from None
+
+
+def _acts_when_loaded(torch: Any, data: Any) -> str:
+    """What runs before the program is called, in the records that torch's own reader finds."""
+    reader = torch._C.PyTorchFileReader(data)
+    code = [name for name in reader.get_all_records() if name.startswith("code/") and name.endswith(".py")]
+    found = next(filter(None, (acts_when_loaded(reader.get_record(name)) for name in code)), "")
+    data.seek(0)
+    return found

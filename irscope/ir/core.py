@@ -39,6 +39,8 @@ class Location:
     file: str
     line: int
     column: int = 0
+    live: bool = field(default=False, compare=False)
+    """Whether Python told of this place in this process, rather than a text: only then may the file be read to show it."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"

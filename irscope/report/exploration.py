@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.alias import AliasDb
@@ -29,11 +30,13 @@ class Exploration:
     fusion: Fusion
     dedup: Dedup
     comparison: Comparison | None = None
+    sources: Path | None = None
+    """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
 
     @staticmethod
-    def of(fusion: Fusion, comparison: Comparison | None = None) -> Exploration:
+    def of(fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None) -> Exploration:
         """Everything that follows from a fusion."""
-        return Exploration(fusion, dedup(fusion), comparison)
+        return Exploration(fusion, dedup(fusion), comparison, sources)
 
     @property
     def graph(self) -> Graph:

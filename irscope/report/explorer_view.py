@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope.ir.core import Node
 from irscope.report.dedup_view import class_views
 from irscope.report.exploration import Exploration
@@ -126,13 +127,18 @@ _MOST_SOURCE_LINES = 4000
 
 
 def _sources(exploration: Exploration) -> dict[str, list[str]]:
-    """The user's source files that most nodes came from, where they can be read."""
-    from linecache import getlines
+    """The user's source files that most nodes came from: those that Python told of, and those in the folder named for it.
 
-    files = Counter(node.location.file for node in exploration.graph.nodes() if node.location is not None)
+    A text that names a file is no reason to open it: pages are made to be shown to others.
+    """
+    places = [node.location for node in exploration.graph.nodes() if node.location is not None]
+    live = {place.file for place in places if place.live}
+    files = Counter(place.file for place in places if place.live or exploration.sources is not None)
     found = {}
     for file, _ in files.most_common(_MOST_SOURCE_FILES):
-        lines = getlines(file)
+        lines = lines_below(exploration.sources, file) if exploration.sources is not None else []
+        if not lines and file in live:
+            lines = loaded_lines(file)
         if 0 < len(lines) <= _MOST_SOURCE_LINES:
-            found[file] = [line.rstrip("\n") for line in lines]
+            found[file] = lines
     return found

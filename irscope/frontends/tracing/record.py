@@ -181,7 +181,7 @@ class Recorder:
         if frame is None:
             return None, ""
         self._name_locals(frame)
-        location = Location(frame.f_code.co_filename, frame.f_lineno)
+        location = Location(frame.f_code.co_filename, frame.f_lineno, live=True)
         scope: list[str] = []
         here: FrameType | None = frame
         while here is not None and here.f_code is not self._entry:

@@ -1,0 +1,43 @@
+"""Files that may hold code: what they may do is said here, once, and refused unless the caller trusts them.
+
+A file is read whole, once, and what was looked at is what is loaded: nobody can change it in between.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path
+
+from irscope.errors import LoadError
+
+__all__ = ["contents", "not_trusted"]
+
+
+def not_trusted(path: Path, why: str) -> LoadError:
+    """The error of a file that would run code of its author when it is loaded.
+
+    >>> print(not_trusted(Path("m.pt2"), "its example inputs are a pickle"))
+    'm.pt2' can run code when it is loaded, and is not trusted: its example inputs are a pickle   [code-is-trusted]
+      hint: if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md
+    """
+    return LoadError(
+        f"{str(path)!r} can run code when it is loaded, and is not trusted: {why}", rule="code-is-trusted",
+        hint="if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md",
+    )  # fmt: skip
+
+
+def contents(path: Path) -> io.BytesIO:
+    """The bytes of a regular file. Raises LoadError for a pipe or a device, which would be read for ever."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LoadError(f"{str(path)!r} is not a regular file", hint="give a file that holds a program")
+            return io.BytesIO(file.read())
+    except OSError as error:
+        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
+    except MemoryError:
+        raise LoadError(
+            f"there is no memory to look through {str(path)!r}", hint="if you trust it, trust=True loads it unread"
+        ) from None

@@ -171,6 +171,8 @@ class _Copy:
                 self.read_attribute(step, frame)
             case "call":
                 return self.call(step, frame, frames)
+            case "same":
+                frame.env.update((slot.number, frame.env[at]) for slot, at in zip(step.outputs, step.inputs, strict=True))
             case "open":
                 self.stack.append(_Open(step, frame.env, frame.path))
             case "block":

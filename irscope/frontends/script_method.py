@@ -17,6 +17,8 @@ from irscope.ir.types import Type
 
 __all__ = ["CALL", "Method", "Slot", "Step", "prepare", "read_method"]
 
+_PYTHON = "prim::PythonOp"
+"""A function of the user's: one for autograd, whose forward a trace has recorded in its subgraph."""
 CALL = "prim::CallMethod"
 """A call that we inline ourselves where the submodule is known; torch's pass forgets which module list it was in."""
 
@@ -32,9 +34,10 @@ class Slot(NamedTuple):
 class Step(NamedTuple):
     """One thing to do while a method is copied."""
 
-    do: Literal["node", "open", "block", "end", "close", "get", "call"]
+    do: Literal["node", "open", "block", "end", "close", "get", "call", "same"]
     """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node.
-    get: read an attribute. call: continue in the method `attrs["name"]` of the first input."""
+    get: read an attribute. call: continue in the method `attrs["name"]` of the first input. same: each output is an
+    other number for an input."""
     op: str = ""
     inputs: tuple[int, ...] = ()
     outputs: tuple[Slot, ...] = ()
@@ -178,6 +181,13 @@ def _walk(block: Any, graph: int, reader: _Reader, push: Callable[[Iterator[Step
     """The steps of one block. A block inside is pushed; `read_method` exhausts it before it asks this one for more."""
     for node in block.nodes():
         step = reader.step(node, graph)
+        forward = _recorded_forward(node)
+        if forward is not None:
+            inside = reader.new_graph()
+            push(_walk(forward, inside, reader, push))
+            yield Step("same", inputs=step.inputs, outputs=reader.slots(forward.inputs(), inside))
+            yield Step("same", inputs=tuple(x.unique() + inside for x in forward.outputs()), outputs=step.outputs)
+            continue
         yield step
         if step.do != "open":
             continue
@@ -187,6 +197,19 @@ def _walk(block: Any, graph: int, reader: _Reader, push: Callable[[Iterator[Step
             yield Step("block", outputs=reader.slots(body.inputs(), inside))
             yield Step("end", inputs=tuple(value.unique() + inside for value in body.outputs()))
         yield Step("close")
+
+
+def _recorded_forward(node: Any) -> Any:
+    """What a trace recorded of the forward of an autograd function, if that is all that it does; else None.
+
+    Of one that writes, or that calls another, torch records some ops twice.
+    """
+    if node.kind() != _PYTHON or not node.hasAttribute("Subgraph"):
+        return None
+    forward = node.g("Subgraph")
+    counts = [sum(1 for _ in values) for values in (node.inputs(), forward.inputs(), node.outputs(), forward.outputs())]
+    pure = all(inner.kind() != _PYTHON and "!" not in inner.schema() for inner in forward.nodes())
+    return forward if pure and counts[0] == counts[1] and counts[2] == counts[3] else None
 
 
 def _bodies(node: Any) -> list[tuple[Any, bool]]:

@@ -3,10 +3,12 @@
 import inspect
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from irscope.errors import ArgumentError, LoadError
+import irscope as irs
+from irscope.errors import ArgumentError, LoadError, RunError
 from irscope.frontends import load
 from irscope.frontends.script_inline import inline_function
 from irscope.ir.core import Graph
@@ -361,3 +363,45 @@ def test_yolov3_loads_with_every_node():
     scripted = torch.jit.script(yolov3(width=4))
     assert sum(1 for _ in parse(str(scripted.inlined_graph)).nodes()) >= 2800
     assert sum(1 for _ in load(scripted).nodes()) >= 2800
+
+
+class Gated(torch.autograd.Function):
+    """A function with gradients of its own, as models write them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, scale: float) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return torch.tanh(x) * x * scale
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad, None
+
+
+class Writing(torch.autograd.Function):
+    """One that writes: torch's trace has the write twice, in the function's subgraph and behind it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad
+
+
+def test_a_traced_autograd_function_is_its_forward() -> None:
+    x = torch.linspace(-2, 2, 5)
+    graph = irs.load(torch.jit.trace(lambda x: Gated.apply(x * 2, 3.0) + 1, (x,)))
+    assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == [
+        "aten::mul", "aten::tanh", "aten::mul", "aten::mul", "aten::add",
+    ]  # fmt: skip
+    torch.testing.assert_close(irs.compile(irs.fuse(graph))(x), torch.tanh(x * 2) * x * 6 + 1)
+
+
+def test_what_a_trace_records_twice_stays_a_call() -> None:
+    graph = irs.load(torch.jit.trace(lambda x: Writing.apply(x * 2) + 1, (torch.ones(3),), check_trace=False))
+    assert "prim::PythonOp" in {node.op for node in graph.nodes()}
+    with pytest.raises(RunError, match="PythonOp"):
+        irs.compile(graph)(torch.ones(3))

@@ -1,0 +1,163 @@
+"""Whether a compiled program did what torch does op by op: numbers, types, layouts, writes, and the state of the generator.
+
+Numbers that differ are held against a run in double precision, and where that does not settle it against runs with other
+roundings (`tests.runtime.rounding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from tests.runtime.rounding import allowance, near, rounded_runs, spread
+
+__all__ = ["Call", "Seen", "fresh", "seen"]
+
+_SEED = 20
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a caller sees of a call."""
+
+    results: list[Any]
+    memories: list[torch.Tensor]
+    """All of the memory that each argument lies in."""
+    generator: torch.Tensor
+
+
+def seen(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> Seen:
+    """Call a function, with the generator in one known state."""
+    torch.manual_seed(_SEED)
+    with torch.no_grad():
+        results = flat(function(*arguments))
+    return Seen(results, [whole(x) for x in arguments], torch.get_rng_state())
+
+
+def flat(found: Any) -> list[Any]:
+    if isinstance(found, dict):
+        found = list(found.values())
+    return [part for item in found for part in flat(item)] if isinstance(found, tuple | list) else [found]
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
+
+
+def fresh(arguments: Sequence[torch.Tensor], wide: bool = False) -> list[torch.Tensor]:
+    """Copies with the same layout, memory around the elements included; in double precision if they shall be wide."""
+    found = []
+    for x in arguments:
+        memory = whole(x).clone()
+        if wide and x.dtype.is_floating_point:
+            memory = memory.double()
+        elif wide and x.dtype.is_complex:
+            memory = memory.to(torch.complex128)
+        found.append(memory.as_strided(x.shape, x.stride(), x.storage_offset()))
+    return found
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of torch's with arguments: the truth that other functions are held against."""
+
+    function: Callable[..., Any]
+    arguments: list[torch.Tensor]
+    unwritten: bool = False
+    """Whether the results are memory that nobody has written, whose numbers say nothing."""
+
+    @cached_property
+    def wanted(self) -> Seen:
+        return seen(self.function, fresh(self.arguments))
+
+    @cached_property
+    def exact(self) -> list[Any]:
+        """The numbers in double precision; empty where the function does not take such arguments."""
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            found = seen(self.function, fresh(self.arguments, wide=True))
+            return [*found.results, *found.memories]
+        except Exception:
+            return []
+        finally:
+            torch.set_default_dtype(before)
+
+    @cached_property
+    def runs(self) -> list[Sequence[Any]]:
+        def run() -> list[Any]:
+            found = seen(self.function, fresh(self.arguments))
+            return [real(x) for x in [*found.results, *found.memories]]
+
+        return rounded_runs(run)
+
+    def complaint(self, found: Seen) -> str:
+        """What differs from torch's; empty where nothing does."""
+        if len(found.results) != len(self.wanted.results):
+            return f"{len(found.results)} results, not {len(self.wanted.results)}"
+        names = [f"result {i}" for i in range(len(found.results))]
+        names += [f"the memory of argument {i}" for i in range(len(found.memories))]
+        mine, its = ([*x.results, *x.memories] for x in (found, self.wanted))
+        for index, (name, a, b) in enumerate(zip(names, mine, its, strict=True)):
+            if said := self._complaint(a, b, index):
+                return f"{name}: {said}"
+        if not torch.equal(found.generator, self.wanted.generator):
+            return "the generator of random numbers is in another state"
+        return ""
+
+    def _complaint(self, a: Any, b: Any, index: int) -> str:
+        if not isinstance(b, torch.Tensor):
+            alike = type(a) is type(b) and (a == b or (a != a and b != b) or isinstance(a, float | complex))
+            return "" if alike else f"{a!r}, not {b!r}"
+        if not isinstance(a, torch.Tensor):
+            return f"{a!r}, not a tensor"
+        kinds = [(x.dtype, tuple(x.shape), steps(x), x.layout) for x in (a, b)]
+        if kinds[0] != kinds[1]:
+            if any(isinstance(run[index], torch.Tensor) and run[index].shape == a.shape != b.shape for run in self.runs):
+                return ""  # roundings decide how many there are
+            return f"{kinds[0]}, not {kinds[1]}"
+        if self.unwritten or a.numel() == 0 or torch.equal(a, b):
+            return ""
+        return self._other_numbers(real(a), real(b), index)
+
+    def _other_numbers(self, a: torch.Tensor, b: torch.Tensor, index: int) -> str:
+        a, b = (x.to(torch.float32) if x.dtype.itemsize == 1 and x.dtype.is_floating_point else x for x in (a, b))
+        c = real(self.exact[index]) if self.exact else None
+        if not (isinstance(c, torch.Tensor) and c.shape == b.shape):
+            c = None
+        if c is not None and b.dtype.is_floating_point:
+            x, y, z = a.double(), b.double(), c.double()
+            same = (x == y) | (x.isnan() & y.isnan()) | ((x - z).abs() <= (y - z).abs() + 4 * allowance(z, b.dtype))
+            if bool(same.all()):
+                return ""
+        elif bool(((a == b) | ((a != a) & (b != b))).all()):
+            return ""
+        runs = [run[index] for run in self.runs]
+        if len(runs) < 3 or any(not isinstance(run, torch.Tensor) for run in runs):
+            return "" if runs else _first(a, b, ~torch.isclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True), c)
+        right = near(a, b, c, spread(b, runs))
+        return "" if bool(right.all()) else _first(a, b, ~right, c)
+
+
+def _first(a: torch.Tensor, b: torch.Tensor, wrong: torch.Tensor, c: torch.Tensor | None) -> str:
+    if not bool(wrong.any()):
+        return ""
+    at = tuple(wrong.nonzero()[0].tolist())
+    exact = "" if c is None else f", exactly {c[at].item()}"
+    return f"{a[at].item()} at {at}, not {b[at].item()}{exact}; {int(wrong.sum())} of {a.numel()}"
+
+
+def real(x: Any) -> Any:
+    """Complex numbers as pairs."""
+    return torch.view_as_real(x.resolve_conj()) if isinstance(x, torch.Tensor) and x.is_complex() else x
+
+
+def steps(x: torch.Tensor) -> tuple[int, ...]:
+    """The strides that say where an element lies."""
+    if x.layout != torch.strided or not x.numel():
+        return ()
+    return tuple(step for size, step in zip(x.shape, x.stride(), strict=True) if size > 1)

@@ -1,0 +1,240 @@
+"""Torch's OpInfo samples as programs, each captured, fused, compiled and called beside eager torch.
+
+    python -m tests.oracles.opinfo_run --share 3/16 --json out.json
+    python -m tests.oracles.opinfo_run --ops add,masked.sum --show
+
+`--rounds` says how many samples an op has at most; every op gets its first sample before any gets its second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+import irscope as irs
+from irscope.errors import CaptureError, IrscopeError
+from irscope.runtime.executable import compile_graph
+from tests.oracles.counts import Counts
+from tests.oracles.judge import Call, fresh, seen
+from tests.oracles.opinfo_programs import KINDS, Program, programs
+from tests.oracles.watched import Ended, Stage, watched
+
+__all__ = ["ORACLE", "main", "run"]
+
+ORACLE: Final = "opinfo"
+_UNWRITTEN: Final = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_".split())
+_ROUNDS: Final = ((0, 1), (1, 3), (3, 6), (6, 10), (10, 20), (20, 40))
+"""Which samples of an op each round takes."""
+_OTHER_TYPES: Final = (
+    torch.float16, torch.bfloat16, torch.float64, torch.complex64, torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some samples of one op in one element type."""
+
+    number: int
+    """The op's place in the database."""
+    dtype: torch.dtype
+    start: int
+    stop: int
+    op: str
+
+
+def database() -> list[Any]:
+    """All ops. Samplers that torch's own tests call with a seed of their own are called with the state of the generator."""
+    import torch.testing._internal.common_methods_invocations as invocations
+
+    invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    return list(invocations.op_db)
+
+
+def jobs(database: Sequence[Any], rounds: int, other_types: bool = True) -> list[Job]:
+    """All jobs, the first samples of all ops first."""
+    found = []
+    for turn, (start, stop) in enumerate(_ROUNDS[:rounds]):
+        for number, op in enumerate(database):
+            allowed = op.supported_dtypes("cpu")
+            if not allowed or op.full_name.startswith("jiterator"):
+                continue
+            first = torch.float32 if torch.float32 in allowed else min(allowed, key=str)
+            found.append(Job(number, first, start, stop, op.full_name))
+            if turn == 1 and other_types:
+                found += [Job(number, x, 0, 1, op.full_name) for x in _OTHER_TYPES if x in allowed and x != first]
+    return found
+
+
+def work(job: Job, skip: int) -> Iterator[Stage | Ended]:
+    """The programs of a job."""
+    op = _DATABASE[job.number]
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    count = 0
+    for index, sample in enumerate(islice(op.sample_inputs("cpu", job.dtype, requires_grad=False), job.stop)):
+        if index < job.start:
+            continue
+        for program in programs(op, sample, kinds_of(index), index):
+            for way in ("export", "script"):
+                count += 1
+                if count <= skip:
+                    continue
+                name = f"{job.op} {str(job.dtype)[6:]} {index} {program.kind} {way}"
+                yield from ended(name, program, way, op, index)
+
+
+def kinds_of(index: int) -> tuple[str, ...]:
+    """All for the first samples, later two for each in turn."""
+    if index < 3:
+        return KINDS
+    return KINDS[index % 2], KINDS[2 + index % 4]
+
+
+_DATABASE: list[Any] = []
+
+
+def ended(name: str, program: Program, way: str, op: Any, index: int) -> Iterator[Stage | Ended]:
+    """One program through the whole path."""
+    yield Stage(name, ours=False)
+    arguments = program.arguments
+    try:
+        capture, function = captured(program, way)
+        call = Call(function, arguments, op.name in _UNWRITTEN)
+        call.wanted  # noqa: B018
+    except _NotAProgram:
+        return
+    except Exception as error:
+        yield Ended(name, "torch", _said(error))
+        return
+    yield Stage(name, ours=True)
+    try:
+        if way == "export":
+            graph = irs.load(function, *fresh(arguments))
+        else:
+            graph = irs.load(capture, *(fresh(arguments) if index % 3 else ()))
+        executable = compile_graph(irs.fuse(graph), "cpu", disk_cache=False)
+        complaint = call.complaint(seen(executable, fresh(arguments))) or call.complaint(seen(executable, fresh(arguments)))
+    except Exception as error:
+        ours, said = isinstance(error, IrscopeError), _said(error)
+        yield Stage(name, ours=False)
+        if _torch_fails(capture, function, arguments, way, isinstance(error, CaptureError)):
+            yield Ended(name, "torch", said)
+        else:
+            yield Ended(name, "refused" if ours else "foreign", said)
+        return
+    if not complaint:
+        yield Ended(name, "passed")
+        return
+    yield Stage(name, ours=False)
+    left = _what_torch_makes(capture, function, arguments, way)
+    changed = left is not None and call.complaint(left) != ""
+    yield Ended(name, "torch" if changed else "wrong", f"torch's capture is another program: {complaint}" if changed else complaint)
+
+
+class _NotAProgram(Exception):
+    """Torch itself does not run it."""
+
+
+def captured(program: Program, way: str) -> tuple[Any, Callable[..., Any]]:
+    """The scripted or traced function (nothing for export) and the function that is the truth."""
+    plain = program.function()
+    try:
+        seen(plain, fresh(program.arguments))
+    except Exception as error:
+        raise _NotAProgram from error
+    if way == "export":
+        return None, plain
+    if program.scripted:
+        try:
+            function = program.script_function()
+            seen(function, fresh(program.arguments))
+            return torch.jit.script(function), function
+        except Exception:
+            pass
+    torch.manual_seed(0)
+    with torch.no_grad():
+        return torch.jit.trace(plain, tuple(fresh(program.arguments)), check_trace=False), plain
+
+
+def _what_torch_makes(capture: Any, function: Any, arguments: Any, way: str) -> Any:
+    """What torch's own compiler makes of the program; None where it fails."""
+    try:
+        if way == "script":
+            with torch.jit.optimized_execution(False):
+                return seen(capture, fresh(arguments))
+        return seen(_exported(function, arguments).module(), fresh(arguments))
+    except Exception:
+        return None
+
+
+def _exported(function: Any, arguments: Any) -> Any:
+    class Program(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    return torch.export.export(Program(), tuple(fresh(arguments)), strict=False)
+
+
+def _torch_fails(capture: Any, function: Any, arguments: Any, way: str, captures: bool) -> bool:
+    if captures and way == "export":
+        try:
+            _exported(function, arguments)
+        except Exception:
+            return True
+        return False
+    return _what_torch_makes(capture, function, arguments, way) is None
+
+
+def _said(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}"[:700].split())
+
+
+def run(share: tuple[int, int], rounds: int, ops: Sequence[str] = (), seconds: float = math.inf, other_types: bool = True,
+        tell: Callable[[Ended], None] | None = None) -> Counts:  # fmt: skip
+    """What the jobs of a share came to, one of `share[1]` parts; no new process is begun after so many seconds."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    _DATABASE[:] = database()
+    chosen = [job for job in jobs(_DATABASE, rounds, other_types) if not ops or job.op in ops or _DATABASE[job.number].name in ops]
+    found, start = Counts(ORACLE), time.monotonic()
+    for end in watched(work, chosen[share[0] :: share[1]]):
+        found.add(end.way, end.said, end.program)
+        if tell is not None:
+            tell(end)
+        if time.monotonic() - start > seconds:
+            break
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", default="0/1", help="which part of the jobs, such as 3/16")
+    parser.add_argument("--rounds", type=int, default=3, help=f"of samples, at most {len(_ROUNDS)}")
+    parser.add_argument("--ops", default="", help="only these, with commas between")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    parser.add_argument("--json", type=Path, help="where to write what was counted")
+    parser.add_argument("--show", action="store_true", help="print what is not a pass, as it comes")
+    given = parser.parse_args(arguments)
+    part, of = map(int, given.share.split("/"))
+    show = (lambda end: end.way != "passed" and print(f"{end.way}: {end.program}: {end.said}", flush=True)) if given.show else None
+    found = run((part, of), given.rounds, tuple(filter(None, given.ops.split(","))), given.seconds, tell=show)
+    if given.json is not None:
+        given.json.write_text(json.dumps(found.plain()), encoding="utf-8")
+    print(dict(found.ways), dict(found.refusals))
+
+
+if __name__ == "__main__":
+    main()

@@ -95,12 +95,17 @@ class _Target:
 
 
 def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
-    """An output; of joined tensors, each part with its place in the output."""
+    """An output; of joined tensors, each part with its place in the output.
+
+    An output is repeated in memory (stride 0) only if it is one of the operands as it is, say a `to` of an expanded tensor
+    that has the type already: each of its elements is written once, wherever it is seen.
+    """
     value = values.block.returns[position]
     shape, strides = values.layout(value)
     step = values.steps.get(value)
     if not isinstance(step, Joined):
-        yield _Target(position, value, shape, strides, 0, values.dtype(value), (0,) * len(shape))
+        own = tuple(min(size, 1) if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
+        yield _Target(position, value, own, strides, 0, values.dtype(value), (0,) * len(shape))
         return
     start = 0
     for part in step.parts:

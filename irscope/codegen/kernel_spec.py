@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from irscope._base.words import plural
+from irscope.errors import CodegenError
 from irscope.ir.types import ITEM_SIZE, TensorType
 
 __all__ = [
@@ -121,6 +122,17 @@ class KernelSpec:
     buffer on the stack; 0 when it may have any length. See `row_limit`."""
     reduced: tuple[int, ...] = ()
     """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
+
+    def __post_init__(self) -> None:
+        """Raises CodegenError for a result that no kernel can store: one that stands still along a loop."""
+        for place, result in enumerate(self.outputs):
+            still = {loop for loop, kind in enumerate(result.pattern) if kind == BROADCAST}
+            if still and still != set(self.reduced):
+                raise CodegenError(
+                    f"result {place} stands still along {plural(len(still), 'loop')} whose every step would write it",
+                    where=str(self),
+                    rule="codegen-result",
+                )
 
     @property
     def by_columns(self) -> bool:

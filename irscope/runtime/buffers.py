@@ -49,14 +49,18 @@ class BufferPool:
         return self._free_bytes
 
     def empty(self, shape: Sequence[int], dtype: str, strides: Sequence[int] | None = None) -> np.ndarray[Any, Any]:
-        """An array with undefined contents; strides are in elements, dense, and row-major when left out.
+        """An array with undefined contents; strides are in elements, and row-major when left out.
 
         bfloat16 arrays are arrays of uint16 words.
         """
         item = ITEM_SIZE[dtype]
         count = 1
-        for size in shape:
-            count *= size
+        if strides is None or 0 in shape:
+            for size in shape:
+                count *= size
+        else:  # with gaps between elements, or elements that are repeated
+            for size, stride in zip(shape, strides, strict=True):
+                count += (size - 1) * stride
         lease = _Lease(self._take(_size_class(count * item)))
         weakref.finalize(lease, self._give_back, lease.block).atexit = False
         steps = None if strides is None else tuple(stride * item for stride in strides)

@@ -212,3 +212,27 @@ def test_nodes_of_lines_are_positions_in_the_block(device: CpuDevice) -> None:
     source = device.source(spec_of_group(made, [type_of(normal(4))]).specs[0])
     used = {node for node in source.line_nodes if node >= 0}
     assert used == {index for index, node in enumerate(made.blocks[0].nodes) if node.op in ("aten::exp", "aten::tanh")}
+
+
+@pytest.mark.parametrize(("shape", "strides"), [
+    ((5, 10, 6), (10, 1, 0)), ((5, 10, 6), (0, 6, 1)), ((4, 3), (0, 0)), ((0,), (0,)), ((1, 3), (0, 1)), ((8, 5), (1, 1)),
+    ((6,), (3,)),
+])  # fmt: skip
+def test_an_operand_that_is_a_result_as_it_is_keeps_its_layout(
+    device: CpuDevice, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """`to` of a tensor that has the type is that tensor: repeated elements are written once each, gaps are left."""
+    memory = np.arange(1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True) if n), dtype=np.float32)
+    x = np.lib.stride_tricks.as_strided(memory, shape, tuple(4 * step for step in strides))
+
+    def body(b: Any, x: Value) -> Any:
+        same = call(b, "aten::to", x, 6, False, False, None)
+        return same, call(b, "aten::mul", same, x)
+
+    types = [TensorType("float32", shape, strides)]
+    made = group(body, [TENSOR])
+    plan = spec_of_group(made, types)
+    assert plan.outputs[0].strides == strides
+    same, squared = run(device.prepare(plan), plan, [x])
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(squared, x * x)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, Operand, Result, constant_bits, constant_value
+from irscope.errors import CodegenError
 
 X = Operand("float32", "tensor", (2, 1))
 CODE = (Instruction("input", (), "float32", 0, node=0), Instruction("exp", (0,), "float32", node=1))
@@ -67,3 +68,9 @@ def test_a_launch_counts_each_tensor_once() -> None:
     )
     assert launch.elements == 1000
     assert launch.bytes_moved == 4000 + 4000 + 200, "a number is no tensor"
+
+
+@pytest.mark.parametrize(("pattern", "reduced"), [((2, 0), ()), ((0, 1), ()), ((0, 0, 1), (0, 1, 2)), ((2, 0), (0,))])
+def test_a_result_that_every_step_of_a_loop_would_write_is_refused(pattern: tuple[int, ...], reduced: tuple[int, ...]) -> None:
+    with pytest.raises(CodegenError, match="stands still along"):
+        replace(SPEC, outputs=(Result("float32", pattern, 1),), rank=len(pattern), reduced=reduced)

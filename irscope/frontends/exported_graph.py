@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from irscope.errors import CaptureError
 from irscope.frontends.torch_values import dtype_name, payload_of, require_torch, tensor_data, tensor_type
+from irscope.frontends.wrong_bounds import is_wrong_bound
 from irscope.ir.builder import GraphBuilder, payload_type
 from irscope.ir.core import Graph, Location, Value
 from irscope.ir.type_text import parse_type
@@ -139,6 +140,8 @@ class _Import:
         if target in _PYTHON_OPS:
             return self.plain(node, _PYTHON_OPS[target], env)
         if isinstance(target, self.torch._ops.OpOverload):
+            if is_wrong_bound(node):
+                return None
             symbolic = _SYMBOLIC.get(target._schema.name.rpartition("::")[2])
             return self.plain(node, symbolic, env) if symbolic else self.overload(node, env)
         name = getattr(target, "__name__", str(target))

@@ -5,6 +5,7 @@ NumPy has no bfloat16: the reference holds such tensors as float32 values, which
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from irscope.ir.types import TensorType
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides
 from irscope.ops.type_rules import Abstract, Unknown, dtype_name, refined, static_shape
 
-__all__ = ["Array", "array_type", "at", "channels_last_copy", "laid_out_like", "numpy_dtype", "suggests_channels_last"]
+__all__ = [
+    "Array", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of", "numpy_dtype", "suggests_channels_last",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -91,3 +94,10 @@ def suggests_channels_last(type: TensorType) -> bool | None:
     if shape is None or type.strides is None:
         return None
     return is_channels_last(shape, type.strides)
+
+
+def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
+    """The mean along some axes; of no elements NaN, as in torch, and without NumPy's warning."""
+    count = prod(array.shape[axis] for axis in axes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(array.sum(axis=axes, keepdims=keepdims) / np.asarray(count, array.dtype))

@@ -48,9 +48,15 @@ def _index_select(self: TensorType, dim: Abstract, index: TensorType) -> TensorT
 
 
 def _gather(self: TensorType, dim: Abstract, index: TensorType, **rest: Abstract) -> TensorType:
-    if self.shape is not None and index.shape is not None and max(len(self.shape), 1) != max(len(index.shape), 1):
+    picks = index.numel != 0  # an index without elements may have any rank
+    if picks and self.shape is not None and index.shape is not None and _rank(self.shape) != _rank(index.shape):
         raise mismatch(f"gather needs an index of the tensor's rank: {self} and {index}", rule="rank")
     return fresh(self.dtype, index.shape)
+
+
+def _rank(shape: Sequence[Any]) -> int:
+    """How many dimensions can be named: a tensor without any counts as a row of one."""
+    return max(len(shape), 1)
 
 
 def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
@@ -93,9 +99,10 @@ def _index_put(self: Array, **arguments: Any) -> Array:
 
 
 def _gather_array(self: Array, dim: int, index: Array, **rest: Any) -> Array:
-    if self.ndim == 0:
-        return at(self.reshape(1), np.atleast_1d(index)).reshape(index.shape)
-    return at(self, *_along(self, dim, index))
+    if not index.size:
+        return np.empty(index.shape, self.dtype)
+    row, positions = np.atleast_1d(self), np.atleast_1d(index)
+    return at(row, *_along(row, dim, positions)).reshape(index.shape)
 
 
 def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
@@ -108,7 +115,9 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
 def _scatter_(
     self: Array, dim: int, index: Array, src: Any = None, value: Any = None, reduce: str = "", **rest: Any
 ) -> Array:
-    seen, index = (self, index) if self.ndim else (self.reshape(1), np.atleast_1d(index))
+    if not index.size:
+        return self
+    seen, index = np.atleast_1d(self), np.atleast_1d(index)  # a view: what is stored in a row of one is stored in `self`
     stored = value if src is None else src[tuple(slice(size) for size in index.shape)] if src.ndim else src
     places = _along(seen, dim, index)
     if reduce in ("add", "sum"):
@@ -128,18 +137,27 @@ def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
     return _scatter_(self, dim, index, src, reduce="add")
 
 
+def _slices(self: Array, dim: int, index: Array) -> tuple[Array, tuple[Any, ...]]:
+    """A view of a tensor with at least one dimension, and the slices of it that an index names along one."""
+    seen = np.atleast_1d(self)
+    return seen, (*[slice(None)] * (dim % seen.ndim), np.atleast_1d(index))
+
+
 def _index_fill_(self: Array, dim: int, index: Array, value: Any) -> Array:
-    self[(slice(None),) * (dim % max(self.ndim, 1)) + (index,)] = value
+    seen, places = _slices(self, dim, index)
+    seen[places] = value
     return self
 
 
 def _index_copy_(self: Array, dim: int, index: Array, source: Array) -> Array:
-    return _index_fill_(self, dim, index, source)
+    seen, places = _slices(self, dim, index)
+    seen[places] = source
+    return self
 
 
 def _index_add_(self: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
-    places: Any = (*[slice(None)] * (dim % max(self.ndim, 1)), index)
-    np.add.at(self, places, source * alpha)
+    seen, places = _slices(self, dim, index)
+    np.add.at(seen, places, source * np.asarray(alpha).astype(source.dtype))
     return self
 
 
@@ -190,6 +208,19 @@ OPS = (
         category="memory",
         type_rule=_same,
         reference=_index_copy_,
+    ),
+    define(
+        "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+        "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+        category="memory",
+        type_rule=_scattered,
+        reference=lambda self, **arguments: _index_fill_(self.copy("K"), **arguments),
+    ),
+    define(
+        "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _index_copy_(self.copy(), **arguments),
     ),
     define(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",

@@ -194,11 +194,24 @@ def _roll_array(self: Array, shifts: Any, dims: Any = ()) -> Array:
 
 def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     margins = [(0, 0)] * (self.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    if mode in ("reflect", "replicate"):
+        for axis, (before, after) in enumerate(margins):
+            if before or after:
+                self = self.take(_padded_positions(self.shape[axis], before, after, mode), axis)
+        return self.copy()
     inside = self[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, self.shape, strict=True))]
     outside = [(max(a, 0), max(b, 0)) for a, b in margins]
     if mode == "constant":
         return np.pad(inside, outside, constant_values=value or 0)
-    return np.pad(inside, outside, mode={"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])  # type: ignore[call-overload,no-any-return]
+    return np.pad(inside, outside, mode="wrap")
+
+
+def _padded_positions(size: int, before: int, after: int, mode: str) -> Array:
+    """Where each element of a padded dimension is taken from; what a negative margin cuts off can still be the edge."""
+    positions = np.arange(-before, size + after)
+    if mode == "replicate":
+        return positions.clip(0, size - 1)
+    return np.where(positions < 0, -positions, np.where(positions < size, positions, 2 * (size - 1) - positions))
 
 
 def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:

@@ -7,13 +7,14 @@ it is one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from irscope.ir.types import Dim, TensorType
 from irscope.ops import reduction_expression as kernel
-from irscope.ops.arrays import Array, laid_out_like, numpy_dtype, suggests_channels_last
+from irscope.ops.arrays import Array, laid_out_like, mean_of, numpy_dtype, suggests_channels_last
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
 from irscope.ops.reduction import axes_of
@@ -126,8 +127,8 @@ def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:
     """The mean and the reciprocal of the standard deviation, with extents of 1 where they were taken."""
-    mean = data.mean(axis=tuple(axes), keepdims=True)
-    variance = np.square(data - mean).mean(axis=tuple(axes), keepdims=True)
+    mean = mean_of(data, tuple(axes), keepdims=True)
+    variance = mean_of(np.square(data - mean), tuple(axes), keepdims=True)
     return mean, 1 / np.sqrt(variance + np.asarray(eps, data.dtype))
 
 
@@ -164,7 +165,8 @@ def _rms_norm_array(
 def _group_norm_arrays(
     input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, -1)
+    along_group = prod(input.shape[1:]) // num_groups
+    data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, along_group)
     mean, scale = _moments(data, (2,), eps)
     result = ((data - mean) * scale).reshape(input.shape)
     along = (-1, *[1] * (input.ndim - 2))
@@ -208,7 +210,7 @@ def normalize_batch(
         if running_mean is not None and running_var is not None:
             count = input.size // input.shape[1]
             running_mean[...] = (1 - momentum) * running_mean + momentum * mean.ravel()
-            running_var[...] = (1 - momentum) * running_var + momentum * data.var(axis=axes) * (
+            running_var[...] = (1 - momentum) * running_var + momentum * mean_of(np.square(data - mean), axes) * (
                 count / max(count - 1, 1)
             )
     else:

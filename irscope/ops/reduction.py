@@ -12,7 +12,7 @@ import numpy as np
 
 from irscope.ir.types import Dim, TensorType
 from irscope.ops import reduction_expression as kernel
-from irscope.ops.arrays import Array, numpy_dtype
+from irscope.ops.arrays import Array, mean_of, numpy_dtype
 from irscope.ops.define import define
 from irscope.ops.matmul import wide
 from irscope.ops.op import Op
@@ -56,6 +56,13 @@ def _position(dtype: str | None) -> str | None:
 
 def _magnitude(dtype: str | None) -> str | None:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype or "", dtype)
+
+
+def _norm_type(
+    self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract
+) -> TensorType:
+    """A norm is real, in whatever type its operand is read."""
+    return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
 
 
 def _floating(dtype: str | None) -> str | None:
@@ -107,7 +114,8 @@ def _both_extremes(self: TensorType, dim: Abstract = None, keepdim: Abstract = F
 def _spread_and_mean(
     self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract
 ) -> tuple[TensorType, TensorType]:
-    return _both_extremes(self, dim, keepdim)
+    shape = reduced_shape(self, dim, keepdim)
+    return fresh(_magnitude(self.dtype), shape), fresh(self.dtype, shape)
 
 
 def _running(self: TensorType, dim: Abstract, dtype: Abstract = None) -> TensorType:
@@ -137,7 +145,7 @@ def _sum_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any =
 
 def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
     target = numpy_dtype(dtype, self.dtype)
-    return _array(wide(self.astype(target, copy=False)).mean(axis=axes_of(self, dim), keepdims=keepdim), target)
+    return _array(mean_of(wide(self.astype(target, copy=False)), axes_of(self, dim), keepdims=keepdim), target)
 
 
 def _prod_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
@@ -190,17 +198,22 @@ def _var_array(
     axes = axes_of(self, dim)
     data = wide(self)
     count = int(np.prod([self.shape[axis] for axis in axes]))
-    squares = np.square(data - data.mean(axis=axes, keepdims=True)).sum(axis=axes, keepdims=keepdim)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _array(squares / np.asarray(max(count - lost, 0), data.dtype), self.dtype)
+        apart = np.abs(data - mean_of(data, axes, keepdims=True))
+        squares = np.square(apart).sum(axis=axes, keepdims=keepdim)
+        return _array(squares / np.asarray(max(count - lost, 0), squares.dtype), np.abs(np.zeros((), self.dtype)).dtype)
 
 
 def _std_array(self: Array, **arguments: Any) -> Array:
-    return _array(np.sqrt(_var_array(self, **arguments)), self.dtype)
+    variance = _var_array(self, **arguments)
+    return _array(np.sqrt(variance), variance.dtype)
 
 
-def _var_mean_arrays(self: Array, dim: Any = None, keepdim: bool = False, **rest: Any) -> tuple[Array, Array]:
-    return _var_array(self, dim, keepdim, **rest), _mean_array(self, dim, keepdim)
+def _and_mean(spread: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+    def reference(self: Array, dim: Any = None, keepdim: bool = False, **rest: Any) -> tuple[Array, Array]:
+        return spread(self, dim=dim, keepdim=keepdim, **rest), _mean_array(self, dim, keepdim)
+
+    return reference
 
 
 def _logsumexp_array(self: Array, dim: Any, keepdim: bool = False) -> Array:
@@ -218,7 +231,8 @@ def _norm_array(
 ) -> Array:
     power = 2 if p is None and ord is None else p if ord is None else ord
     axes = axes_of(self, dim)
-    sizes = np.abs(wide(self.astype(numpy_dtype(dtype, self.dtype), copy=False)))
+    read = numpy_dtype(dtype, self.dtype)
+    sizes = np.abs(wide(self.astype(read, copy=False)))
     if power == float("inf"):
         found = sizes.max(axis=axes, keepdims=keepdim)
     elif power == -float("inf"):
@@ -227,7 +241,7 @@ def _norm_array(
         found = (sizes != 0).sum(axis=axes, keepdims=keepdim)
     else:
         found = (sizes**power).sum(axis=axes, keepdims=keepdim) ** (1 / power)
-    return _array(found, numpy_dtype(dtype, np.abs(self[:0] if self.ndim else self).dtype))
+    return _array(found, np.abs(np.zeros((), read)).dtype)
 
 
 def _running_array(function: Callable[..., Any]) -> Callable[..., Array]:
@@ -293,9 +307,21 @@ def _spreads(word: str, reference: Callable[..., Array]) -> Op:
         f"aten::{word}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
         f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
         "bool keepdim=False) -> Tensor",
-        rule=_rule(_kept),
+        rule=_rule(_magnitude),
         reference=reference,
         expression=kernel.spread(root=word == "std"),
+    )
+
+
+def _spreads_and_means(word: str, spread: Callable[..., Array], expression: Any = None) -> Op:
+    return _reduction(
+        f"aten::{word}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+        f"aten::{word}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+        f"aten::{word}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        "-> (Tensor, Tensor)",
+        rule=_spread_and_mean,
+        reference=_and_mean(spread),
+        expression=expression,
     )
 
 
@@ -359,13 +385,8 @@ OPS = (
     _truths("all", np.all),
     _spreads("var", _var_array),
     _spreads("std", _std_array),
-    _reduction(
-        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-        "-> (Tensor, Tensor)",
-        rule=_spread_and_mean,
-        reference=_var_mean_arrays,
-        expression=kernel.spread_and_mean,
-    ),
+    _spreads_and_means("var", _var_array, kernel.spread_and_mean),
+    _spreads_and_means("std", _std_array),
     _reduction(
         "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
         rule=_rule(_floating),
@@ -375,13 +396,13 @@ OPS = (
     _reduction(
         "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
         "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_rule(_magnitude),
+        rule=_norm_type,
         reference=_norm_array,
         expression=kernel.norm,
     ),
     _reduction(
         f"aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_magnitude),
+        rule=_norm_type,
         reference=_norm_array,
         expression=kernel.norm,
     ),

@@ -151,8 +151,10 @@ def _as_strided_array(
 
 
 def _unfold_array(self: Array, dimension: int, size: int, step: int) -> Array:
-    windows = np.lib.stride_tricks.sliding_window_view(self, size, axis=dimension, writeable=True)
-    return _slice_array(windows, dimension % self.ndim, None, None, step)
+    row = self.reshape(1) if self.ndim == 0 else self  # torch sees a number as a row of one
+    windows = np.lib.stride_tricks.sliding_window_view(row, size, axis=dimension, writeable=True)
+    windows = _slice_array(windows, dimension % row.ndim, None, None, step)
+    return windows if self.ndim else windows.reshape(size) if size else windows[0]
 
 
 OPS = (

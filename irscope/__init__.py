@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irscope.analysis.alias import AliasDb
     from irscope.errors import IrscopeError
+    from irscope.frontends.text import parse
     from irscope.frontends.tracing import trace
     from irscope.ir.builder import GraphBuilder
     from irscope.ir.core import Block, Graph, Module, Node, Value
-    from irscope.ir.parser import parse
     from irscope.ir.structural import same_structure
-    from irscope.ir.verify import verify
     from irscope.ops.accuracy import error_bound
+    from irscope.ops.node_check import verify
     from irscope.runtime.base import devices
     from irscope.session import compare, compile, explore, load, timeline, write_report
     from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
@@ -37,13 +37,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "irscope.analysis.alias": ("AliasDb",),
     "irscope.errors": ("IrscopeError",),
+    "irscope.frontends.text": ("parse",),
     "irscope.frontends.tracing": ("trace",),
     "irscope.ir.builder": ("GraphBuilder",),
     "irscope.ir.core": ("Block", "Graph", "Module", "Node", "Value"),
-    "irscope.ir.parser": ("parse",),
     "irscope.ir.structural": ("same_structure",),
-    "irscope.ir.verify": ("verify",),
     "irscope.ops.accuracy": ("error_bound",),
+    "irscope.ops.node_check": ("verify",),
     "irscope.runtime.base": ("devices",),
     "irscope.session": ("compare", "compile", "explore", "load", "timeline", "write_report"),
     "irscope.transforms.dedup": ("Dedup", "dedup"),

@@ -46,7 +46,7 @@ def load(
     from dataclasses import replace
 
     from irscope import frontends
-    from irscope.ir.verify import verify
+    from irscope.ops.node_check import verify
 
     graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):

@@ -360,7 +360,7 @@ def test_an_op_that_nobody_knows_is_carried_along() -> None:
     ("library", "device"),
     [("numpy", "cpu"), ("numpy", "reference"), pytest.param("torch", "cpu", marks=pytest.mark.torch)],
 )
-@pytest.mark.parametrize("op", ["aten::mul(%x, %y)", "aten::matmul(%x, %y)", "aten::relu(%x, %y, %x)"])
+@pytest.mark.parametrize("op", ["aten::mul(%x, %y)", "aten::matmul(%x, %y)"])
 def test_an_op_that_fails(op: str, library: str, device: str) -> None:
     x, y = np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)
     if library == "torch":
@@ -368,8 +368,32 @@ def test_an_op_that_fails(op: str, library: str, device: str) -> None:
         x, y = torch.from_numpy(x), torch.from_numpy(y)
     run = irs.compile(irs.fuse(irs.load(CHAIN.replace("OP", op))), device=device)
     refused(RunError, lambda: run(x, y), op.partition("(")[0], "%m")
-    if "relu" not in op:
-        refused(ArgumentError, lambda: irs.load(CHAIN.replace("OP", op), x, y), op.partition("(")[0], "%m")
+    refused(ArgumentError, lambda: irs.load(CHAIN.replace("OP", op), x, y), op.partition("(")[0], "%m")
+
+
+@pytest.mark.parametrize(
+    ("op", "rule"),
+    [
+        ("aten::relu(%x, %y, %x)", "operand-count"), ("aten::relu()", "operand-count"), ("aten::sigmoid(%word)", "operand-kind"),
+        ("aten::permute(%x, %word)", "operand-kind"), ("aten::add(%x)", "operand-count"), ("prim::ListUnpack(%x)", "operand-kind"),
+        ("prim::GetAttr(%x)", "attribute"), ("prim::TupleIndex()", "operand-count"), ("aten::size(%x)", "result-kind"),
+        ("aten::max(%x, %n, %no)", "result-count"), ("prim::SetAttr[name=\"a\"](%x, %y)", "result-count"),
+    ],
+)  # fmt: skip
+def test_an_op_is_given_what_it_does_not_take(op: str, rule: str) -> None:
+    """Refused when it is read, and not when an analysis trips over it."""
+    constants = (
+        '  %word : str = prim::Constant[value="a"]()\n  %n : int = prim::Constant[value=0]()\n'
+        "  %no : bool = prim::Constant[value=0]()\n"
+    )
+    text = CHAIN.replace("OP", op).replace("  %m", f"{constants}  %m")
+    refused(VerifyError, lambda: irs.load(text), op.partition("(")[0].partition("[")[0], f"[{rule}]")
+    refused(VerifyError, lambda: irs.parse(text), f"[{rule}]")
+
+
+@pytest.mark.parametrize("extents", ["-1", "2, -3", "9223372036854775807, 2", "2, strides=[9223372036854775808]"])
+def test_extents_that_no_tensor_has(extents: str) -> None:
+    refused(VerifyError, lambda: irs.load(f"graph(%x : Float({extents})):\n  return (%x)"), "%x", "[extent]")
 
 
 def test_an_interrupted_run_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

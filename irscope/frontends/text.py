@@ -8,12 +8,32 @@ from typing import Final
 
 from irscope.errors import ArgumentError, LoadError, ParseError
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
+from irscope.ir.parser import parse as read
+from irscope.ops.node_check import verify
 
-__all__ = ["load", "name", "reads", "suffixes"]
+__all__ = ["load", "name", "parse", "reads", "suffixes"]
 
 name: Final = "IR text"
 suffixes: Final = (".ir", ".txt")
+
+
+def parse(text: str, *, file: str = "") -> Graph:
+    """The graph that a text spells, with every node as its op takes it; `str(graph)` is the other direction.
+
+    >>> g = parse('''
+    ... graph(%x : Float(2, 3)):
+    ...   %one : int = prim::Constant[value=1]()
+    ...   %y : Float(2, 3) = aten::add(%x, %x, %one) # model.py:3:4
+    ...   return (%y)''')
+    >>> g.node("y").op, str(g.node("y").location), str(g.value("x").type)
+    ('aten::add', 'model.py:3:4', 'Float(2, 3)')
+
+    Raises ParseError with line, column and a caret where the text is not IR, and VerifyError where it is no program (see
+    `irs.verify`); `file` is the name shown in the first. An op that nobody knows is legal.
+    """
+    graph = read(text, file=file)
+    verify(graph)
+    return graph
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
@@ -29,7 +49,7 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
     text, file = (_read(source), str(source)) if isinstance(source, Path) else (source, "")
     if not text.strip():
         raise ParseError("there is no text", line=1, column=1, file=file, hint="IR starts with graph(%x : Tensor):")
-    graph = parse(text, file=file)
+    graph = read(text, file=file)
     if args and len(args) != len(graph.free_inputs):
         expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
         what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"

@@ -13,7 +13,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, IrscopeError, PassError
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Graph
-from irscope.ir.verify import verify
+from irscope.ops.node_check import verify
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.history import History
 from irscope.transforms.passes import PASSES, Pass

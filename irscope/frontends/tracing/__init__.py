@@ -26,7 +26,7 @@ from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.record import Recorder, Traced
 from irscope.ir.core import Graph, Value
 from irscope.ir.types import DTYPES, STR, TENSOR, DictType, ListType, TensorType, TupleType, Type
-from irscope.ir.verify import verify
+from irscope.ops.node_check import verify
 
 __all__ = ["load", "name", "reads", "suffixes", "trace"]
 

@@ -16,6 +16,7 @@ from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.readings import count_readings
+from irscope.ir.verify import GROUPS
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dce import remove_dead_nodes
 from irscope.transforms.fold import fold
@@ -34,7 +35,7 @@ from irscope.transforms.fusion.remarks import remarks_of
 from irscope.transforms.fusion.rules import Rules
 from irscope.transforms.fusion.table import DEFAULT_BANDWIDTH, group_table
 from irscope.transforms.fusion.view_groups import group_views
-from irscope.transforms.fusion.why import same_group, why_apart
+from irscope.transforms.fusion.why import CONTROL_FLOW, given_group, same_group, why_apart
 from irscope.transforms.history import History
 
 if TYPE_CHECKING:
@@ -111,7 +112,13 @@ class Fusion:
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The group that a node, or the maker of a value, is in."""
         node = self._find(subject)
-        return self._plans.grouped.group_of.get(node) if isinstance(node, Node) else None
+        return self._group(node) if isinstance(node, Node) else None
+
+    def _group(self, node: Node) -> Node | None:
+        """The group that a node of the folded graph is in: one that was made, or one that stood there before."""
+        made = self._plans.grouped.group_of.get(node)
+        given = given_group(self._plans.rules.graph, node) if made is None else None
+        return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart."""
@@ -128,7 +135,9 @@ class Fusion:
             return yes("they are the same node", a)
         found = self._obstacle(a, b)
         if found is None:
-            return same_group(self._plans.grouped.group_of[a], a, b, self.graph)
+            group = self._group(a)
+            assert group is not None  # nothing keeps them apart
+            return same_group(group, a, b, self.graph)
         return no(found.because, *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
@@ -151,10 +160,15 @@ class Fusion:
         return self._obstacle(*nodes)
 
     def _obstacle(self, a: Node, b: Node) -> Refusal | None:
-        rules, group_of, folded = self._plans.rules, self._plans.grouped.group_of, self._plans.rules.graph
-        group = group_of.get(a)
-        if a is b or (group is not None and group is group_of.get(b)):
+        rules, folded = self._plans.rules, self._plans.rules.graph
+        group = self._group(a)
+        if a is b or (group is not None and group is self._group(b)):
             return None
+        for node in (a, b):
+            given = given_group(folded, node)
+            if given is not None:
+                what = f"{rules.db.node_words(node)} stands inside of {given.op}, which the program had already and which stays as it is"
+                return Refusal("given-group", what, (node, given))
         for node in (a, b):
             refusal = rules.refusal(node)
             if refusal is not None:
@@ -173,9 +187,11 @@ class Fusion:
         if isinstance(node, Verdict):
             return node
         rules, graph = self._plans.rules, self._plans.rules.graph
-        group = self._plans.grouped.group_of.get(node)
-        if group is not None and group.attrs["kind"] == "view":
+        group = self._group(node)
+        if group is not None and group.attrs.get("kind") == "view":
             return yes("it is in a group of views, which needs no kernel", group, node)
+        if group is not None and group not in self._members:
+            return yes("it is in a group that the program had already", group, node)
         refusal = rules.refusal(node)
         if refusal is not None:
             return no(refusal.because, *refusal.evidence)
@@ -369,8 +385,10 @@ def _prepared(graph: Graph, apart: frozenset[Value]) -> tuple[list[PassRecord], 
 
 
 def _blocks_of(graph: Graph) -> Iterator[Block]:
-    """Each block that is not the body of a group already."""
-    for block in graph.blocks():
-        owner = graph.owner.get(block) if block is not graph.body else None
-        if owner is None or owner.op in ("prim::If", "prim::Loop"):
-            yield block
+    """Each block that is not inside of a group, or of a region that nobody knows, in textual order."""
+    stack = [graph.body]
+    while stack:
+        block = stack.pop()
+        yield block
+        inside = [inner for node in block.nodes if node.op in CONTROL_FLOW for inner in node.blocks]
+        stack.extend(reversed(inside))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
 
 from irscope._base.verdict import Verdict, yes
 from irscope._base.words import byte_count
@@ -14,7 +15,10 @@ from irscope.transforms.fusion.plan import BlockPlan
 from irscope.transforms.fusion.policies import Policy
 from irscope.transforms.fusion.refusal import Refusal
 
-__all__ = ["explain_path", "obstacle", "same_group", "why_apart"]
+__all__ = ["CONTROL_FLOW", "explain_path", "given_group", "obstacle", "same_group", "why_apart"]
+
+CONTROL_FLOW: Final = frozenset({"prim::If", "prim::Loop"})
+"""Ops whose blocks are fused by themselves; what is in other blocks stays as it is."""
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
@@ -135,6 +139,17 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
         else:
             high = middle
     return low
+
+
+def given_group(graph: Graph, node: Node) -> Node | None:
+    """The outermost node around one, other than ifs and loops, whose block was there before fusion: a group, or what nobody
+    knows. None where the node stands in a block that is fused."""
+    found = None
+    owner = graph.owner.get(graph.block_of[node])
+    while owner is not None:
+        found = found if owner.op in CONTROL_FLOW else owner
+        owner = graph.owner.get(graph.block_of[owner])
+    return found
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:

@@ -3,10 +3,14 @@ otherwise."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
+
+from irscope._base.waiting import undisturbed
 
 __all__ = ["progress"]
 
@@ -22,14 +26,21 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
     ...         step()
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets, and shows a bar of text
-            from tqdm.auto import tqdm
-
-            bar = tqdm(total=total, desc=label, delay=_QUIET_SECONDS, leave=False, disable=None)
+        tqdm = undisturbed(_bars)
     except ImportError:
         yield lambda: None
         return
+    bar = tqdm(total=total, desc=label, delay=_QUIET_SECONDS, leave=False, disable=None)
     with bar:
         yield bar.update
         bar.total = bar.n  # work that took fewer steps is done too; in a notebook the bar would stay, in red
+
+
+def _bars() -> Any:
+    """What makes bars. It changes the filters of warnings for a while, and so does tqdm: to be called where no signal comes."""
+    known = sys.modules.get("tqdm.auto")
+    if known is not None:
+        return known.tqdm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets, and shows a bar of text
+        return import_module("tqdm.auto").tqdm

@@ -9,13 +9,15 @@ who has lent memory to other threads waits until they are done, interrupted or n
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from types import FrameType
 from typing import Any, Final, TypeVar
 
-__all__ = ["Lending", "finish", "is_interrupt", "undisturbed"]
+__all__ = ["Lending", "finish", "is_interrupt", "put_off", "undisturbed"]
 
 T = TypeVar("T")
 
@@ -65,6 +67,32 @@ def undisturbed(work: Callable[[], T]) -> T:
     if errors:
         raise errors.pop()
     return results[0]
+
+
+def put_off(work: Callable[[], T]) -> T:
+    """What a call gives whose code, not ours, must not be interrupted half-way, and cannot go to another thread. Ctrl-C is
+    heeded when it is done; a second one at once.
+
+    >>> put_off(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    False
+    """
+    heed = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(heed):
+        return work()
+    heard: list[tuple[int, FrameType | None]] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.append((number, frame))
+        if len(heard) > 1:
+            heed(number, frame)
+
+    try:
+        signal.signal(signal.SIGINT, note)
+        return work()
+    finally:
+        signal.signal(signal.SIGINT, heed)  # the first call here: nothing comes between
+        if heard:
+            heed(*heard[0])
 
 
 def finish(jobs: Sequence[Future[Any]]) -> None:

@@ -6,12 +6,14 @@ import inspect
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from irscope._base.loaded_code import loaded_files
+from irscope._base.restored import with_attributes
+from irscope._base.waiting import put_off
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.exported_file import load_program
 from irscope.frontends.exported_graph import import_exported
@@ -20,6 +22,8 @@ from irscope.ir.arguments import spread
 from irscope.ir.core import Graph
 
 __all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
+
+T = TypeVar("T")
 
 name: Final = "torch.export program"
 suffixes: Final = (".pt2",)
@@ -83,8 +87,7 @@ def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
     model = source if is_module else _as_module(source)
     apart = _apart(model, tuple(args))
     try:
-        with _quiet():
-            return torch.export.export(model, apart, strict=False)
+        return _quietly(lambda: put_off(lambda: torch.export.export(model, apart, strict=False)))
     except Exception as error:
         what = f"torch.export cannot capture {title}"
         raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
@@ -115,25 +118,17 @@ def _alias(tensor: Any) -> Any:
     return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No log lines of torch meanwhile; what goes to the error stream is passed on unless the capture fails.
+def _quietly(work: Callable[[], T]) -> T:
+    """What a call gives without log lines of torch; what goes to the error stream meanwhile is passed on unless it fails.
 
     What went wrong stands in the error that is raised.
     """
     known = logging.getLogger("torch").manager.loggerDict.items()
     loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
-    before = [log.disabled for log in loggers]
     said = io.StringIO()
-    try:
-        for log in loggers:
-            log.disabled = True
-        with redirect_stderr(said):
-            yield
-        sys.stderr.write(said.getvalue())
-    finally:
-        for log, disabled in zip(loggers, before, strict=True):
-            log.disabled = disabled
+    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", said, work)
+    sys.stderr.write(said.getvalue())
+    return result
 
 
 def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
@@ -204,11 +199,10 @@ def _advice(error: Exception) -> str:
 
 
 def _open(path: Path, trust: bool) -> Any:
-    with _quiet():
-        try:
-            return load_program(path, trust=trust)
-        except LoadError:
-            raise
-        except Exception as error:
-            what = f"{str(path)!r} is not a program that this torch reads"
-            raise LoadError(what, where=_trimmed(str(error)), hint="save it again with torch.export.save") from None
+    try:
+        return _quietly(lambda: put_off(lambda: load_program(path, trust=trust)))
+    except LoadError:
+        raise
+    except Exception as error:
+        what = f"{str(path)!r} is not a program that this torch reads"
+        raise LoadError(what, where=_trimmed(str(error)), hint="save it again with torch.export.save") from None

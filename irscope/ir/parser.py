@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from irscope._base.collector import collector_paused
+from irscope._base.collector import without_collector
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, ParseError
 from irscope.ir.constant_text import read_constant, typed
@@ -74,8 +74,7 @@ def parse(text: str, *, file: str = "") -> Graph:
         raise ArgumentError(
             f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions"
         )
-    with collector_paused():
-        return _Reader(text, file).program()
+    return without_collector(lambda: _Reader(text, file).program())
 
 
 class _Frame:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.types import TensorType
 from irscope.ops.arrays import Array, array_type, channels_last_copy, laid_out_like, numpy_dtype
 from irscope.ops.define import define
@@ -85,13 +86,11 @@ def _to_array(
 
 def cast(array: Array, dtype: np.dtype[Any]) -> Array:
     """The elements in another type; a float out of range of a whole type wraps silently, as it does in torch."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return array.astype(dtype, copy=False)
+    return quietly(array.astype, dtype, copy=False)
 
 
 def _store(self: Array, value: Any) -> Array:
-    with np.errstate(invalid="ignore", over="ignore"):
-        self[...] = value
+    quietly(self.__setitem__, ..., value)
     return self
 
 

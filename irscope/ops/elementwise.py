@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope._base.frozen import EMPTY
+from irscope._base.restored import quietly
 from irscope.ir.types import TensorType
 from irscope.ops.define import define
 from irscope.ops.evaluation import round_to
@@ -108,8 +109,7 @@ class Elementwise:
             self._converted(mark, value, common, compute)
             for mark, value in zip(self.operands, self._laid(values), strict=True)
         ]
-        with np.errstate(all="ignore"):
-            result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
+        result = quietly(lambda: np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False))
         if not self.in_place:
             return result
         target = values[0]
@@ -153,8 +153,7 @@ class Elementwise:
         """A known number, rounded as an operand of the promoted type; anything else as it is."""
         if not self.rounds or common not in _HALVES or type(value) not in (int, float):
             return value
-        with np.errstate(over="ignore"):
-            return float(round_to(np.asarray(value, np.float32), str(common)))
+        return float(quietly(round_to, np.asarray(value, np.float32), str(common)))
 
     def _values(self, args: Mapping[str, Any]) -> list[Any]:
         return [args.get(mark.lstrip("?=")) for mark in self.operands]
@@ -208,8 +207,7 @@ class Elementwise:
             return None
         array = np.asarray(value)
         if mark[0] != "?" and common == "float16" != compute != "bool" and (array.ndim or self.rounds):
-            with np.errstate(over="ignore"):
-                array = array.astype(np.float16)
+            array = quietly(array.astype, np.float16)
         return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.types import TENSOR, Dim, TensorType
 from irscope.ops.arrays import Array
 from irscope.ops.define import define
@@ -212,8 +213,7 @@ def _attention_arrays(
     weights = np.exp(scores - peak)
     total = weights.sum(axis=-1, keepdims=True)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
-    with np.errstate(divide="ignore"):
-        logsumexp = (np.log(total) + peak)[..., 0]
+    logsumexp = (quietly(np.log, total) + peak)[..., 0]
     return np.matmul(weights, wide(value)).astype(query.dtype, copy=False), logsumexp
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.types import Dim, TensorType
 from irscope.ops import reduction_expression as kernel
 from irscope.ops.arrays import Array, laid_out_like, mean_of, numpy_dtype, suggests_channels_last
@@ -106,23 +107,28 @@ def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool
     target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
     data = wide(self.astype(target, copy=False))
     axes = axes_of(data, dim)
-    with np.errstate(invalid="ignore"):
-        powers = np.exp(data - data.max(axis=axes, keepdims=True, initial=-np.inf))
-        return (
-            np.ascontiguousarray(powers / powers.sum(axis=axes, keepdims=True))
-            .reshape(self.shape)
-            .astype(target, copy=False)
-        )
+    found = quietly(_weights_along, data, axes)
+    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+
+
+def _weights_along(data: Array, axes: Sequence[int]) -> Array:
+    powers = np.exp(data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf))
+    found: Array = powers / powers.sum(axis=tuple(axes), keepdims=True)
+    return found
 
 
 def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
     target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
     data = wide(self.astype(target, copy=False))
     axes = axes_of(data, dim)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shifted = data - data.max(axis=axes, keepdims=True, initial=-np.inf)
-        found = shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
+    found = quietly(_log_weights_along, data, axes)
     return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+
+
+def _log_weights_along(data: Array, axes: Sequence[int]) -> Array:
+    shifted = data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf)
+    found: Array = shifted - np.log(np.exp(shifted).sum(axis=tuple(axes), keepdims=True))
+    return found
 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.types import TensorType
 from irscope.ops.define import define
 from irscope.ops.elementwise import require_known, result_type
@@ -36,8 +37,7 @@ def _converted_type(a: TensorType, dtype: Any) -> TensorType:
 
 
 def _converted(a: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    with np.errstate(all="ignore"):
-        return round_to(a, dtype_name(dtype, str(a.dtype)) or str(a.dtype))
+    return quietly(round_to, a, dtype_name(dtype, str(a.dtype)) or str(a.dtype))
 
 
 OPS: Final[tuple[Op, ...]] = (

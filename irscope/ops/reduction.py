@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.types import Dim, TensorType
 from irscope.ops import reduction_expression as kernel
 from irscope.ops.arrays import Array, mean_of, numpy_dtype
@@ -198,10 +199,10 @@ def _var_array(
     axes = axes_of(self, dim)
     data = wide(self)
     count = int(np.prod([self.shape[axis] for axis in axes]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.abs(data - mean_of(data, axes, keepdims=True))
-        squares = np.square(apart).sum(axis=axes, keepdims=keepdim)
-        return _array(squares / np.asarray(max(count - lost, 0), squares.dtype), np.abs(np.zeros((), self.dtype)).dtype)
+    squares = quietly(lambda: np.square(np.abs(data - mean_of(data, axes, keepdims=True))))
+    summed = squares.sum(axis=axes, keepdims=keepdim)
+    mean = quietly(np.divide, summed, np.asarray(max(count - lost, 0), summed.dtype))
+    return _array(mean, np.abs(np.zeros((), self.dtype)).dtype)
 
 
 def _std_array(self: Array, **arguments: Any) -> Array:
@@ -221,8 +222,7 @@ def _logsumexp_array(self: Array, dim: Any, keepdim: bool = False) -> Array:
     data = wide(self) if self.dtype.kind == "f" else self.astype(np.float32)
     peak = data.max(axis=axes, keepdims=True)
     peak = np.where(np.isfinite(peak), peak, 0)
-    with np.errstate(divide="ignore"):
-        found = np.log(np.exp(data - peak).sum(axis=axes, keepdims=True)) + peak
+    found = quietly(np.log, np.exp(data - peak).sum(axis=axes, keepdims=True)) + peak
     return _array(found if keepdim else found.squeeze(axes), self.dtype if self.dtype.kind == "f" else np.float32)
 
 

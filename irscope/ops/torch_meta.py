@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from irscope._base.restored import without_gradients
 from irscope.ir.core import Node
 from irscope.ir.types import TensorType
 from irscope.ops.registry import effect_of, schema_of
@@ -55,8 +56,7 @@ def _run(
     }
     try:
         packet = getattr(torch.ops.aten, name)
-        with torch.no_grad():
-            result = getattr(packet, overload or "default")(*positional, **keyword)
+        result = without_gradients(torch, getattr(packet, overload or "default"), *positional, **keyword)
     except Exception as error:  # torch raises whatever it likes for an op that has no meta kernel
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         return f"torch does not tell the type of {name}: {first_line}"

@@ -9,39 +9,40 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-__all__ = ["kept_memory"]
+__all__ = ["with_kept_memory"]
+
+T = TypeVar("T")
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _MMAP_MAX: Final = -4
 _LARGEST_THRESHOLD: Final = 32 << 20
 """Where glibc's own adjustment of its thresholds ends, which is switched off for good when one of them is set."""
+_DEFAULTS: Final = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: _LARGEST_THRESHOLD, _TRIM_THRESHOLD: 2 * _LARGEST_THRESHOLD}
+"""What is set afterwards, in this order."""
 
 
-@contextmanager
-def kept_memory() -> Iterator[bool]:
-    """Keep freed memory; gives whether that is possible here (Linux with glibc). Afterwards it goes back to the system.
+def with_kept_memory(work: Callable[[bool], T]) -> T:
+    """What a call gives while freed memory is kept; it is told whether that is possible here (Linux with glibc). Afterwards
+    the memory goes back to the system, and is handed out as before, whatever interrupts the call.
 
-    >>> with kept_memory() as is_kept:
-    ...     is_kept in (True, False)
+    >>> with_kept_memory(lambda is_kept: is_kept in (True, False))
     True
     """
     libc = _glibc()
     if libc is None:
-        yield False
-        return
-    libc.mallopt(_MMAP_MAX, 0)
-    libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        return work(False)
+    back = map(libc.mallopt, *zip(*_DEFAULTS.items(), strict=True))
     try:
-        yield True
+        libc.mallopt(_MMAP_MAX, 0)
+        libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        return work(True)
     finally:
-        libc.mallopt(_MMAP_MAX, 65536)
-        libc.mallopt(_MMAP_THRESHOLD, _LARGEST_THRESHOLD)
-        libc.mallopt(_TRIM_THRESHOLD, 2 * _LARGEST_THRESHOLD)
+        deque(back, 0)  # all in one call of C's, which nothing interrupts
         libc.malloc_trim(0)
 
 

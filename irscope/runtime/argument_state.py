@@ -33,10 +33,11 @@ class State:
     def watch(self, run: Callable[[], T]) -> T:
         """Run once, find out what was written, and restore it; gives what the run gives."""
         before = [(tensor, _copy(tensor)) for tensor in self.tensors]
-        result = run()
-        self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
-        self.restore()
-        return result
+        try:
+            return run()
+        finally:
+            self.saved = [(tensor, copy) for tensor, copy in before if not _same(tensor, copy)]
+            self.restore()
 
     def restore(self) -> None:
         for tensor, copy in self.saved:

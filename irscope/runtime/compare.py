@@ -22,22 +22,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from irscope._base.leaves import leaves
 from irscope._base.progress import progress
+from irscope._base.restored import without_gradients
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir.arguments import graph_of, spread
 from irscope.ir.core import Graph
-from irscope.runtime.allocator import kept_memory
+from irscope.runtime.allocator import with_kept_memory
 from irscope.runtime.argument_state import State
 from irscope.runtime.base import device as device_named
 from irscope.runtime.cache import ObjectStore
@@ -57,6 +57,9 @@ from irscope.runtime.workload import Workload, workload
 from irscope.transforms.fusion import Fusion, fuse
 
 __all__ = ["Comparison", "Row", "compare"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _COPY = "a copy of as many bytes"
 """What runs in turn with the competitors as their limit."""
@@ -103,8 +106,11 @@ def compare(
     others = {"eager": eager} if eager is not None else {}
     others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in _names(peers)}
     entries += [_Entry(label, function, None) for label, function in others.items()]
-    with kept_memory() if keep_memory else nullcontext(False) as kept:
+
+    def contest(kept: bool) -> Comparison:
         return _Contest(graph, args, devices, entries, kept, rotate).run(repeats)
+
+    return with_kept_memory(contest) if keep_memory else contest(False)
 
 
 def _names(peers: Sequence[str] | None) -> Sequence[str]:
@@ -173,6 +179,13 @@ class _Contest:
         self.missing: list[tuple[str, str]] = []
 
     def run(self, repeats: int) -> Comparison:
+        """The comparison. What the program has written is put back, also when it fails or is interrupted."""
+        try:
+            return self._run(repeats)
+        finally:
+            self.state.restore()
+
+    def _run(self, repeats: int) -> Comparison:
         with progress(4 + repeats + len(self.entries) * (repeats + 2), "comparing") as step:
             firsts = self._first_runs(step)
             work = self._workload()
@@ -190,9 +203,8 @@ class _Contest:
             scale = 0.0
             if limit is not None:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
-            with _no_gradients():  # once for all: to enter and leave it costs as much as a small op
-                times = measure(competitors, turns=repeats, before=before, finish=finish, once=once)
-            self.state.restore()
+            # once for all: to switch them costs as much as a small op
+            times = _without_gradients(measure, competitors, turns=repeats, before=before, finish=finish, once=once)
             copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
         base = self.entries[0].label
@@ -224,8 +236,7 @@ class _Contest:
         graph, args = self.graph, self.args
         if self.library.name == "torch":
             args = tuple(as_torch(arg) for arg in args)
-            with sys.modules["torch"].no_grad():
-                found = workload(graph, self.library, dict(graph.bound), args)
+            found = _without_gradients(workload, graph, self.library, dict(graph.bound), args)
         else:
             found = workload(graph, self.library, dict(graph.bound), tuple(off_the_gpu(on_host(arg)) for arg in args))
         self.state.restore()
@@ -259,8 +270,7 @@ class _Contest:
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
     start = time.perf_counter()
     if entry.executable is None:
-        with _no_gradients():
-            results = arrays(entry.function(*args))
+        results = arrays(_without_gradients(entry.function, *args))
         return _FirstRun(results, None, time.perf_counter() - start, None)
     launches: list[object] = []
     footprints: list[Footprint] = []
@@ -303,12 +313,11 @@ def _copied(value: Any) -> Any:
     return value.detach().clone() if is_torch_tensor(value) else value
 
 
-def _no_gradients() -> AbstractContextManager[object]:
+def _without_gradients(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "no_grad"):
-        return nullcontext()
-    without: AbstractContextManager[object] = torch.no_grad()
-    return without
+        return work(*args, **kwargs)
+    return without_gradients(torch, work, *args, **kwargs)
 
 
 def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:

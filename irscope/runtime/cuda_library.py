@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.ir.core import Node
 from irscope.ir.payload import TensorData
 from irscope.ir.schema import OpSchema
@@ -60,8 +61,7 @@ class CupyLibrary(NumpyLibrary):
         def run(*given: Any) -> Any:
             if may_view:
                 shadows = _Shadows(self.cupy, given, copied=False)
-                with np.errstate(all="ignore"):
-                    seen = shadows.back(reference(*shadows.operands), only_views=True)
+                seen = shadows.back(quietly(reference, *shadows.operands), only_views=True)
                 if seen is not None:
                     return seen
             shadows = _Shadows(self.cupy, given, copied=True)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.codegen.kernel_spec import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, constant_value
 from irscope.codegen.llvm_text import GENERIC, emit_llvm
 from irscope.codegen.source import SourceText
@@ -53,7 +54,7 @@ class NumpyKernel:
                     _array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype
                 )
             )
-        values = self._values(launch, operands)
+        values = quietly(self._values, launch, operands)
         for slot, result in enumerate(spec.outputs):
             sizes = [
                 1 if loop in spec.reduced and spec.is_reduced(result) else size
@@ -66,22 +67,21 @@ class NumpyKernel:
         """What each instruction gives at every point; reductions keep their loops with extent 1."""
         values: list[Array] = []
         gathered_elements = prod(launch.sizes[loop] for loop in self.spec.reduced)
-        with np.errstate(all="ignore"):
-            for code in self.spec.instructions:
-                args = [values[arg] for arg in code.args]
-                if code.op == "input":
-                    assert code.value is not None
-                    values.append(evaluate(Expr("input", (), code.dtype, 0), [operands[code.value]]))
-                elif code.op == "const":
-                    assert code.value is not None
-                    number = const(constant_value(code.value, code.dtype), code.dtype)
-                    values.append(evaluate(number, []))
-                elif code.op == "count":
-                    values.append(np.asarray(gathered_elements, code.dtype))
-                elif code.op in REDUCTIONS:
-                    values.append(self._gathered(launch, code.op, args, code.dtype))
-                else:
-                    values.append(apply(code.op, args, code.dtype))
+        for code in self.spec.instructions:
+            args = [values[arg] for arg in code.args]
+            if code.op == "input":
+                assert code.value is not None
+                values.append(evaluate(Expr("input", (), code.dtype, 0), [operands[code.value]]))
+            elif code.op == "const":
+                assert code.value is not None
+                number = const(constant_value(code.value, code.dtype), code.dtype)
+                values.append(evaluate(number, []))
+            elif code.op == "count":
+                values.append(np.asarray(gathered_elements, code.dtype))
+            elif code.op in REDUCTIONS:
+                values.append(self._gathered(launch, code.op, args, code.dtype))
+            else:
+                values.append(apply(code.op, args, code.dtype))
         return values
 
     def _gathered(self, launch: Launch, op: str, args: Sequence[Array], dtype: str) -> Array:

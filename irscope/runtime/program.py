@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.restored import without_gradients
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node
 from irscope.ops.registry import schema_of
@@ -88,12 +89,15 @@ class Program:
             after = footprints[-1].after
         if isinstance(self.library, TorchLibrary):
             torch = self.library.torch
-            before = torch.is_grad_enabled()
-            torch._C._set_grad_enabled(False)  # `torch.no_grad()` in a fifth of its microsecond
-            try:
-                self.code.run(slots, visit, after)
-            finally:
-                torch._C._set_grad_enabled(before)
+            if torch._C._is_torch_function_mode_enabled():  # which may run Python when the gradients are switched
+                without_gradients(torch, self.code.run, slots, visit, after)
+            else:
+                before = torch.is_grad_enabled()
+                try:  # as in `without_gradients`, in less time
+                    torch._C._set_grad_enabled(False)
+                    self.code.run(slots, visit, after)
+                finally:
+                    torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
         if visit is None and after is None:

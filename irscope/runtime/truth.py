@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irscope._base.leaves import leaves
+from irscope._base.restored import quietly, without_gradients
 from irscope.ir.core import Graph
 from irscope.runtime.cuda_library import off_the_gpu
 from irscope.runtime.flat_code import flatten
@@ -30,8 +31,7 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, A
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
         slots[slot] = bound[value] if value in bound else _doubled(next(given))
-    with library.torch.no_grad():
-        code.run(slots)
+    without_gradients(library.torch, code.run, slots)
     return arrays([slots[slot] for slot in code.outputs])
 
 
@@ -54,8 +54,7 @@ def errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] 
         if true.dtype.kind not in "fc" or true.size == 0:
             continue
         seen = True
-        with np.errstate(invalid="ignore", over="ignore"):
-            difference = np.abs(result.astype(true.dtype) - true)
+        difference = np.abs(quietly(np.subtract, result.astype(true.dtype), true))
         difference = np.where((result == true) | (np.isnan(result) & np.isnan(true)), 0.0, difference)
         finite = np.abs(true[np.isfinite(true)])
         largest = float(np.max(difference))

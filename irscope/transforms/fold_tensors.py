@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.analysis.shapes import Shapes, infer
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT, TensorData, constant_of
@@ -147,8 +148,7 @@ def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shap
             return None
     if node.op in _WHOLE_ONLY and any(_is_float(value) for value in arguments.values()):
         return None
-    with np.errstate(all="ignore"):
-        array = np.asarray(op.reference(**arguments))
+    array = np.asarray(quietly(op.reference, **arguments))
     return array if array.shape == shape and str(array.dtype) == found.dtype else None
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 import pytest
 
 from irscope._base import waiting
-from irscope._base.waiting import Lending, finish, is_interrupt, undisturbed
+from irscope._base.waiting import Lending, finish, is_interrupt, put_off, undisturbed
 
 
 def interrupt(error: BaseException) -> BaseException:
@@ -113,3 +113,23 @@ def test_work_that_fails_has_ended() -> None:
     with pytest.raises(ZeroDivisionError):
         lending.work(lambda: 1 / 0)
     lending.take_back()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_second_interrupt_is_not_put_off(times: int) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done: list[int] = []
+
+    def work() -> None:
+        for time in range(times):
+            signal.raise_signal(signal.SIGINT)
+            done.append(time)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            put_off(work)
+        assert done == [0], "all of it, or up to the second one"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

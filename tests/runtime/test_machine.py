@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from irscope.runtime import machine
-from irscope.runtime.allocator import kept_memory
+from irscope.runtime.allocator import with_kept_memory
 from irscope.runtime.machine import Limits, cache_bytes, describe, limits
 
 
@@ -41,8 +41,7 @@ def test_the_description_is_plain_data():
 
 
 def test_memory_is_kept_and_given_back():
-    with kept_memory() as outer, kept_memory() as inner:
-        assert outer == inner
+    assert with_kept_memory(lambda outer: with_kept_memory(lambda inner: outer == inner))
 
 
 def test_a_copy_keeps_its_memory(monkeypatch):

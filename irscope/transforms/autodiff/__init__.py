@@ -13,7 +13,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from irscope._base.collector import collector_paused
+from irscope._base.collector import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences
@@ -197,8 +197,7 @@ def autodiff_subgraphs(
     if type(threshold) is not int or threshold < 1:
         raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}")
     asked = None if requires_grad is None else list(_inputs(graph, requires_grad))
-    with collector_paused():
-        return _sliced(graph, threshold, asked)
+    return without_collector(_sliced, graph, threshold, asked)
 
 
 def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:

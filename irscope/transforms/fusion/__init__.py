@@ -8,7 +8,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from irscope._base.collector import collector_paused
+from irscope._base.collector import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.alias_db import AliasDb
@@ -311,8 +311,7 @@ def fuse(
             f"fuse works on a Graph, not on {type(graph).__name__}",
             hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
         )
-    with collector_paused():
-        fusion = _fused(graph, chosen, Limits(max_arguments, max_nodes), min_size, alias)
+    fusion = without_collector(_fused, graph, chosen, Limits(max_arguments, max_nodes), min_size, alias)
     if check:
         check_following(fusion.history, fusion._plans.rules.db)
     return _with_view_groups(fusion) if view_groups else fusion

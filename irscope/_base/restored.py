@@ -1,0 +1,78 @@
+"""What a whole thread or process shares, changed for one call and put back after it, whatever interrupts the call.
+
+A handler of signals runs after a call or when a function begins, and may raise there. A context manager written in Python
+can therefore be cut in two: after it has changed something and before it knows, or before it puts it back. Here a change is
+made inside `try` by one call of C's, and undone by the first call of `finally`, which is C's too: no handler runs between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from itertools import repeat
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numpy as np
+
+__all__ = ["quietly", "with_attributes", "without_gradients"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def without_gradients(torch: Any, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call gives while torch records nothing for gradients on this thread."""
+    change, guard = torch._C._set_grad_enabled, torch._C.DisableTorchFunction()  # a mode would run Python in between
+    before = torch.is_grad_enabled()
+    try:
+        change(False)
+        return work(*args, **kwargs)
+    finally:
+        with guard:
+            change(before)
+
+
+def quietly(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call gives while NumPy says nothing of overflow, of division by zero and of numbers that are none.
+
+    >>> float(quietly(np.log, np.float32(0)))
+    -inf
+    """
+    if _NUMPY_1 is None:  # where it keeps this in a variable of the context
+        return copy_context().run(_quiet, lambda: work(*args, **kwargs))
+    get, change = _NUMPY_1
+    before = get()
+    try:
+        change([before[0], 0, before[2]])
+        return work(*args, **kwargs)
+    finally:
+        change(before)
+
+
+def _quiet(work: Callable[[], T]) -> T:
+    with np.errstate(all="ignore"):  # may be left behind: the context is thrown away
+        return work()
+
+
+_NUMPY_1: Final[Any] = (np.geterrobj, np.seterrobj) if hasattr(np, "seterrobj") else None  # type: ignore[attr-defined]
+"""What gets and sets how NumPy 1 treats such numbers on this thread."""
+
+
+def with_attributes(
+    holders: Sequence[object], name: str, value: object, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """What a call gives while an attribute of several objects has another value.
+
+    >>> class Lamp: lit = False
+    >>> lamps = [Lamp(), Lamp()]
+    >>> with_attributes(lamps, "lit", True, lambda: [lamp.lit for lamp in lamps]), lamps[0].lit
+    ([True, True], False)
+    """
+    before = [getattr(holder, name) for holder in holders]
+    back = map(setattr, holders, repeat(name), before)
+    try:
+        deque(map(setattr, holders, repeat(name), repeat(value)), 0)
+        return work(*args, **kwargs)
+    finally:
+        deque(back, 0)

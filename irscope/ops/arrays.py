@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.restored import quietly
 from irscope.errors import RunError
 from irscope.ir.types import TensorType
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides
@@ -99,5 +100,5 @@ def suggests_channels_last(type: TensorType) -> bool | None:
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
     """The mean along some axes; of no elements NaN, as in torch, and without NumPy's warning."""
     count = prod(array.shape[axis] for axis in axes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(array.sum(axis=axes, keepdims=keepdims) / np.asarray(count, array.dtype))
+    total = quietly(array.sum, axis=axes, keepdims=keepdims)
+    return np.asarray(quietly(np.divide, total, np.asarray(count, array.dtype)))

@@ -122,9 +122,9 @@ def test_the_second_interrupt_is_not_put_off(times: int) -> None:
     done: list[int] = []
 
     def work() -> None:
-        for time in range(times):
+        for turn in range(times):
             signal.raise_signal(signal.SIGINT)
-            done.append(time)
+            done.append(turn)
 
     try:
         with pytest.raises(KeyboardInterrupt):

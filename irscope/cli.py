@@ -231,12 +231,11 @@ def _cache(options: argparse.Namespace) -> None:
         if options.action == "clear":
             count, size = store.summary().entries, store.size_bytes
             store.clear()
-            print(f"{device}: {count} kernels deleted, {byte_count(size)}, from {store.directory}")
+            print(f"{device}: {count} kernels deleted, {byte_count(size)}, from {store.directory or 'nowhere'}")
             continue
         now = store.summary()
-        print(
-            f"{device}: {now.entries} kernels, {byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}, in {now.directory}"
-        )
+        filled = f"{byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}"
+        print(f"{device}: {now.entries} kernels, {filled}, in {now.directory or 'no folder'}")
         print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")
         if now.trouble:
             print(f"  not used: {now.trouble}")

@@ -1,35 +1,46 @@
 """Compiled kernels kept: in memory for this process, as object files for later ones.
 
 In memory, one entry is built once however many threads ask for it. On disk, an entry is a file that appears whole or
-not at all (written aside, then renamed), carries a checksum, and is thrown away when the checksum disagrees. Several
-processes may share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
+not at all (written aside, then renamed), and is thrown away when it is not what was written. Several processes may share a
+directory: at worst two of them build the same entry, and the later file replaces an equal one.
 
-The files hold machine code. The directory must therefore belong to the user alone; otherwise it is not used.
+The files hold machine code, which is run as the user. The directory must therefore belong to the user alone
+(`irscope._base.private_folder` says what that means); otherwise it is not used, and a remark says why. A file is read whole,
+then authenticated, then loaded from memory: it carries a MAC of its key and its bytes, made with a secret that lies in the
+directory in a file that only the user reads. So an entry that another wrote, or one under another's name, is not run. Who can
+read the secret, the user himself and root, is trusted.
 
 The names of files depend on the version of their format, so that versions of irscope do not delete each other's. Uses and
-misses of all processes are counted beside the directory by the lengths of two files, to which each adds a byte.
+misses of all processes are counted by the lengths of two files in the directory, to which each adds a byte.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_bytes
 from typing import Final, Generic, TypeVar
 
-__all__ = ["CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_stores"]
+from irscope._base.private_folder import Distrusted, PrivateFolder
+
+__all__ = [
+    "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_store", "user_stores",
+]  # fmt: skip
 
 T = TypeVar("T")
 
-_MAGIC: Final = b"irscope-object-2\n"
+_MAGIC: Final = b"irscope-object-3\n"
 """What a file starts with; the number is the version of its format."""
 _UNFINISHED: Final = ".new-"
+_SECRET: Final = "secret"
+_SECRET_BYTES: Final = 32
 _LISTED_EVERY: Final = 64
 """Entries saved by this process after which it looks at what others have saved."""
 
@@ -42,7 +53,8 @@ _ABANDONED: Final = 3600.0
 class StoreSummary:
     """What a directory of compiled kernels holds, and how it was used by all processes since it was last cleared."""
 
-    directory: Path
+    directory: Path | None
+    """None: the user has no home, and so no place to keep anything."""
     entries: int
     size_bytes: int
     limit_bytes: int
@@ -131,60 +143,42 @@ class KernelCache(Generic[T]):
 class ObjectStore:
     """Files of machine code in one directory, by key. Nothing here raises: without a usable directory it is empty.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = ObjectStore(Path(directory) / "objects")
     ...     store.save("k", b"code"), store.load("k"), store.load("other"), store.summary().hits
     (True, b'code', None, 1)
     """
 
-    def __init__(self, directory: Path, *, limit_bytes: int = 256 << 20) -> None:
+    def __init__(self, directory: Path | None, *, limit_bytes: int = 256 << 20) -> None:
         self.directory = directory
-        """Where the files are; made when the first one is saved."""
+        """Where the files are; made when it is first used. None keeps nothing."""
         self.refused = 0
         """How many entries could not be saved."""
         self._refusal = ""
         self._limit = limit_bytes
         self._unlisted = 0
         self._room = -1
+        self._open: _OpenStore | None = None
 
     def load(self, key: str) -> bytes | None:
-        """The bytes saved under a key, or None. A damaged file is deleted."""
-        path = self._path(key)
+        """The bytes saved under a key, or None. A file that is damaged, or was not written here, is deleted."""
         try:
-            if not self._is_private():
-                return None
-            data = path.read_bytes()
-        except OSError:
-            self._count("misses")
+            store = self._opened()
+        except OSError as error:
+            self._refusal = _told(error)
             return None
-        start = len(_MAGIC) + 32
-        payload = data[start:]
-        if not data.startswith(_MAGIC) or hashlib.sha256(payload).digest() != data[len(_MAGIC) : start]:
-            self.drop(key)
-            self._count("misses")
-            return None
-        _try(lambda: os.utime(path))
-        self._count("hits")
-        return payload
+        found = store.load(_name(key))
+        self._count(store, "misses" if found is None else "hits")
+        return found
 
     def save(self, key: str, payload: bytes) -> bool:
         """Keep bytes under a key; False when the directory cannot take them."""
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._is_private():
-                self.refused += 1
-                return False
-            handle, name = tempfile.mkstemp(dir=self.directory, prefix=_UNFINISHED)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-                Path(name).replace(self._path(key))
-            except BaseException:
-                _try(Path(name).unlink)
-                raise
+            self._opened().save(_name(key), payload)
         except OSError as error:
             self.refused += 1
-            self._refusal = _cannot_be_written(error)
+            self._refusal = _told(error)
             return False
         self._refusal = ""
         self._room -= len(payload)
@@ -195,104 +189,146 @@ class ObjectStore:
 
     def drop(self, key: str) -> None:
         """Delete the entry of a key, if there is one."""
-        _try(self._path(key).unlink)
+        with suppress(OSError):
+            self._opened().folder.remove(_name(key))
 
     def clear(self) -> int:
         """Delete every entry, and the counts; gives how many entries there were. Other files are left alone."""
         files = self._files()
-        for _, _, path in files:
-            _try(path.unlink)
-        self._sweep(0.0)
-        for kind in ("hits", "misses"):
-            _try(self._counter(kind).unlink)
+        with suppress(OSError):
+            folder = self._opened().folder
+            for _, _, name in files:
+                folder.remove(name)
+            self._sweep(folder, 0.0)
+            for kind in ("hits", "misses"):
+                folder.remove(kind)
         return len(files)
 
     def summary(self) -> StoreSummary:
         """Entries, bytes, uses, and why the directory is not used if it is not."""
         files = self._files()
         size = sum(size for _, size, _ in files)
-        hits, misses = (_size(self._counter(kind)) for kind in ("hits", "misses"))
-        return StoreSummary(self.directory, len(files), size, self._limit, hits, misses, self.trouble())
+        counts = {"hits": 0, "misses": 0}
+        with suppress(OSError):
+            counts |= {name: status.st_size for name, status in self._opened().folder.files() if name in counts}
+        return StoreSummary(self.directory, len(files), size, self._limit, **counts, trouble=self.trouble())
 
     def trouble(self) -> str:
         """Why nothing is kept here, or the last entry was not; empty if entries can be saved."""
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._is_private():
-                return "other users may write in it; chmod go-w makes it private"
-            handle, name = tempfile.mkstemp(dir=self.directory, prefix=_UNFINISHED)
-            os.close(handle)
-            Path(name).unlink()
+            self._opened().try_out()
         except OSError as error:
-            return _cannot_be_written(error)
+            return _told(error)
         return self._refusal
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all files."""
+        """The bytes of all entries."""
         return sum(size for _, size, _ in self._files())
 
-    def _path(self, key: str) -> Path:
-        return self.directory / f"{hashlib.sha256(_MAGIC + key.encode()).hexdigest()}.o"
-
-    def _counter(self, kind: str) -> Path:
-        return self.directory.with_name(f"{self.directory.name}.{kind}")
-
-    def _count(self, kind: str) -> None:
-        """One more: appending a byte needs no lock."""
-        try:
-            handle = os.open(self._counter(kind), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(handle, b".")
-            finally:
-                os.close(handle)
-        except OSError:
-            pass  # no place to count
-
-    def _is_private(self) -> bool:
-        """Whether nobody else can put code there."""
-        if not hasattr(os, "geteuid"):
-            return True
-        status = self.directory.stat()
-        return status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-    def _files(self) -> list[tuple[float, int, Path]]:
-        """Time of last use, bytes and path of each entry."""
-        found = []
-        for path in _listed(self.directory, "*.o"):
-            try:
-                status = path.stat()
-            except OSError:
-                continue  # it left between two looks
-            found.append((status.st_mtime, status.st_size, path))
+    def _opened(self) -> _OpenStore:
+        """The directory, held open. Raises OSError for one that cannot be used."""
+        if self.directory is None:
+            raise Distrusted("this user has no home; set XDG_CACHE_HOME to a folder that is the user's alone")
+        found = self._open
+        if found is None or not found.folder.is_valid():
+            found = self._open = _OpenStore(PrivateFolder(self.directory))
         return found
 
-    def _sweep(self, age: float) -> None:
+    def _count(self, store: _OpenStore, kind: str) -> None:
+        """One more: appending a byte needs no lock."""
+        with suppress(OSError):  # no place to count
+            store.folder.append(kind, b".")
+
+    def _files(self) -> list[tuple[float, int, str]]:
+        """Time of last use, bytes and name of each entry."""
+        try:
+            files = list(self._opened().folder.files())
+        except OSError:
+            return []
+        return [(status.st_mtime, status.st_size, name) for name, status in files if name.endswith(".o")]
+
+    def _sweep(self, folder: PrivateFolder, age: float) -> None:
         """Delete what processes that were killed left unfinished."""
         oldest = time.time() - age
-        for path in _listed(self.directory, f"{_UNFINISHED}*"):
-            _try(lambda path=path: path.stat().st_mtime <= oldest and path.unlink())  # type: ignore[misc]
+        for name, status in folder.files():
+            if name.startswith(_UNFINISHED) and status.st_mtime <= oldest:
+                folder.remove(name)
 
     def _shrink(self) -> None:
         """If the limit is passed, delete the files used longest ago until half of it is free."""
         files = self._files()
         total = sum(size for _, size, _ in files)
         self._unlisted, self._room = 0, self._limit - total
-        self._sweep(_ABANDONED)
-        if total <= self._limit:
-            return
-        for _, size, path in sorted(files, key=lambda file: file[0]):
-            _try(path.unlink)
-            total -= size
-            if total <= self._limit // 2:
-                break
+        with suppress(OSError):
+            folder = self._opened().folder
+            self._sweep(folder, _ABANDONED)
+            if total <= self._limit:
+                return
+            for _, size, name in sorted(files):
+                folder.remove(name)
+                total -= size
+                if total <= self._limit // 2:
+                    break
         self._room = self._limit - total
 
 
-def user_cache_directory() -> Path:
+class _OpenStore:
+    """A private folder with the secret that its entries are authenticated with."""
+
+    def __init__(self, folder: PrivateFolder) -> None:
+        self.folder = folder
+        self._secret = _secret_of(folder)
+
+    def load(self, name: str) -> bytes | None:
+        try:
+            data = self.folder.read(name, touch=True)
+        except FileNotFoundError:
+            return None
+        except OSError:  # a link, a pipe, another's: not what was saved
+            self.folder.remove(name)
+            return None
+        start = len(_MAGIC) + 32
+        payload = data[start:]
+        if not data.startswith(_MAGIC) or not hmac.compare_digest(self._mac(name, payload), data[len(_MAGIC) : start]):
+            self.folder.remove(name)
+            return None
+        return payload
+
+    def save(self, name: str, payload: bytes) -> None:
+        self.folder.write(name, _MAGIC + self._mac(name, payload) + payload, prefix=_UNFINISHED)
+
+    def try_out(self) -> None:
+        """Raises OSError if nothing can be written."""
+        self.folder.write(f"{_UNFINISHED}trial", b"", prefix=_UNFINISHED)
+        self.folder.remove(f"{_UNFINISHED}trial")
+
+    def _mac(self, name: str, payload: bytes) -> bytes:
+        return hmac.digest(self._secret, name.encode() + b"\n" + payload, "sha256")
+
+
+def _secret_of(folder: PrivateFolder) -> bytes:
+    """The folder's secret, made if there is none. Raises Distrusted if it is not the user's own.
+
+    Two processes may make one at once: the earlier stands.
+    """
+    with suppress(FileNotFoundError):
+        found = folder.read(_SECRET, secret=True)
+        if len(found) == _SECRET_BYTES:
+            return found
+        raise Distrusted(f"{_SECRET} in it is damaged; delete it")
+    folder.write(_SECRET, token_bytes(_SECRET_BYTES), prefix=_UNFINISHED, replace=False)
+    return folder.read(_SECRET, secret=True)
+
+
+def _name(key: str) -> str:
+    return f"{hashlib.sha256(_MAGIC + key.encode()).hexdigest()}.o"
+
+
+def user_cache_directory() -> Path | None:
     """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`.
 
-    A user without a home, as in some containers, has a directory of the system's for temporary files.
+    None for a user without a home, as in some containers: a folder that anyone can make is no place for code.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if Path(base).is_absolute():
@@ -300,8 +336,13 @@ def user_cache_directory() -> Path:
     try:
         return Path.home() / ".cache" / "irscope"
     except RuntimeError:
-        own = getattr(os, "geteuid", lambda: "user")()
-        return Path(tempfile.gettempdir()) / f"irscope-{own}"
+        return None
+
+
+def user_store(device: str) -> ObjectStore:
+    """The user's directory of compiled kernels for one device."""
+    folder = user_cache_directory()
+    return ObjectStore(None if folder is None else folder / device)
 
 
 def user_stores() -> dict[str, ObjectStore]:
@@ -310,27 +351,10 @@ def user_stores() -> dict[str, ObjectStore]:
     >>> list(user_stores())
     ['cpu', 'cuda']
     """
-    return {device: ObjectStore(user_cache_directory() / device) for device in ("cpu", "cuda")}
+    return {device: user_store(device) for device in ("cpu", "cuda")}
 
 
-def _listed(directory: Path, pattern: str) -> list[Path]:
-    try:
-        return list(directory.glob(pattern))
-    except OSError:
-        return []
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _cannot_be_written(error: OSError) -> str:
+def _told(error: OSError) -> str:
+    if isinstance(error, Distrusted):
+        return str(error.strerror)
     return f"it cannot be written: {error.strerror or error}"
-
-
-def _try(action: Callable[[], object]) -> None:
-    with suppress(OSError):
-        action()

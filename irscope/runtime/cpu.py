@@ -24,7 +24,7 @@ from irscope.codegen.split_reduction import split_reduction
 from irscope.codegen.turned_reads import with_turned_reads
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.base import Availability
-from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_store
 from irscope.runtime.cost import estimated_seconds, stores_should_stream
 from irscope.runtime.cpu_compiler import CpuCompiler, Host, MachineCode
 from irscope.runtime.cpu_entry import ENTRY, SYMBOL, Jump, entry, python_symbols
@@ -96,7 +96,7 @@ class CpuDevice:
         """`threads`: how many share a large launch, by default one a core, and no more than torch uses where it is
         imported. `store`: compiled code on disk, by default in the user's cache directory."""
         self._asked = threads
-        self.store = store or ObjectStore(user_cache_directory() / "cpu")
+        self.store = store or user_store("cpu")
         self._compiler = CpuCompiler(self.store)
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._lock = threading.Lock()

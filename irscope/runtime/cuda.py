@@ -26,7 +26,7 @@ from irscope.codegen.source import SourceText
 from irscope.codegen.split_reduction import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.base import Availability
-from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.cache import CacheCounts, KernelCache, ObjectStore, user_store
 from irscope.runtime.cuda_code import CudaKernel
 from irscope.runtime.cuda_compiler import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc, imported_cupy
 from irscope.runtime.cuda_gpu import CupyGpu, Gpu, Held
@@ -56,7 +56,7 @@ class CudaDevice:
     ) -> None:
         """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` stand for the
         current GPU and NVRTC."""
-        self.store = store or ObjectStore(user_cache_directory() / "cuda")
+        self.store = store or user_store("cuda")
         self.compiler: Compiler = compiler or Nvrtc()
         self.held = Held()
         self._gpu = gpu

@@ -92,7 +92,8 @@ class Kernels:
         found = []
         for store, kernel in {getattr(kernel.device, "store", None): kernel for kernel in self.compiled}.items():
             if store is not None and store.refused and (trouble := store.trouble()):
-                because = f"kernels are not kept for later processes: the cache directory {store.directory}: {trouble}"
+                place = f"the cache directory {store.directory}: " if store.directory is not None else ""
+                because = f"kernels are not kept for later processes: {place}{trouble}"
                 found.append(Remark("analysis", "no-disk-cache", kernel.groups[0], because))
         return found
 

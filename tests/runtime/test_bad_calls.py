@@ -272,7 +272,7 @@ def test_interrupted_while_threads_run_parts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(cpu, "loaded_openmp", lambda: None)
     monkeypatch.setattr(cpu, "_THREADS_PAY", 0.0)
     monkeypatch.setattr(cpu, "_cores", lambda: 3)
-    run = compile_graph(irs.fuse(irs.parse(OUTER)), store=ObjectStore(cpu.user_cache_directory() / "cpu"))
+    run = compile_graph(irs.fuse(irs.parse(OUTER)), store=cpu.user_store("cpu"))
     x = np.linspace(-1, 1, 60_000, dtype=np.float32).reshape(300, 200)
     wanted = np.tanh(x) * x
     np.testing.assert_allclose(run(x, x), wanted, rtol=1e-5)

@@ -77,7 +77,9 @@ def store(tmp_path: Path) -> ObjectStore:
 
 
 def only_file(store: ObjectStore) -> Path:
-    (path,) = store.directory.iterdir()
+    assert store.directory is not None
+    assert not [path for path in store.directory.iterdir() if path.name.startswith(".new-")]
+    (path,) = store.directory.glob("*.o")
     return path
 
 
@@ -135,10 +137,10 @@ def test_an_unusable_directory_is_an_empty_cache(tmp_path: Path) -> None:
 def test_no_unfinished_file_stays(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.save("k", b"code")
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **where: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.save("other", b"code")
     assert only_file(store).name.endswith(".o")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import signal
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.runtime.cache import _MAGIC, ObjectStore, user_cache_directory
+from irscope._base.private_folder import PrivateFolder
+from irscope.runtime.cache import ObjectStore, _OpenStore, user_cache_directory, user_store
 
 pytest.importorskip("llvmlite")
 if sys.platform == "win32":
@@ -168,11 +168,9 @@ def test_processes_that_are_killed_leave_no_torn_file(tmp_path: Path) -> None:
         running.send_signal(signal.SIGKILL)
         running.wait()
         running.stdout.close()
-        for file in directory.glob("*.o"):
-            data = file.read_bytes()
-            start = len(_MAGIC) + 32
-            assert data.startswith(_MAGIC)
-            assert hashlib.sha256(data[start:]).digest() == data[len(_MAGIC) : start]
+        if (directory / "secret").exists():
+            authentic = _OpenStore(PrivateFolder(directory))
+            assert all(authentic.load(file.name) for file in directory.glob("*.o"))
     ran("for index in range(9):\n    right(index + 0.5)\n", tmp_path)
 
 
@@ -206,15 +204,19 @@ def test_what_killed_processes_left_is_swept_away(tmp_path: Path) -> None:
     assert (old.exists(), young.exists()) == (False, True)
 
 
-def test_a_user_without_a_home_has_a_directory_nonetheless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert user_cache_directory().parent == tmp_path
-    assert ObjectStore(user_cache_directory() / "cpu").save("k", b"code")
+    assert user_cache_directory() is None
+    store = user_store("cpu")
+    assert not store.save("k", b"code")
+    assert store.load("k") is None
+    assert "XDG_CACHE_HOME" in store.summary().trouble
+    assert list(tmp_path.iterdir()) == [], "a place that anyone can make is no place for code"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of files are told as Linux does")
@@ -227,4 +229,5 @@ right(1.5, run)
 assert run.remarks[0].rule == "no-disk-cache", run.remarks
 """
     ran(text, tmp_path)
-    assert list((tmp_path / "irscope" / "cpu").iterdir()) == []
+    names = [file.name for file in (tmp_path / "irscope" / "cpu").iterdir()]
+    assert not [name for name in names if name.endswith(".o") or name.startswith(".new-")]

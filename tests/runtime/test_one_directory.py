@@ -89,7 +89,8 @@ def test_threads_and_processes_compile_into_one_directory(environment: dict[str,
         assert total == distinct, "no kernel is compiled twice in a process"
         assert OWN <= total <= SHARED + OWN + ENTRY
     store = ObjectStore(tmp_path / "irscope" / "cpu")
-    files = sorted(store.directory.iterdir())
+    files = sorted(store.directory.glob("*.o"))
+    assert not list(store.directory.glob(".new-*"))
     assert len(files) == SHARED + PROCESSES * OWN + ENTRY, "one file a kernel, and nothing unfinished"
     whole = [file.read_bytes() for file in files]
     assert processes(environment, range(1)) == [(0, 0)], "all is there for a later process"

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -198,6 +199,15 @@ def _torch_fails(capture: Any, function: Any, arguments: Any, way: str, captures
     return _what_torch_makes(capture, function, arguments, way) is None
 
 
+def _warm() -> None:
+    """What each child would have to import is imported once. Nothing is compiled here: a child does not inherit threads."""
+    made = irs.fuse(irs.load(lambda x: torch.tanh(x * 2), torch.ones(3)))
+    irs.fuse(irs.load(torch.jit.trace(lambda x: torch.tanh(x * 2), (torch.ones(3),)), torch.ones(3)))
+    assert made.groups is not None
+    for module in ("cpu_compiler", "llvm_emit", "cpu_entry", "flat_code", "written_program"):
+        import_module(f"irscope.runtime.{module}")
+
+
 def _said(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}"[:700].split())
 
@@ -208,6 +218,7 @@ def run(share: tuple[int, int], rounds: int, ops: Sequence[str] = (), seconds: f
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     _DATABASE[:] = database()
+    _warm()
     chosen = [job for job in jobs(_DATABASE, rounds, other_types) if not ops or job.op in ops or _DATABASE[job.number].name in ops]
     found, start = Counts(ORACLE), time.monotonic()
     for end in watched(work, chosen[share[0] :: share[1]]):
@@ -217,6 +228,20 @@ def run(share: tuple[int, int], rounds: int, ops: Sequence[str] = (), seconds: f
         if time.monotonic() - start > seconds:
             break
     return found
+
+
+class _Shown:
+    """Prints what is not a pass, and from time to time how far the run is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, end: Ended) -> None:
+        self.count += 1
+        if end.way != "passed":
+            print(f"{end.way}: {end.program}: {end.said}", flush=True)
+        if self.count % 200 == 0:
+            print(f"-- {self.count} programs, {time.process_time():.0f} s here, now {end.program}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -229,8 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--show", action="store_true", help="print what is not a pass, as it comes")
     given = parser.parse_args(arguments)
     part, of = map(int, given.share.split("/"))
-    show = (lambda end: end.way != "passed" and print(f"{end.way}: {end.program}: {end.said}", flush=True)) if given.show else None
-    found = run((part, of), given.rounds, tuple(filter(None, given.ops.split(","))), given.seconds, tell=show)
+    ops = tuple(filter(None, given.ops.split(",")))
+    found = run((part, of), given.rounds, ops, given.seconds, tell=_Shown() if given.show else None)
     if given.json is not None:
         given.json.write_text(json.dumps(found.plain()), encoding="utf-8")
     print(dict(found.ways), dict(found.refusals))

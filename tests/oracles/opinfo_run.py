@@ -58,6 +58,8 @@ class Job:
     start: int
     stop: int
     op: str
+    turn: int = 0
+    """What the first sample's turn is: it chooses policies, and what is returned."""
 
 
 def database() -> list[Any]:
@@ -79,7 +81,8 @@ def jobs(database: Sequence[Any], rounds: int, other_types: bool = True) -> list
             first = torch.float32 if torch.float32 in allowed else min(allowed, key=str)
             found.append(Job(number, first, start, stop, op.full_name))
             if turn == 1 and other_types:
-                found += [Job(number, x, 0, 1, op.full_name) for x in _OTHER_TYPES if x in allowed and x != first]
+                types = enumerate(_OTHER_TYPES, 3 + number)
+                found += [Job(number, x, 0, 1, op.full_name, at) for at, x in types if x in allowed and x != first]
     return found
 
 
@@ -93,26 +96,25 @@ def work(job: Job, skip: int) -> Iterator[Stage | Ended]:
     for index, sample in enumerate(islice(op.sample_inputs("cpu", job.dtype, requires_grad=False), job.stop)):
         if index < job.start:
             continue
-        for program in programs(op, sample, kinds_of(index), index):
+        turn = job.turn + index
+        for program in programs(op, sample, kinds_of(turn), turn):
             for way in ("export", "script"):
                 count += 1
                 if count <= skip:
                     continue
                 name = f"{job.op} {str(job.dtype)[6:]} {index} {program.kind} {way}"
-                yield from ended(name, program, way, op, index)
+                yield from ended(name, program, way, op, turn)
 
 
-def kinds_of(index: int) -> tuple[str, ...]:
+def kinds_of(turn: int) -> tuple[str, ...]:
     """All for the first samples, later two for each in turn."""
-    if index < 3:
-        return KINDS
-    return KINDS[index % 2], KINDS[2 + index % 4]
+    return KINDS if turn < 3 else (KINDS[turn % 2], KINDS[2 + turn // 2 % 4])
 
 
 _DATABASE: list[Any] = []
 
 
-def ended(name: str, program: Program, way: str, op: Any, index: int) -> Iterator[Stage | Ended]:
+def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator[Stage | Ended]:
     """One program through the whole path."""
     yield Stage(name, ours=False)
     arguments = program.arguments
@@ -130,8 +132,8 @@ def ended(name: str, program: Program, way: str, op: Any, index: int) -> Iterato
         if way == "export":
             graph = irs.load(function, *fresh(arguments))
         else:
-            graph = irs.load(capture, *(fresh(arguments) if index % 3 else ()))
-        executable = compile_graph(irs.fuse(graph, policy=_POLICIES[index % 3]), "cpu", disk_cache=False)
+            graph = irs.load(capture, *(fresh(arguments) if turn % 4 else ()))
+        executable = compile_graph(irs.fuse(graph, policy=_POLICIES[turn % 3]), "cpu", disk_cache=False)
         calls = (call.complaint(seen(executable, fresh(arguments))) for _ in range(_CALLS))
         complaint = next(filter(None, calls), "")
     except Exception as error:

@@ -18,10 +18,10 @@ from tests.oracles.counts import Counts  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
-SHARES = 24
+SHARES = 10
 """The parts of the long run, each a process of its own."""
-ROUNDS = 3
-"""Ten samples of each op, and one in each other element type."""
+ROUNDS = 6
+"""Forty samples of each op at most, and one in each other element type."""
 
 
 def counted(folder: Path, *options: str) -> Counts:

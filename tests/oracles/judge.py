@@ -120,12 +120,10 @@ class Call:
             if any(isinstance(run[index], torch.Tensor) and run[index].shape == a.shape != b.shape for run in self.runs):
                 return ""  # roundings decide how many there are
             return f"{kinds[0]}, not {kinds[1]}"
-        if self.unwritten or a.numel() == 0 or torch.equal(a, b):
-            return ""
-        return self._other_numbers(real(a), real(b), index)
+        a, b = real(a), real(b)
+        return "" if self.unwritten or a.numel() == 0 or torch.equal(a, b) else self._other_numbers(a, b, index)
 
     def _other_numbers(self, a: torch.Tensor, b: torch.Tensor, index: int) -> str:
-        a, b = (x.to(torch.float32) if x.dtype.itemsize == 1 and x.dtype.is_floating_point else x for x in (a, b))
         c = real(self.exact[index]) if self.exact else None
         if not (isinstance(c, torch.Tensor) and c.shape == b.shape):
             c = None
@@ -152,8 +150,13 @@ def _first(a: torch.Tensor, b: torch.Tensor, wrong: torch.Tensor, c: torch.Tenso
 
 
 def real(x: Any) -> Any:
-    """Complex numbers as pairs."""
-    return torch.view_as_real(x.resolve_conj()) if isinstance(x, torch.Tensor) and x.is_complex() else x
+    """The numbers of a tensor in a form that torch can compare: complex ones as pairs, sparse ones with their zeros."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    x = x if x.layout == torch.strided else x.to_dense()
+    if x.is_complex():
+        x = torch.view_as_real((x.to(torch.complex64) if x.dtype == torch.complex32 else x).resolve_conj())
+    return x.to(torch.float32) if x.dtype.is_floating_point and x.dtype.itemsize == 1 else x
 
 
 def steps(x: torch.Tensor) -> tuple[int, ...]:

@@ -134,8 +134,7 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
         else:
             graph = irs.load(capture, *(fresh(arguments) if turn % 4 else ()))
         executable = compile_graph(irs.fuse(graph, policy=_POLICIES[turn % 3]), "cpu", disk_cache=False)
-        calls = (call.complaint(seen(executable, fresh(arguments))) for _ in range(_CALLS))
-        complaint = next(filter(None, calls), "")
+        calls = [seen(executable, fresh(arguments)) for _ in range(_CALLS)]
     except Exception as error:
         ours, said = isinstance(error, IrscopeError), _said(error)
         yield Stage(name, ours=False)
@@ -144,10 +143,11 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
         else:
             yield Ended(name, "refused" if ours else "foreign", said)
         return
+    yield Stage(name, ours=False)
+    complaint = next(filter(None, map(call.complaint, calls)), "")
     if not complaint:
         yield Ended(name, "passed")
         return
-    yield Stage(name, ours=False)
     left = _what_torch_makes(capture, function, arguments, way)
     changed = left is not None and call.complaint(left) != ""
     yield Ended(name, "torch" if changed else "wrong", f"torch's capture is another program: {complaint}" if changed else complaint)

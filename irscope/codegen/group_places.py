@@ -16,6 +16,7 @@ from irscope.codegen.group_steps import Joined, Patched, Seen, Step
 from irscope.errors import CodegenError
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TensorType
+from irscope.ops.checked_views import Unbounded
 from irscope.ops.op import Op
 from irscope.ops.strides import contiguous_strides, like_strides
 from irscope.ops.type_rules import wrap_dim
@@ -68,13 +69,18 @@ def _seen(values: GroupValues, node: Node, op: Op, arguments: Mapping[str, Any])
     shape = values.shape(node.inputs[0])
     if node.op in _SAME_PLACE:
         return [(0, contiguous_strides(shape))]
-    probe = as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
+    probe = as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
     given = {name: _probe_argument(values, node, argument, probe) for name, argument in arguments.items()}
     assert op.reference is not None
     found = op.reference(**given)
     start = probe.__array_interface__["data"][0]
     views = found if isinstance(found, list | tuple) else [found]
     return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
+
+
+def _nowhere() -> np.ndarray[Any, Any]:
+    """What probes are made of: nothing reads them."""
+    return np.empty(1, np.int8).view(Unbounded)
 
 
 def _probe_argument(values: GroupValues, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
@@ -86,7 +92,7 @@ def _probe_argument(values: GroupValues, node: Node, argument: Any, probe: np.nd
         return probe
     if isinstance(values.types.get(argument), TensorType):
         shape = values.shape(argument)
-        return as_strided(np.empty(1, np.int8), shape, contiguous_strides(shape))
+        return as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
     raise CodegenError(f"{argument!r}, which {node.op} looks at, is not known", where=repr(node), rule="codegen-view")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from irscope.ir.types import TENSOR, ListType, TensorType
 from irscope.ops.arrays import Array, at
+from irscope.ops.checked_views import judged, strided_view
 from irscope.ops.define import define
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, known_ints, mismatch, wrap_dim
 from irscope.ops.view_parts import narrowed
@@ -36,6 +37,8 @@ def _cut(self: TensorType, dim: int, sizes: Sequence[int]) -> list[TensorType]:
 def _extent(self: TensorType, dim: Abstract) -> int | None:
     if self.shape is None or isinstance(dim, Unknown):
         return None
+    if not self.shape:
+        raise mismatch("a tensor without dimensions cannot be cut", rule="rank")
     here = self.shape[wrap_dim(dim, len(self.shape), op="split")]
     return here if isinstance(here, int) else None
 
@@ -44,6 +47,8 @@ def _chunk(self: TensorType, chunks: Abstract, dim: Abstract = 0) -> Abstract:
     extent = _extent(self, dim)
     if extent is None or isinstance(chunks, Unknown):
         return _SOME
+    if chunks < 1:
+        raise mismatch(f"chunk takes at least 1 chunk, not {chunks}", rule="split-sizes")
     return _cut(self, dim, _chunk_sizes(extent, chunks))
 
 
@@ -53,6 +58,8 @@ def _split(self: TensorType, split_size: Abstract, dim: Abstract = 0) -> Abstrac
     extent = _extent(self, dim)
     if extent is None or isinstance(split_size, Unknown):
         return _SOME
+    if split_size < 0 or (split_size == 0 and extent):
+        raise mismatch(f"split cannot cut {extent} elements into pieces of {split_size}", rule="split-sizes")
     return _cut(self, dim, _pieces(extent, split_size))
 
 
@@ -61,7 +68,7 @@ def _split_sizes(self: TensorType, split_sizes: Abstract, dim: Abstract = 0) -> 
     if self.shape is None or sizes is None or isinstance(dim, Unknown):
         return _SOME
     extent = _extent(self, dim)
-    if extent is not None and sum(sizes) != extent:
+    if extent is not None and (sum(sizes) != extent or min(sizes, default=0) < 0):
         raise mismatch(f"pieces of {sizes} do not add up to dimension {dim} of {self}", rule="split-sizes")
     return _cut(self, dim, sizes)
 
@@ -120,8 +127,8 @@ def _tensor_split_array(self: Array, sections: Any = None, dim: int = 0, indices
 def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
     return [
-        np.lib.stride_tricks.as_strided(seen, seen.shape, seen.strides)
-        for seen in (np.broadcast_to(t, shape) for t in tensors)
+        strided_view(t, seen.shape, seen.strides, op="broadcast_tensors")
+        for t, seen in ((t, np.broadcast_to(t, shape)) for t in tensors)
     ]
 
 
@@ -130,7 +137,9 @@ OPS = (
         "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
         category="view",
         type_rule=_chunk,
-        reference=lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks)),
+        reference=judged(
+            _chunk, lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks))
+        ),
     ),
     define(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
@@ -138,26 +147,26 @@ OPS = (
         "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
         category="view",
         type_rule=_split_named,
-        reference=_split_array,
+        reference=judged(_split_named, _split_array),
     ),
     define(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
         category="view",
         type_rule=_split_sizes,
-        reference=_split_array,
+        reference=judged(_split_sizes, _split_array),
     ),
     define(
         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
         category="view",
         type_rule=_unbind,
-        reference=_unbind_array,
+        reference=judged(_unbind, _unbind_array),
     ),
     define(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
         "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
         category="view",
         type_rule=_tensor_split,
-        reference=_tensor_split_array,
+        reference=judged(_tensor_split, _tensor_split_array),
     ),
     define(
         "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",

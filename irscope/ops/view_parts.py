@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from irscope.ir.types import Dim, TensorType
 from irscope.ops.arrays import Array
+from irscope.ops.checked_views import judged, strided_view
 from irscope.ops.define import define
 from irscope.ops.type_rules import (
     Abstract,
@@ -77,8 +77,13 @@ def _narrow(self: TensorType, dim: Abstract, start: Abstract, length: Abstract) 
         return refined(self.dtype, None)
     axis = wrap_dim(dim, len(self.shape), op="narrow")
     here = self.shape[axis]
-    if isinstance(length, int) and isinstance(here, int) and length > here:
-        raise mismatch(f"narrow to {length} is longer than dimension {dim} of {self}", rule="index-range")
+    if isinstance(length, int) and isinstance(here, int):
+        first = start if isinstance(start, int) else 0
+        if not (
+            0 <= length <= here and -here <= first <= here and (first + here if first < 0 else first) + length <= here
+        ):
+            what = f"narrow from {start} to {length} elements is not within dimension {dim} of {self}"
+            raise mismatch(what, rule="index-range")
     return narrowed(self, axis, length if isinstance(length, int) else None)
 
 
@@ -106,7 +111,13 @@ def _unfold(self: TensorType, dimension: Abstract, size: Abstract, step: Abstrac
     if self.shape is None or not all(isinstance(item, int) for item in (dimension, size, step)):
         return refined(self.dtype, None)
     axis = wrap_dim(dimension, len(self.shape), op="unfold")
-    here = self.shape[axis]
+    here = self.shape[axis] if self.shape else 1
+    if step < 1 or size < 0 or (isinstance(here, int) and size > here):
+        raise mismatch(
+            f"windows of {size}, {step} apart, do not fit dimension {dimension} of {self}", rule="index-range"
+        )
+    if not self.shape:
+        return refined(self.dtype, (size,), None if self.strides is None else (1,))
     windows = narrowed(self, axis, (here - size) // step + 1 if isinstance(here, int) else None, step)
     strides = None if self.strides is None or windows.strides is None else (*windows.strides, self.strides[axis])
     return refined(self.dtype, (*(windows.shape or ()), size), strides)
@@ -121,7 +132,7 @@ def _slice_array(self: Array, dim: int = 0, start: int | None = None, end: int |
 
 
 def _narrow_array(self: Array, dim: int, start: Any, length: int) -> Array:
-    first = int(start) % max(self.shape[dim], 1) if int(start) < 0 else int(start)
+    first = int(start) + self.shape[dim] if int(start) < 0 else int(start)
     return _slice_array(self, dim, first, first + length)
 
 
@@ -131,26 +142,19 @@ def _diagonal_array(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     return seen
 
 
-def _base(array: Array) -> Array:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def _as_strided_array(
     self: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:
     """Counted from the start of the memory that the array lies in, as torch counts."""
-    whole = _base(self)
-    start = self.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    offset = start if storage_offset is None else storage_offset * self.itemsize
-    steps = tuple(step * self.itemsize for step in stride)
-    if whole.dtype == self.dtype and whole.flags.c_contiguous:  # as_strided on a view sees only the view's own part
-        return as_strided(whole.reshape(-1)[offset // self.itemsize :], tuple(size), steps)
-    return np.ndarray(tuple(size), self.dtype, whole.data, offset, steps)
+    offset = None if storage_offset is None else int(storage_offset) * self.itemsize
+    if min(stride, default=0) < 0:
+        raise mismatch(f"as_strided takes no negative stride: {list(stride)}", rule="view-bounds")
+    return strided_view(self, size, [step * self.itemsize for step in stride], offset)
 
 
 def _unfold_array(self: Array, dimension: int, size: int, step: int) -> Array:
+    if not self.ndim:
+        return strided_view(self, (size,), (self.itemsize,), op="unfold")
     row = self.reshape(1) if self.ndim == 0 else self  # torch sees a number as a row of one
     windows = np.lib.stride_tricks.sliding_window_view(row, size, axis=dimension, writeable=True)
     windows = _slice_array(windows, dimension % row.ndim, None, None, step)
@@ -162,38 +166,38 @@ OPS = (
         "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
         category="view",
         type_rule=_select,
-        reference=_select_array,
+        reference=judged(_select, _select_array),
     ),
     define(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)",
         category="view",
         type_rule=_slice,
-        reference=_slice_array,
+        reference=judged(_slice, _slice_array),
     ),
     define(
         "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
         "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
         category="view",
         type_rule=_narrow,
-        reference=_narrow_array,
+        reference=judged(_narrow, _narrow_array),
     ),
     define(
         "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
         category="view",
         type_rule=_diagonal,
-        reference=_diagonal_array,
+        reference=judged(_diagonal, _diagonal_array),
     ),
     define(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         category="view",
         type_rule=_as_strided,
-        reference=_as_strided_array,
+        reference=judged(_as_strided, _as_strided_array),
     ),
     define(
         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
         category="view",
         type_rule=_unfold,
-        reference=_unfold_array,
+        reference=judged(_unfold, _unfold_array),
     ),
 )

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from irscope.ir.types import INT, Dim, TensorType
 from irscope.ops.arrays import Array, array_type, channels_last_copy
+from irscope.ops.checked_views import strided_view
 from irscope.ops.define import define
 from irscope.ops.strides import channels_last_strides, contiguous_strides, is_channels_last, is_contiguous, view_strides
 from irscope.ops.type_rules import (
@@ -42,7 +42,7 @@ def _seen_as(rule: Callable[..., TensorType]) -> Callable[..., Array]:
         shape = [dim for dim in type.shape if isinstance(dim, int)]
         if view_is_copy(self, rule, type):
             return np.ascontiguousarray(self).reshape(shape)
-        return as_strided(self, shape, [step * self.itemsize for step in type.strides])
+        return strided_view(self, shape, [step * self.itemsize for step in type.strides], op="a view")
 
     return reference
 
@@ -170,10 +170,10 @@ def _transpose(self: TensorType, dim0: Abstract, dim1: Abstract) -> TensorType:
     rank = len(self.shape)
     if isinstance(dim0, Unknown) or isinstance(dim1, Unknown):
         return refined(self.dtype, (None,) * rank)
+    a, b = wrap_dim(dim0, rank, op="transpose"), wrap_dim(dim1, rank, op="transpose")
     if not rank:
         return self
     axes = list(range(rank))
-    a, b = wrap_dim(dim0, rank, op="transpose"), wrap_dim(dim1, rank, op="transpose")
     axes[a], axes[b] = axes[b], axes[a]
     return dims_of(self, axes)
 

@@ -66,17 +66,27 @@ def borrowed(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
 
 
 def in_native_order(value: Any, *, may_write: bool) -> Any:
-    """An array of NumPy's whose elements have the other byte order as a copy that has this machine's; anything else as it
-    is.
+    """An array of NumPy's whose elements have the other byte order, or lie apart by no whole number of elements (a field of
+    records), as a copy in this machine's order, without gaps; anything else as it is.
 
-    Neither ops nor kernels know another order. Raises ArgumentError for a program that may write the array: what it writes
-    into the copy would be lost.
+    Neither ops nor kernels know another order or such steps. Raises ArgumentError for a program that may write the array:
+    what it writes into the copy would be lost.
 
     >>> in_native_order(np.ones(2, ">f4"), may_write=False).dtype, in_native_order(3, may_write=True)
     (dtype('float32'), 3)
     """
-    if not isinstance(value, np.ndarray) or value.dtype.isnative:
+    if not isinstance(value, np.ndarray):
         return value
+    apart = value.dtype.itemsize > 1 and any(step % value.itemsize for step in value.strides) and value.size > 0
+    if value.dtype.isnative and not apart:
+        return value
+    if may_write and apart:
+        raise ArgumentError(
+            f"an argument, an array of {value.dtype}, has elements that lie {value.strides} bytes apart, which is no whole "
+            "number of elements, and the program may write into it",
+            rule="byte-steps",
+            hint="pass x.copy(), which the program then writes instead",
+        )
     if may_write:
         raise ArgumentError(
             f"an argument, an array of {value.dtype}, has its elements in another byte order than this machine, and the "

@@ -1,0 +1,107 @@
+"""Views of NumPy's arrays that are made only after a look: what an op asks for lies in the memory that its operand lies in.
+
+NumPy's own indexing checks itself; `as_strided` does not, and reads and writes wherever it is told to. So every view that is
+not NumPy's indexing is made here, and an op's arguments are judged by its type rule before its reference sees them, as torch
+judges them: NumPy would take a slice past the end for a shorter one, and a dimension that is not there for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irscope.ops.arrays import Array, array_type
+from irscope.ops.type_rules import mismatch
+
+__all__ = ["Unbounded", "judged", "memory_of", "strided_view"]
+
+
+class Unbounded(np.ndarray[Any, Any]):
+    """An array that has a shape and strides and no memory: views of it are only asked where they lie, and never read."""
+
+
+class _Window:
+    """Part of an array's memory, seen otherwise; keeps the array alive."""
+
+    def __init__(self, base: Array, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.base = base
+        self.__array_interface__ = base.__array_interface__ | {
+            "data": (address, not base.flags.writeable), "shape": shape, "strides": strides,
+        }  # fmt: skip
+
+
+def strided_view(
+    self: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None, *, op: str = "as_strided"
+) -> Array:
+    """The memory of an array with other extents and strides, both as torch counts them but in bytes; `offset` counts from
+    the start of the memory, and is the array's own if it is None. Raises ArgumentError for what lies outside.
+
+    >>> strided_view(np.arange(6.0), (2, 2), (16, 8), 8).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    shape, strides = tuple(map(int, shape)), tuple(map(int, strides))
+    if len(shape) != len(strides):
+        raise mismatch(f"{op} is given {len(shape)} extents and {len(strides)} strides", rule="view-bounds")
+    if min(shape, default=0) < 0:
+        raise mismatch(f"{op} is given the extent {min(shape)}", rule="view-bounds")
+    _, first, last = memory_of(self)
+    here = _address(self)
+    start = here if offset is None else first + offset
+    if offset is not None and (offset < 0 or min(strides, default=0) < 0):
+        raise mismatch(f"{op} takes no negative offset or stride", rule="view-bounds")
+    reach = [(size - 1) * step for size, step in zip(shape, strides, strict=True)]
+    low, high = start + sum(min(0, step) for step in reach), start + sum(max(0, step) for step in reach) + self.itemsize
+    if prod(shape) and not isinstance(self, Unbounded) and not first <= low <= high <= last:
+        raise mismatch(
+            f"{op} reaches from byte {low - first} to {high - first} of memory that has {last - first}",
+            rule="view-bounds",
+        )
+    if not prod(shape):
+        return as_strided(self, shape, (0,) * len(shape), subok=isinstance(self, Unbounded))
+    strides = tuple(step if abs(step) < 2**62 else 0 for step in strides)  # of extents of 1, which take no step
+    if start == here:
+        return as_strided(self, shape, strides, subok=isinstance(self, Unbounded))
+    return np.asarray(_Window(self, start, shape, strides))
+
+
+def memory_of(array: Array) -> tuple[Array, int, int]:
+    """The array that has the memory in which an array lies, and the addresses where that begins and ends."""
+    whole, base = array, cast(Any, array.base)
+    while base is not None:
+        if not isinstance(base, np.ndarray):  # what `as_strided` puts in between, or memory that is not NumPy's
+            base = getattr(base, "base", None)
+            if not isinstance(base, np.ndarray):
+                break
+        whole, base = base, base.base
+    first = _address(whole)
+    if not whole.size:
+        return whole, first, first
+    reach = [(size - 1) * step for size, step in zip(whole.shape, whole.strides, strict=True)]
+    return whole, first + sum(min(0, r) for r in reach), first + sum(max(0, r) for r in reach) + whole.itemsize
+
+
+def judged(rule: Callable[..., Any], reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The reference of an op whose arguments its type rule has accepted, for the very array that is given."""
+
+    def checked(*given: Any, **arguments: Any) -> Any:
+        rule(*map(_typed, given), **{name: _typed(argument) for name, argument in arguments.items()})
+        return reference(*given, **arguments)
+
+    return checked
+
+
+def _typed(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return array_type(argument)
+    if isinstance(argument, list | tuple):
+        return [_typed(each) for each in argument]
+    return argument
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -21,6 +21,7 @@ FRONTENDS: Final = (
     "irscope.frontends.text",
     "irscope.frontends.torchscript",
     "irscope.frontends.export",
+    "irscope.frontends.onnx.frontend",
     "irscope.frontends.tracing",
 )
 """Modules in the order in which they are asked; the first that reads a source loads it."""

@@ -166,7 +166,7 @@ def _type_word(tensor: TensorData) -> str:
 def _is_plain(tensor: TensorData) -> bool:
     """Whether NumPy holds the elements as the dtype says."""
     expected = str(np.dtype(_BIT_PATTERNS[tensor.dtype])) if tensor.dtype in _BIT_PATTERNS else tensor.dtype
-    return tensor.array is not None and str(tensor.array.dtype) == expected
+    return tensor.array is not None and str(tensor.array.dtype) == expected and tensor.array.dtype.isbuiltin == 1
 
 
 def _element_text(element: Any) -> str:

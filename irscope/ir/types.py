@@ -69,6 +69,14 @@ DTYPES: Final = {
     "qint32": "QInt32",
     "quint4x2": "QUInt4x2",
     "quint2x4": "QUInt2x4",
+    "int4": "Int4",
+    "uint4": "UInt4",
+    "int2": "Int2",
+    "uint2": "UInt2",
+    "float4_e2m1fn": "Float4_e2m1fn",
+    "float6_e2m3fn": "Float6_e2m3fn",
+    "float6_e3m2fn": "Float6_e3m2fn",
+    "string": "String",
 }
 """Our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
 

@@ -1,0 +1,1 @@
+"""How does an ONNX model get in? `frontend` is the entry that the registry of frontends asks."""

@@ -1,0 +1,197 @@
+"""One ONNX node as the builder of its op sees it: inputs, attributes, and the means to append `aten::` nodes.
+
+Whatever a builder asks for and does not get raises `Refused`, and the node stays an `onnx::` op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from irscope.frontends.onnx.emit import Emitter, Refused
+from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.types import CODES, COMPUTED
+from irscope.ir.core import Value
+from irscope.ir.types import INT, Dim, TensorType, Type
+
+if TYPE_CHECKING:
+    from irscope.frontends.onnx.importer import Importer
+
+__all__ = ["Call", "Result"]
+
+Result = Value | Held
+"""What a builder gives for one output."""
+
+_REQUIRED: Final = object()
+
+
+class Call:
+    """A node, with what its inputs are."""
+
+    def __init__(self, importer: Importer, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
+        self.importer = importer
+        self.node = node
+        self.inputs = inputs
+        self.opset = opset
+        """The version of the op's domain that the model is written for."""
+        self.emit: Emitter = importer.emit
+        self.attributes = {attribute.name: attribute for attribute in node.attribute}
+        self.outputs = len(node.output)
+
+    # Inputs
+
+    def has(self, index: int) -> bool:
+        """Whether an optional input is given."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def held(self, index: int) -> Held:
+        """An input that must be given."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise Refused(f"its input {index} is not given")
+        return found
+
+    def x(self, index: int = 0) -> Value:
+        """An input as a tensor of an element type that `aten::` ops compute with."""
+        made = self.any(index)
+        dtype = self.dtype(index)
+        if dtype not in COMPUTED:
+            raise Refused(f"its input {index} has elements of type {dtype or 'unknown'}")
+        return made
+
+    def any(self, index: int = 0) -> Value:
+        """An input as a value, whatever its type."""
+        return self.importer.value_of(self.held(index))
+
+    def xs(self) -> list[Value]:
+        """All inputs as tensors."""
+        return [self.x(index) for index in range(len(self.inputs))]
+
+    def type(self, index: int = 0) -> Type:
+        return self.held(index).type
+
+    def dtype(self, index: int = 0) -> str | None:
+        """The element type of an input; None if it is not known."""
+        type = self.type(index)
+        return type.dtype if isinstance(type, TensorType) else None
+
+    def shape(self, index: int = 0) -> tuple[Dim, ...]:
+        """The extents of an input whose rank must be known."""
+        return shape_of(self.type(index), f"its input {index}")
+
+    def rank(self, index: int = 0) -> int:
+        return len(self.shape(index))
+
+    def axis(self, name: str, default: int | None = None, index: int = 0, extra: int = 0) -> int:
+        """An attribute that numbers an axis of an input, counted from the front."""
+        return self.wrap(self.int(name, default), self.rank(index) + extra)
+
+    def wrap(self, axis: int, rank: int) -> int:
+        if not -rank <= axis < max(rank, 1):
+            raise Refused(f"there is no axis {axis} in rank {rank}")
+        return axis % rank if rank else 0
+
+    def known(self, index: int) -> np.ndarray[Any, Any]:
+        """The elements of an input that the model must say."""
+        found = self.held(index).known()
+        if found is None:
+            raise Refused(f"the elements of its input {index} are computed")
+        return found
+
+    def known_ints(self, index: int) -> list[int]:
+        """As `known`, for a row of whole numbers."""
+        return [int(item) for item in self.known(index).reshape(-1)]
+
+    def items(self, index: int) -> list[Item]:
+        """The whole numbers in an input of rank 0 or 1, taken out of the tensor if the model does not say them."""
+        return list(self.importer.items_of(self.held(index), f"its input {index}"))
+
+    def number(self, index: int) -> Any:
+        """The one element of an input, as a number: known, or of the graph."""
+        held = self.held(index)
+        known = held.known()
+        if known is not None and known.size == 1:
+            return known.reshape(()).item()
+        if held.items is not None and len(held.items) == 1:
+            return held.items[0]
+        value = self.x(index)
+        dtype = self.dtype(index) or ""
+        op = "Bool" if dtype == "bool" else "Float" if "float" in dtype else "Int"
+        return self.emit.op(op, value)
+
+    # Attributes
+
+    def attr(self, name: str, default: Any = _REQUIRED) -> Any:
+        """An attribute as a Python value; text is decoded. The default where the node leaves it out."""
+        found = self.attributes.get(name)
+        if found is None:
+            if default is _REQUIRED:
+                raise Refused(f"its attribute {name} is not given")
+            return default
+        return self.importer.attribute(found)
+
+    def int(self, name: str, default: int | None = None) -> int:
+        found = self.attr(name, _REQUIRED if default is None else default)
+        if not isinstance(found, int):
+            raise Refused(f"its attribute {name} is no whole number")
+        return found
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        found = self.attr(name, _REQUIRED if default is None else default)
+        if not isinstance(found, list | tuple) or not all(isinstance(item, int) for item in found):
+            raise Refused(f"its attribute {name} is no row of whole numbers")
+        return list(found)
+
+    def text(self, name: str, default: str) -> str:
+        return str(self.attr(name, default))
+
+    # Appending
+
+    def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
+        """Append `aten::op` with one result."""
+        return self.emit.op(op, *operands, type=type)
+
+    def ops(self, op: str, count: int, *operands: Any) -> tuple[Value, ...]:
+        """Append `aten::op` with several results."""
+        return self.emit.ops(op, count, *operands)
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        """A tensor with elements of another type; itself if they are of it."""
+        if isinstance(x.type, TensorType) and x.type.dtype == dtype:
+            return x
+        return self.op("to", x, CODES[dtype], False, False, None)
+
+    def scalar(self, number: float | int | bool, dtype: str) -> Value:
+        """A constant tensor of rank 0."""
+        return self.importer.constant(np.array(number, numpy_type(dtype)))
+
+    def size(self, x: Value, axis: int) -> Item:
+        """One extent: a number if it is known."""
+        shape = x.type.shape if isinstance(x.type, TensorType) else None
+        if shape is not None and isinstance(extent := shape[axis], int):
+            return extent
+        return self.op("size", x, axis, type=INT)
+
+    def rank_of(self, x: Value) -> int:
+        return len(shape_of(x.type, "an intermediate tensor"))
+
+    def refuse(self, why: str) -> Refused:
+        return Refused(why)
+
+
+def shape_of(type: Type, what: str) -> tuple[Dim, ...]:
+    """The extents of a tensor whose rank must be known."""
+    if not isinstance(type, TensorType) or type.shape is None:
+        raise Refused(f"the rank of {what} is not known")
+    return type.shape
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """NumPy's type for constants; `ml_dtypes` has bfloat16, and comes with onnx."""
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(dtype)

@@ -1,0 +1,196 @@
+"""`If`, `Loop` and `Scan` as `prim::If` and `prim::Loop`, their bodies as blocks that see the names around them.
+
+What a loop's rounds give (scan outputs) is appended to a list that the loop starts with empty, and stacked at the end: one
+copy in all, where a tensor that grows would be copied every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.held import Held
+from irscope.frontends.onnx.types import type_of
+from irscope.ir.builder import BlockBuilder
+from irscope.ir.core import Value
+from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType, Type
+
+if TYPE_CHECKING:
+    from irscope.frontends.onnx.importer import Frame, Importer
+
+__all__ = ["STRUCTURED", "plain_block"]
+
+_FOREVER: Final = 2**63 - 1
+_LIST: Final = ListType(TENSOR)
+
+
+def plain_block(importer: Importer, body: Any, frame: Frame) -> BlockBuilder:
+    """A body whose inputs are the block's parameters."""
+    with importer.emit.block([(info.name, type_of(info.type)) for info in body.input]) as block:
+        names = {info.name: Held(value) for info, value in zip(body.input, block.params, strict=True)}
+        block.returns(_run(importer, body, frame, names))
+    return block
+
+
+def _run(importer: Importer, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
+    """Append a body to the open block; gives its outputs."""
+    importer.budget -= len(body.node)
+    inner = frame.inner(names, importer.told_types(body))
+    importer.initializers(body, inner)
+    importer.nodes(body.node, inner)
+    return [importer.value_of(importer.found(inner, info.name, f"the outputs of {body.name!r}")) for info in body.output]
+
+
+def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+    condition = call.number(0)
+    blocks, results = [], []
+    for name in ("then_branch", "else_branch"):
+        with importer.emit.block() as block:
+            results.append(_run(importer, call.attr(name), frame, {}))
+            block.returns(results[-1])
+        blocks.append(block)
+    if len({len(found) for found in results}) != 1:
+        raise call.refuse("its branches give different numbers of results")
+    types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
+    return _structured(call, "prim::If", (importer.emit.value(condition),), types, blocks, list(call.node.output))
+
+
+def _structured(
+    call: Call, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder], names: Sequence[str]
+) -> Sequence[Value]:
+    emit = call.emit
+    padded = [*names, *[""] * len(types)][: len(types)]
+    return emit.build.structured(op, inputs, types, blocks, names=padded, location=emit.location, scope=emit.scope)
+
+
+def _joined(a: Type, b: Type) -> Type:
+    """What holds of a value that is either the one or the other."""
+    if not (isinstance(a, TensorType) and isinstance(b, TensorType)):
+        return a
+    dtype = a.dtype if a.dtype == b.dtype else None
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return TensorType(dtype)
+    return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+    emit, body = call.emit, call.attr("body")
+    limit = emit.value(call.number(0) if call.has(0) else _FOREVER)
+    condition = emit.value(bool(call.number(1)) if _is_known(call, 1) else call.number(1) if call.has(1) else True)
+    starts = [call.any(index) for index in range(2, len(call.inputs))]
+    carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
+    if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
+        raise call.refuse("its body does not take what it carries")
+    gathered = [_empty_list(call) for _ in body.output[1 + len(starts) :]]
+    with emit.block([("i", INT), *carried]) as block:
+        names = {
+            body.input[0].name: Held(items=(block.params[0],), is_scalar=True),
+            body.input[1].name: Held(call.scalar(True, "bool")),
+            **{info.name: Held(value) for info, value in zip(body.input[2:], block.params[1:], strict=True)},
+        }
+        results = _run(importer, body, frame, names)
+        for held, item in zip(gathered, results[1 + len(starts) :], strict=True):
+            emit.ops("append", 1, held, item, types=(_LIST,))
+        goes_on = emit.op("Bool", results[0], type=BOOL) if isinstance(results[0].type, TensorType) else results[0]
+        block.returns([goes_on, *results[1 : 1 + len(starts)]])
+    types = [_after(start.type, result.type) for start, result in zip(starts, results[1:], strict=False)]
+    made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
+    elements = [item.type for item in results[1 + len(starts) :]]
+    return [*made, *(_stacked(call, held, type, 0, False) for held, type in zip(gathered, elements, strict=True))]
+
+
+def _is_known(call: Call, index: int) -> bool:
+    return call.has(index) and call.held(index).known() is not None
+
+
+def _empty_list(call: Call) -> Value:
+    """A new list each time: a constant would be one list for all."""
+    return call.emit.ops("prim::ListConstruct", 1, types=(_LIST,))[0]
+
+
+def _carried(info: Any, start: Value) -> tuple[str, Type]:
+    """A parameter's name and type: the body declares rank and extents, for they may change from round to round."""
+    declared = type_of(info.type)
+    if isinstance(start.type, TensorType):
+        told = declared if isinstance(declared, TensorType) else TENSOR
+        return info.name, TensorType(start.type.dtype or told.dtype, told.shape)
+    return info.name, start.type
+
+
+def _after(start: Type, result: Type) -> Type:
+    return _joined(start, result) if isinstance(start, TensorType) else start
+
+
+def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool) -> Value:
+    """The tensors of a list along a new axis; of no tensors, an empty tensor, where it is known of which shape."""
+    emit = call.emit
+    shape = element.shape if isinstance(element, TensorType) else None
+    dtype = element.dtype if isinstance(element, TensorType) else None
+    type = TensorType(dtype, None if shape is None else (*shape[:axis], None, *shape[axis:]))
+    if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
+        return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
+    from irscope.frontends.onnx.types import CODES
+
+    some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
+    with emit.block() as full:
+        full.returns([_flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)])
+    with emit.block() as empty:
+        sizes = [*shape[:axis], 0, *shape[axis:]]
+        empty.returns([emit.op("zeros", sizes, CODES[dtype], None, None, None)])
+    return _structured(call, "prim::If", (some,), (type,), (full, empty), [""])[0]
+
+
+def _flipped(call: Call, x: Value, axis: int, backwards: bool) -> Value:
+    return call.op("flip", x, [axis], type=x.type) if backwards else x
+
+
+def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+    if call.opset < 9:
+        raise call.refuse("before opset 9 it had a batch axis of its own")
+    emit, body = call.emit, call.attr("body")
+    count = call.int("num_scan_inputs")
+    states, inputs = len(call.inputs) - count, range(len(call.inputs) - count, len(call.inputs))
+    outputs = len(body.output) - states
+    if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
+        raise call.refuse("its body does not take what it scans")
+    axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.ints("scan_input_axes", [0] * count), inputs, strict=True)]
+    backwards = call.ints("scan_input_directions", [0] * count)
+    scanned = [call.any(index) for index in inputs]
+    rounds = emit.value(call.size(scanned[0], axes[0]))
+    starts = [call.any(index) for index in range(states)]
+    gathered = [_empty_list(call) for _ in range(outputs)]
+    carried = [_carried(info, start) for info, start in zip(body.input[:states], starts, strict=True)]
+    with ExitStack() as opened:
+        block = opened.enter_context(emit.block([("i", INT), *carried]))
+        names = {info.name: Held(value) for info, value in zip(body.input[:states], block.params[1:], strict=True)}
+        for info, x, axis, back in zip(body.input[states:], scanned, axes, backwards, strict=True):
+            index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
+            names[info.name] = Held(emit.op("select", x, axis, index))
+        results = _run(importer, body, frame, names)
+        for held, item in zip(gathered, results[states:], strict=True):
+            emit.ops("append", 1, held, item, types=(_LIST,))
+        block.returns([emit.constant(True), *results[:states]])
+    types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
+    made = _structured(call, "prim::Loop", (rounds, emit.value(True), *starts), types, (block,), list(call.node.output))
+    directions = call.ints("scan_output_directions", [0] * outputs)
+    places = call.ints("scan_output_axes", [0] * outputs)
+    stacked = []
+    for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
+        rank = 1 + len(item.type.shape) if isinstance(item.type, TensorType) and item.type.shape is not None else None
+        if place < 0 and rank is None:
+            raise call.refuse("the rank of what it gathers is not known")
+        stacked.append(_stacked(call, held, item.type, place if place >= 0 else place + (rank or 0), bool(back)))
+    return [*made, *stacked]
+
+
+def _from_end(call: Call, rounds: Value, index: Value) -> Value:
+    last = call.emit.op("sub", rounds, 1, type=INT)
+    return call.emit.op("sub", last, index, type=INT)
+
+
+STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {
+    "If": _if, "Loop": _loop, "Scan": _scan,
+}  # fmt: skip
+"""ONNX's control flow, by op."""

@@ -1,0 +1,207 @@
+"""Appends typed `aten::` nodes: each result has the type that the op's own type rule gives for its operands.
+
+A builder of one ONNX op may find half-way that the op has no faithful `aten::` meaning here. It raises `Refused`, and all
+that it appended is taken back to the mark that was set before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from irscope.errors import ArgumentError
+from irscope.ir.builder import BlockBuilder, GraphBuilder, payload_type
+from irscope.ir.core import Location, Node, Value, make_value
+from irscope.ir.payload import TensorData
+from irscope.ir.types import ANY, FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type
+from irscope.ops.registry import op_of, schema_of
+from irscope.ops.type_rules import Unknown
+
+__all__ = ["Emitter", "Refused"]
+
+_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
+"""What a type rule raises when it is given less than it can handle; the result's type is then left open."""
+
+
+class Refused(Exception):
+    """This op, used like this, has no faithful `aten::` meaning; the text says why."""
+
+
+class Emitter:
+    """The graph so far, what is known of its values, and where in the model the next nodes come from.
+
+    >>> emit = Emitter("g")
+    >>> x = emit.input("x", TensorType("float32", (2, 3)))
+    >>> str(emit.op("sum", x, [1], True).type)
+    'Float(2, 1)'
+    """
+
+    def __init__(self, name: str) -> None:
+        self.build = GraphBuilder(name)
+        self.location: Location | None = None
+        self.scope = ""
+        self.facts: dict[Value, Any] = {}
+        """Numbers and lists that are known: what type rules are told."""
+        self._constants: list[dict[object, Value]] = [{}]
+        """One table per open block, innermost last: a constant made in a branch is not seen after it."""
+        self._journal: list[object] = []
+        """Keys of the constants of the innermost block, in the order in which they were made."""
+
+    def input(self, name: str, type: Type) -> Value:
+        """A new input of the graph."""
+        return self.build.input(name, type)
+
+    def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
+        """Append `aten::op` with one result. Operands are values and plain Python values; `type` overrides the rule."""
+        return self.ops(op, 1, *operands, types=None if type is None else (type,))[0]
+
+    def ops(self, op: str, count: int, *operands: Any, types: Sequence[Type] | None = None) -> tuple[Value, ...]:
+        """Append a node with this many results."""
+        name = op if "::" in op else f"aten::{op}"
+        inputs = tuple(self.value(operand) for operand in operands)
+        facts: Sequence[Any] = (None,) * count
+        if types is None:
+            inputs = self._with_defaults(name, inputs)
+            types, facts = self._results(name, inputs, count)
+        made = self.build.node(name, inputs, types, location=self.location, scope=self.scope)
+        for value, fact in zip(made, facts, strict=True):
+            if isinstance(fact, bool | int | float | list | tuple):
+                self.facts[value] = fact
+        return made
+
+    def value(self, operand: Any) -> Value:
+        """An operand as a value: a constant, or a list that is put together, where it is a plain Python value."""
+        if isinstance(operand, Value):
+            return operand
+        if isinstance(operand, list | tuple):
+            return self.list(operand)
+        return self.constant(operand)
+
+    def list(self, items: Sequence[Any], element: Type | None = None) -> Value:
+        """A list of values and numbers: a constant if all items are plain numbers."""
+        if not any(isinstance(item, Value) for item in items):
+            kind = ListType(element or (payload_type(items[0]) if items else INT))
+            made = self.constant(tuple(items), kind)
+            self.facts[made] = list(items)
+            return made
+        values = [self.value(item) for item in items]
+        inside = element or (TENSOR if isinstance(values[0].type, TensorType) else values[0].type)
+        (made,) = self.ops("prim::ListConstruct", 1, *values, types=(ListType(inside),))
+        self.facts[made] = [self.fact(value) for value in values]
+        return made
+
+    def constant(self, payload: Any, type: Type | None = None) -> Value:
+        """A constant, made once a block."""
+        kind = type or (TensorType(payload.dtype, payload.shape) if isinstance(payload, TensorData) else payload_type(payload))
+        key = (kind, payload if isinstance(payload, TensorData) else repr(payload))
+        for table in reversed(self._constants):
+            if key in table:
+                return table[key]
+        made = self._constants[-1][key] = self.build.constant(payload, kind)
+        self._journal.append(key)
+        if not isinstance(payload, TensorData):
+            self.facts[made] = payload
+        return made
+
+    def fact(self, value: Value) -> Any:
+        """What is known of a value: its type, or the number or list that it is."""
+        if isinstance(value.type, TensorType):
+            return value.type
+        if value.type == NONE:
+            return None
+        return self.facts.get(value, Unknown(value.type))
+
+    # What may be taken back
+
+    def mark(self) -> tuple[int, int]:
+        """A place in the innermost block to come back to."""
+        return len(self.build._open[-1]._nodes), len(self._journal)
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget all that was appended to the innermost block since the mark."""
+        del self.build._open[-1]._nodes[mark[0] :]
+        for key in self._journal[mark[1] :]:
+            del self._constants[-1][key]
+        del self._journal[mark[1] :]
+
+    def rename(self, mark: tuple[int, int], wanted: Mapping[Value, tuple[str, Type]]) -> dict[Value, Value]:
+        """Give results of nodes since the mark other names and types; gives the new values of those that changed."""
+        nodes = self.build._open[-1]._nodes
+        made = {value for node in nodes[mark[0] :] for value in node.outputs}
+        new = {v: make_value(v.id, type, name) for v, (name, type) in wanted.items() if v in made}
+        if not new:
+            return {}
+        for value, fresh in new.items():
+            if value in self.facts:
+                self.facts[fresh] = self.facts[value]
+        start = next(i for i in range(mark[0], len(nodes)) if any(value in new for value in nodes[i].outputs))
+        nodes[start:] = [_renamed(node, new) for node in nodes[start:]]
+        for table in self._constants:
+            table.update({key: new[value] for key, value in table.items() if value in new})
+        return new
+
+    @contextmanager
+    def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
+        """Open a block; nodes go into it until the `with` ends."""
+        journal, self._journal = self._journal, []
+        self._constants.append({})
+        opened = len(self.build._open)
+        try:
+            with self.build.block(params) as made:
+                yield made
+        finally:
+            assert len(self.build._open) == opened
+            self._constants.pop()
+            self._journal = journal
+
+    # Types
+
+    def _with_defaults(self, name: str, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The operands with every argument of the schema that was left out, as TorchScript writes them."""
+        schema = schema_of(Node(0, name, inputs))
+        if schema is None or schema.is_vararg:
+            return inputs
+        return (*inputs, *(self.value(argument.default) for argument in schema.arguments[len(inputs) :]))
+
+    def _results(self, name: str, inputs: tuple[Value, ...], count: int) -> tuple[Sequence[Type], Sequence[Any]]:
+        """The types of the results and what is known of them, from the op's schema and type rule."""
+        probe = Node(0, name, inputs)
+        op, schema = op_of(probe), schema_of(probe)
+        if op is None or schema is None:
+            told = ", ".join(str(value.type) for value in inputs)
+            raise Refused(f"{name} takes no ({told})")
+        declared: list[Type] = [item.type for item in schema.returns]
+        if len(declared) != count:
+            declared = [ANY] * count
+        if op.type_rule is None:
+            return declared, (None,) * count
+        given = [self.fact(value) for value in inputs]
+        names = [argument.name for argument in schema.arguments]
+        try:
+            found = op.type_rule(*given) if schema.is_vararg else op.type_rule(**dict(zip(names, given, strict=False)))
+        except ArgumentError as error:
+            raise Refused(error.what) from None
+        except _SLIPS:
+            return declared, (None,) * count
+        facts = found if count != 1 else (found,)
+        if isinstance(facts, Unknown) or len(facts) != count:
+            return declared, (None,) * count
+        return [_type(fact, type) for fact, type in zip(facts, declared, strict=True)], facts
+
+
+def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
+    """The node over the new values. Blocks of nodes that follow do not read what is renamed: it is a result of this op."""
+    inputs = tuple(new.get(value, value) for value in node.inputs)
+    outputs = tuple(new.get(value, value) for value in node.outputs)
+    return replace(node, inputs=inputs, outputs=outputs)
+
+
+def _type(fact: Any, declared: Type) -> Type:
+    """The type of a result; strides are left to those who know the arguments'."""
+    if isinstance(fact, TensorType):
+        return fact.with_(strides=None)
+    if isinstance(fact, bool | int | float):
+        return payload_type(fact) if not (declared == FLOAT and isinstance(fact, int)) else FLOAT
+    return declared

@@ -1,0 +1,65 @@
+"""ONNX: `.onnx` files and `ModelProto` objects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.ir.core import Graph
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "ONNX model"
+suffixes: Final = (".onnx",)
+_HINT: Final = "the file is damaged, or no ONNX model: export the model again"
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """A file of ONNX's, or a ModelProto."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in suffixes
+    onnx = sys.modules.get("onnx")
+    return onnx is not None and isinstance(source, onnx.ModelProto)
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+    """The model's graph: ops with an `aten::` meaning as those, the others as `onnx::` ops; weights are bound inputs.
+
+    Raises LoadError, with the node, for a damaged model, ArgumentError for the wrong number of example arguments, and
+    MissingExtra without the package.
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise MissingExtra("onnx", extra="onnx", purpose="to load an ONNX model") from None
+    from irscope.frontends.onnx.importer import Importer
+
+    folder, file = (source.parent, str(source)) if isinstance(source, Path) else (None, "")
+    model = _read(source, onnx) if isinstance(source, Path) else source
+    if not model.HasField("graph") or not (model.graph.node or model.graph.output):
+        raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
+    graph = Importer(model, folder, name or _title(model, file), file).run()
+    if args and len(args) != len(graph.free_inputs):
+        expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
+        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
+        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    return graph
+
+
+def _title(model: Any, file: str) -> str:
+    found = model.graph.name or Path(file).stem
+    return found if found.isidentifier() else "graph"
+
+
+def _read(path: Path, onnx: Any) -> Any:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
+    try:
+        return onnx.ModelProto.FromString(content)
+    except Exception as error:  # protobuf's DecodeError, of a package that need not be imported by name
+        raise LoadError(f"{str(path)!r} is no ONNX model: {str(error)[:200]}", hint=_HINT) from None

@@ -1,0 +1,136 @@
+"""Calls of functions, inlined: the model's own, and those by which ONNX defines its composite ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from irscope.errors import LoadError
+from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.emit import Refused
+from irscope.frontends.onnx.inference import proto_of, schema_of_op
+
+if TYPE_CHECKING:
+    from irscope.frontends.onnx.importer import Frame, Importer
+
+__all__ = ["call", "expanded", "with_attributes"]
+
+
+def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
+    """The node with attributes that refer to those of the function around it replaced by what the call gives."""
+    if not any(attribute.ref_attr_name for attribute in node.attribute):
+        return node
+    kept = []
+    for attribute in node.attribute:
+        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            own = type(attribute)()
+            own.CopyFrom(source)
+            own.name = attribute.name
+            kept.append(own)
+    made = type(node)()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    made.attribute.extend(kept)
+    return made
+
+
+def call(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
+    """The body of one of the model's functions, in place of its call."""
+    attributes = {proto.name: proto for proto in function.attribute_proto} | site.attributes
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import} or frame.opsets
+    return _inlined(importer, function, site, replace(frame, opsets=opsets, attributes=attributes))
+
+
+def expanded(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
+    """The function that defines one of ONNX's ops, if there is one and all of it has an `aten::` meaning."""
+    function = _definition(site, domain)
+    if function is None:
+        return None
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
+    inner = replace(frame, opsets={**opsets, domain: opsets.get(domain, site.opset)}, attributes=_filled(site, domain))
+    refused = len(importer.refusals)
+    found = _inlined(importer, function, site, inner)
+    if len(importer.refusals) == refused:
+        return found
+    _, op, why = importer.refusals[refused]
+    del importer.refusals[refused:]
+    raise Refused(f"its definition uses {op}: {why}")
+
+
+def _filled(site: Call, domain: str) -> Mapping[str, Any]:
+    """The attributes of a node, with the defaults of its schema."""
+    schema = schema_of_op(site.node.op_type, domain, site.opset)
+    defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
+    return defaults | site.attributes
+
+
+def _definition(site: Call, domain: str) -> Any:
+    """The FunctionProto of an op; None for one that ONNX does not define by others."""
+    import onnx
+
+    schema = schema_of_op(site.node.op_type, domain, site.opset)
+    if schema is None:
+        return None
+    if schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= site.opset]
+        types = [_type_bytes(site, index) for index in range(len(site.inputs))]
+        if not versions or None in types:
+            return None
+        try:
+            content = schema.get_context_dependent_function_with_opset_version(
+                max(versions), site.node.SerializeToString(), types
+            )
+        except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
+            return None
+    elif schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= site.opset]
+        content = schema.get_function_with_opset_version(max(versions)) if versions else b""
+    else:
+        return None
+    return onnx.FunctionProto.FromString(content) if content else None
+
+
+def _type_bytes(site: Call, index: int) -> bytes | None:
+    import onnx
+
+    if not site.has(index):
+        return bytes(onnx.TypeProto().SerializeToString())
+    proto = proto_of(site.type(index))
+    return None if proto is None else bytes(proto.SerializeToString())
+
+
+def _inlined(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
+    importer.budget -= len(function.node)
+    if importer.budget < 0:
+        what = f"the calls of functions unfold to too many nodes, the last ones in {function.name!r}"
+        raise LoadError(what, hint="inline the functions yourself (onnx.inliner), or load one of them alone")
+    names = {name: held for name, held in zip(function.input, site.inputs, strict=False) if held is not None}
+    scope = importer.emit.scope
+    title = site.node.name.rpartition("/")[2] or site.node.op_type
+    inner = replace(
+        frame, names=names, outer=(), told={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1
+    )
+    missing = set(function.input[len(site.inputs) :]) | {
+        name for name, held in zip(function.input, site.inputs, strict=False) if held is None
+    }
+    nodes = [_without(node, missing) for node in function.node] if missing else function.node
+    importer.nodes(nodes, inner)
+    wanted = function.output[: len(site.node.output)]
+    found = [
+        inner.names.get(name) if not site.node.output[index] else importer.found(inner, name, function.name)
+        for index, name in enumerate(wanted)
+    ]
+    return [held.value if held is not None and held.value is not None else held for held in found]  # type: ignore[misc]
+
+
+def _without(node: Any, missing: set[str]) -> Any:
+    """A node with the inputs that the call leaves out left out too."""
+    if not any(name in missing for name in node.input):
+        return node
+    made = type(node)()
+    made.CopyFrom(node)
+    del made.input[:]
+    made.input.extend("" if name in missing else name for name in node.input)
+    return made

@@ -1,0 +1,67 @@
+"""What one name of a model stands for: a value of the graph, elements that are known, or whole numbers of the graph.
+
+ONNX computes shapes with int64 tensors (Shape, Gather, Concat, Reshape), where `aten::` has plain integers. `items` keeps
+such a tensor as its integers, so that `aten::reshape` gets `[%n, 3, -1]` and not a tensor that is taken apart again. The
+tensor itself is made only where an op wants one, in the block that wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irscope.ir.core import Value
+from irscope.ir.types import TENSOR, TensorType, Type
+
+__all__ = ["Held", "Item"]
+
+Item = int | Value
+"""A whole number: known, or an `int` of the graph."""
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """One name's meaning. At least one of `value`, `array`, `items` and `load` is there."""
+
+    value: Value | None = None
+    array: np.ndarray[Any, Any] | None = None
+    """The elements, where the model says them."""
+    items: tuple[Item, ...] | None = None
+    """The elements of a tensor of whole numbers of rank 0 or 1."""
+    is_scalar: bool = False
+    """Of `items`: whether the rank is 0."""
+    name: str = ""
+    dtype: str = "int64"
+    """Of `items`: the element type."""
+    load: Callable[[], np.ndarray[Any, Any]] | None = None
+    """Reads the elements of a large initialiser when they are first asked for."""
+    told: Type = field(default=TENSOR)
+    """The type of a tensor that is not a value yet."""
+
+    @property
+    def type(self) -> Type:
+        """What is known of the tensor."""
+        if self.value is not None:
+            return self.value.type
+        if self.array is not None:
+            return TensorType(element_type(self.array), self.array.shape)
+        if self.items is not None:
+            return TensorType(self.dtype, () if self.is_scalar else (len(self.items),))
+        return self.told
+
+    def known(self) -> np.ndarray[Any, Any] | None:
+        """The elements, if all are known."""
+        if self.array is None and self.load is not None:
+            self.array, self.load = self.load(), None
+        if self.array is None and self.items is not None and all(isinstance(item, int) for item in self.items):
+            flat = np.array(self.items, self.dtype)
+            self.array = flat.reshape(()) if self.is_scalar else flat
+        return self.array
+
+
+def element_type(array: np.ndarray[Any, Any]) -> str:
+    """Our name of an array's element type; an array of objects holds strings."""
+    return "string" if array.dtype.kind in "OUST" else str(array.dtype)

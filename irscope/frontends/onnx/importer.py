@@ -1,0 +1,339 @@
+"""A model on its way in: node by node, names to values, each op by its builder or as an opaque `onnx::` op.
+
+Four ways lead from a node to the graph, tried in this order:
+
+1. control flow (`If`, `Loop`, `Scan`) and calls of the model's own functions, which are part of what a program is;
+2. the op's builder, if there is one for its opset: it appends `aten::` ops, or refuses;
+3. the function by which ONNX itself defines the op, if every op in it goes way 1 or 2;
+4. the op as it is, `onnx::Name` (`onnx::domain.Name` for other domains than ONNX's own), with its attributes.
+
+A builder that refuses leaves no trace but the reason, in `refusals`. A program in ONNX has values and no memory: the
+graph says so (`functional`), and nothing that is appended here writes to a value of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import LoadError
+from irscope.frontends.onnx import control, functions, opaque
+from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.emit import Emitter, Refused
+from irscope.frontends.onnx.held import Held, Item, element_type
+from irscope.frontends.onnx.inference import inferred
+from irscope.frontends.onnx.ops.table import rule_for
+from irscope.frontends.onnx.places import location_of, scope_of
+from irscope.frontends.onnx.tensors import dense_of, elements_of
+from irscope.frontends.onnx.types import ELEMENT_TYPES, merged, type_of
+from irscope.ir.core import Graph, Value
+from irscope.ir.payload import TensorData
+from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
+
+__all__ = ["Frame", "Importer"]
+
+_SMALL: Final = 16
+"""Elements of a constant that stands in the graph as such; a larger one is an input that is bound to it."""
+_MAX_NODES: Final = 200_000
+"""Nodes beyond those in the file that calls of functions may unfold to: a file of a few lines can ask for 2^40."""
+_MAX_DEPTH: Final = 100
+"""How deep functions may call each other and bodies may nest."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a node stands: the names it sees, the versions its ops are of, and the attributes of the function around it."""
+
+    names: dict[str, Held]
+    outer: tuple[dict[str, Held], ...]
+    """The names of the bodies around it, innermost first."""
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Type] = field(default_factory=dict)
+    """What the file claims of its names: used for ops that ONNX does not define."""
+    scope: str = ""
+    depth: int = 0
+
+    def inner(self, names: dict[str, Held], told: Mapping[str, Type]) -> Frame:
+        """The frame of a body inside this one."""
+        return replace(self, names=names, outer=(self.names, *self.outer), told=told, depth=self.depth + 1)
+
+    def find(self, name: str) -> Held | None:
+        for names in (self.names, *self.outer):
+            if name in names:
+                return names[name]
+        return None
+
+
+class Importer:
+    """One model: the graph so far, what is bound, and which ops stayed opaque and why."""
+
+    def __init__(self, model: Any, folder: Path | None, name: str, file: str) -> None:
+        self.model = model
+        self.folder = folder
+        self.file = file
+        self.emit = Emitter(name)
+        self.bound: dict[Value, Any] = {}
+        self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+        self.refusals: list[tuple[str, str, str]] = []
+        """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
+        self.budget = _MAX_NODES
+
+    def run(self) -> Graph:
+        """The graph. Raises LoadError, with the node, for what cannot be represented."""
+        graph = self.model.graph
+        opsets = {entry.domain or "ai.onnx": entry.version for entry in self.model.opset_import}
+        frame = Frame({}, (), opsets, told=self.told_types(graph))
+        given = {tensor.name for tensor in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+        for info in graph.input:
+            if info.name not in given:
+                self.define(frame, info.name, Held(self.emit.input(info.name, type_of(info.type))), info.name)
+        self.initializers(graph, frame)
+        self.nodes(graph.node, frame)
+        outputs = [self.value_of(self.found(frame, info.name, "the outputs")) for info in graph.output]
+        used = {value for node in self.emit.build._open[0]._nodes for value in _reads(node)} | set(outputs)
+        self.emit.build._inputs = [v for v in self.emit.build._inputs if v not in self.bound or v in used]
+        bound = {value: held for value, held in self.bound.items() if value in used}
+        return replace(self.emit.build.finish(outputs, bound=bound), functional="ONNX")
+
+    def told_types(self, graph: Any) -> Mapping[str, Type]:
+        return {info.name: type_of(info.type) for info in (*graph.value_info, *graph.output)}
+
+    # Names
+
+    def define(self, frame: Frame, name: str, held: Held, where: str) -> None:
+        if not name:
+            return
+        if name in frame.names:
+            raise self.error(f"{name!r} is defined twice", where, hint="every name of a model has one definition")
+        frame.names[name] = held
+
+    def found(self, frame: Frame, name: str, where: str) -> Held:
+        held = frame.find(name)
+        if held is None:
+            raise self.error(
+                f"{name!r} is used and not defined", where, hint="nodes must stand in the order in which they run"
+            )
+        return held
+
+    def initializers(self, graph: Any, frame: Frame) -> None:
+        """Weights: read when an op first asks for them, and inputs that are bound to them then."""
+        for tensor in graph.initializer:
+            what = f"the initialiser {tensor.name!r}"
+            told = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
+            load = _reader(elements_of, tensor, self.folder, what)
+            self.define(frame, tensor.name, Held(load=load, name=tensor.name, told=told), tensor.name)
+        for sparse in graph.sparse_initializer:
+            what = f"the initialiser {sparse.values.name!r}"
+            array = dense_of(sparse, self.folder, what)
+            self.define(frame, sparse.values.name, Held(array=array, name=sparse.values.name), sparse.values.name)
+
+    # Values
+
+    def value_of(self, held: Held) -> Value:
+        """The tensor, made here if it was none yet."""
+        if held.value is not None:
+            return held.value
+        array = held.known()
+        if array is None:
+            assert held.items is not None
+            return self.tensor_of(held)
+        if array.size > _SMALL or (held.name and array.ndim):
+            held.value = self.emit.input(held.name, TensorType(element_type(array), array.shape))
+            self.bound[held.value] = array
+            return held.value
+        return self.constant(array)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Value:
+        """A small constant tensor."""
+        dtype = element_type(array)
+        held = array.view(np.uint16) if dtype == "bfloat16" else array
+        return self.emit.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
+
+    def tensor_of(self, held: Held) -> Value:
+        """Whole numbers of the graph as a tensor."""
+        from irscope.frontends.onnx.types import CODES
+
+        assert held.items is not None
+        code = CODES[held.dtype]
+        if held.is_scalar:
+            return self.emit.op("tensor", held.items[0], code, None, False, type=TensorType(held.dtype, ()))
+        listed = self.emit.list(held.items, INT)
+        return self.emit.op("tensor", listed, code, None, False, type=TensorType(held.dtype, (len(held.items),)))
+
+    def items_of(self, held: Held, what: str) -> Sequence[Item]:
+        """The whole numbers in a tensor of rank 0 or 1 and known length, as integers of the graph."""
+        if held.items is not None:
+            return held.items
+        known = held.known()
+        if known is not None:
+            if known.ndim > 1 or known.dtype.kind not in "iu":
+                raise Refused(f"{what} is no row of whole numbers")
+            return [int(item) for item in known.reshape(-1)]
+        type = held.type
+        if not isinstance(type, TensorType) or type.shape is None or len(type.shape) > 1:
+            raise Refused(f"{what} is not known to be a row of numbers")
+        value = self.value_of(held)
+        if not type.shape:
+            return [self.emit.op("Int", value, type=INT)]
+        (length,) = type.shape
+        if not isinstance(length, int) or length > 64:
+            raise Refused(f"how many numbers there are in {what} is not known")
+        taken = [self.emit.op("select", value, 0, index) for index in range(length)]
+        return [self.emit.op("Int", item, type=INT) for item in taken]
+
+    def attribute(self, proto: Any) -> Any:
+        """An attribute's value as Python has it; tensors as arrays."""
+        import onnx
+
+        kind = proto.type
+        if kind == onnx.AttributeProto.TENSOR:
+            return elements_of(proto.t, self.folder, f"the attribute {proto.name!r}")
+        if kind == onnx.AttributeProto.TENSORS:
+            return [elements_of(item, self.folder, f"the attribute {proto.name!r}") for item in proto.tensors]
+        if kind == onnx.AttributeProto.SPARSE_TENSOR:
+            return dense_of(proto.sparse_tensor, self.folder, f"the attribute {proto.name!r}")
+        try:
+            found = onnx.helper.get_attribute_value(proto)
+        except (ValueError, NotImplementedError) as error:
+            raise LoadError(f"the attribute {proto.name!r} cannot be read: {error}") from None
+        if isinstance(found, bytes):
+            return _text(found, proto.name)
+        if kind in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
+            return list(found)
+        if kind == onnx.AttributeProto.STRINGS:
+            return [_text(item, proto.name) for item in found]
+        return found
+
+    # Nodes
+
+    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+        """Append a body's nodes to the open block."""
+        if frame.depth > _MAX_DEPTH:
+            raise self.error(f"functions and bodies nest more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
+        for index, node in enumerate(nodes):
+            try:
+                self.one(node, frame)
+            except LoadError as error:
+                if error.where:
+                    raise
+                raise self.error(error.what, _title(node, index), error.hint) from None
+
+    def one(self, node: Any, frame: Frame) -> None:
+        """Append what one node means, and define its outputs."""
+        node = functions.with_attributes(node, frame.attributes)
+        domain = node.domain or "ai.onnx"
+        inputs = [self.found(frame, name, _title(node)) if name else None for name in node.input]
+        before = self.emit.location, self.emit.scope
+        self.emit.location = location_of(node) or before[0]
+        self.emit.scope = scope_of(node, frame.scope)
+        opset = frame.opsets.get(domain, 0)
+        call = Call(self, node, inputs, opset)
+        results = self.meaning(call, domain, frame)
+        self.emit.location, self.emit.scope = before
+        for name, result in zip(node.output, results, strict=False):
+            self.define(frame, name, result if isinstance(result, Held) else Held(result), _title(node))
+
+    def meaning(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
+        """The outputs of a node, by the first of the four ways that is open."""
+        node = call.node
+        own = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
+        if own is not None:
+            return functions.call(self, own, call, frame)
+        structured = control.STRUCTURED.get(node.op_type) if domain == "ai.onnx" else None
+        mark = self.emit.mark()
+        try:
+            if structured is not None:
+                return structured(self, call, frame)
+            return self.named(call, mark, self.built(call, domain, frame), domain)
+        except Refused as why:
+            self.emit.back_to(mark)
+            self.refusals.append((node.name, f"{domain}.{node.op_type}", str(why)))
+            return opaque.append(self, call, domain, frame)
+
+    def built(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
+        """What the op's builder, or the function that defines it, makes of a node. Raises Refused."""
+        rule = rule_for(domain, call.node.op_type, call.opset)
+        mark = self.emit.mark()
+        why = "no builder knows it"
+        if rule is not None:
+            try:
+                made = rule(call)
+                return list(made) if isinstance(made, list | tuple) else [made]
+            except Refused as refused:
+                why = str(refused)
+                self.emit.back_to(mark)
+        found = functions.expanded(self, call, domain, frame)
+        if found is None:
+            raise Refused(why)
+        return found
+
+    def named(self, call: Call, mark: tuple[int, int], results: Sequence[Result], domain: str) -> Sequence[Result]:
+        """The results under the names of the outputs, with what ONNX's inference adds to their types."""
+        told = self.told(call, domain) if any(isinstance(r, Value) and _is_open(r.type) for r in results) else ()
+        wanted: dict[Value, tuple[str, Type]] = {}
+        for index, (name, result) in enumerate(zip(call.node.output, results, strict=False)):
+            if isinstance(result, Value) and name:
+                type = merged(result.type, told[index]) if told else result.type
+                wanted.setdefault(result, (name, type))
+        renamed = self.emit.rename(mark, wanted)
+        return [renamed.get(result, result) if isinstance(result, Value) else result for result in results]
+
+    def told(self, call: Call, domain: str) -> Sequence[Type]:
+        """What ONNX infers of a node's outputs."""
+        inputs = {
+            name: (held.type, held.array if held.array is not None else _small(held))
+            for name, held in zip(call.node.input, call.inputs, strict=True)
+            if held is not None
+        }
+        return inferred(call.node, domain, call.opset, inputs, self.model.ir_version)
+
+    def error(self, what: str, where: str, hint: str = "") -> LoadError:
+        place = f"{self.file}: {where}" if self.file and where else self.file or where
+        return LoadError(what, where=place, hint=hint)
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"the attribute {name!r} is no UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def _reader(read: Any, tensor: Any, folder: Path | None, what: str) -> Any:
+    return lambda: read(tensor, folder, what)
+
+
+def _small(held: Held) -> np.ndarray[Any, Any] | None:
+    shape = held.type.shape if isinstance(held.type, TensorType) else None
+    few = shape is not None and len(shape) <= 1 and all(isinstance(extent, int) and extent <= 64 for extent in shape)
+    return held.known() if few else None
+
+
+def _is_open(type: Type) -> bool:
+    return isinstance(type, TensorType) and (type.dtype is None or type.shape is None or None in type.shape)
+
+
+def _title(node: Any, index: int | None = None) -> str:
+    """What an error calls a node."""
+    domain = f"{node.domain}." if node.domain else ""
+    name = f" {node.name!r}" if node.name else f" number {index}" if index is not None else ""
+    made = f", which makes {', '.join(node.output)[:80]}" if node.output else ""
+    return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
+
+
+def _reads(node: Any) -> list[Value]:
+    found = list(node.inputs)
+    stack = list(node.blocks)
+    while stack:
+        block = stack.pop()
+        found.extend(block.returns)
+        for inner in block.nodes:
+            found.extend(inner.inputs)
+            stack.extend(inner.blocks)
+    return found

@@ -1,0 +1,70 @@
+"""An ONNX op as it is: `onnx::TopK`, `onnx::com.microsoft.Gelu`, with readable attributes and the types that are known.
+
+`opset` among the attributes says which version of the op is meant; what runs it needs that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irscope.errors import LoadError
+from irscope.frontends.onnx import control
+from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.held import element_type
+from irscope.ir.builder import BlockBuilder
+from irscope.ir.payload import Opaque, TensorData
+from irscope.ir.types import TENSOR, Type
+
+if TYPE_CHECKING:
+    from irscope.frontends.onnx.importer import Frame, Importer
+
+__all__ = ["append", "payload"]
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def append(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result]:
+    """The node itself; a body among its attributes is a block."""
+    node = site.node
+    name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
+    if not _NAME.fullmatch(name):
+        raise LoadError(f"the op {name!r} has no name that can be written", hint="letters, digits, dots and _")
+    attrs: dict[str, Any] = {}
+    blocks: list[BlockBuilder] = []
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            blocks.append(control.plain_block(importer, attribute.g, frame))
+        elif attribute.graphs:
+            raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart here")
+        else:
+            attrs[attribute.name] = payload(importer.attribute(attribute))
+    if getattr(node, "overload", ""):
+        attrs["overload"] = node.overload
+    attrs["opset"] = site.opset
+    inputs = [importer.emit.constant(None) if held is None else importer.value_of(held) for held in site.inputs]
+    return importer.emit.build.structured(
+        f"onnx::{name}", inputs, _types(importer, site, domain, frame), blocks, names=list(node.output), attrs=attrs,
+        location=importer.emit.location, scope=importer.emit.scope,
+    )  # fmt: skip
+
+
+def _types(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Type]:
+    """What ONNX infers; of an op that it does not define, what the file says."""
+    told = importer.told(site, domain)
+    return [frame.told.get(name, TENSOR) if type == TENSOR else type for name, type in zip(site.node.output, told, strict=True)]
+
+
+def payload(found: Any) -> Any:
+    """An attribute as a node may carry it."""
+    if isinstance(found, np.ndarray):
+        dtype = element_type(found)
+        return TensorData(dtype, found.shape, found.view(np.uint16) if dtype == "bfloat16" else found)
+    if isinstance(found, list | tuple):
+        return tuple(payload(item) for item in found)
+    if found is None or isinstance(found, bool | int | float | str):
+        return found
+    return Opaque(re.sub(r"\s+", " ", str(found)).strip()[:200], found)

@@ -1,0 +1,124 @@
+"""Normalisations and softmax."""
+
+from __future__ import annotations
+
+from irscope.frontends.onnx.call import Call
+from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.types import CODES
+from irscope.ir.core import Value
+
+__all__ = ["OPS"]
+
+OPS: Table = {}
+
+
+def _rowwise(call: Call, name: str) -> Value:
+    """Until opset 12 the axes from `axis` on are one."""
+    x, axis, rank = call.x(), call.axis("axis", 1), call.rank()
+    if axis == rank - 1:
+        return call.op(name, x, axis)
+    shape = [call.size(x, i) for i in range(rank)]
+    flat = call.op("flatten", x, axis, -1)
+    return call.op("reshape", call.op(name, flat, -1), shape)
+
+
+@op(OPS, "Softmax")
+def _softmax(call: Call) -> Value:
+    return _rowwise(call, "softmax")
+
+
+@op(OPS, "LogSoftmax")
+def _log_softmax(call: Call) -> Value:
+    return _rowwise(call, "log_softmax")
+
+
+@op(OPS, "Softmax", since=13)
+def _softmax_13(call: Call) -> Value:
+    return call.op("softmax", call.x(), call.axis("axis", -1))
+
+
+@op(OPS, "LogSoftmax", since=13)
+def _log_softmax_13(call: Call) -> Value:
+    return call.op("log_softmax", call.x(), call.axis("axis", -1))
+
+
+@op(OPS, "Hardmax", since=13)
+def _hardmax(call: Call) -> Value:
+    x, axis = call.x(), call.axis("axis", -1)
+    place = call.op("argmax", x, axis, True)
+    zeros = call.op("zeros_like", x, None, None, None, None, None)
+    return call.op("scatter", zeros, axis, place, 1)
+
+
+@op(OPS, "BatchNormalization")
+def _batch_norm(call: Call) -> Value:
+    if call.int("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
+        raise call.refuse("it trains")
+    x, scale, bias, mean, variance = (call.x(index) for index in range(5))
+    return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
+
+
+@op(OPS, "InstanceNormalization")
+def _instance_norm(call: Call) -> Value:
+    x, scale, bias = (call.x(index) for index in range(3))
+    return call.op("instance_norm", x, scale, bias, None, None, True, 0.1, call.attr("epsilon", 1e-5), False)
+
+
+@op(OPS, "GroupNormalization", since=21)
+def _group_norm(call: Call) -> Value:
+    if call.int("stash_type", 1) != 1:
+        raise call.refuse("it computes in another type")
+    x, scale, bias = (call.x(index) for index in range(3))
+    return call.op("group_norm", x, call.int("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
+
+
+@op(OPS, "LayerNormalization")
+def _layer_norm(call: Call) -> Value:
+    """With the mean and deviation as results it is left to the function that defines it."""
+    axis, shape = call.axis("axis", -1), call.shape()
+    sizes = shape[axis:]
+    if sum(map(bool, call.node.output)) > 1 or not all(isinstance(extent, int) for extent in sizes):
+        raise call.refuse("it gives more than the normalised tensor, or normalises over unknown extents")
+    if call.shape(1) != sizes or (call.has(2) and call.shape(2) != sizes):
+        raise call.refuse("its scale is broadcast")
+    bias = call.x(2) if call.has(2) else None
+    return call.op("layer_norm", call.x(), list(sizes), call.x(1), bias, call.attr("epsilon", 1e-5), False)
+
+
+@op(OPS, "LpNormalization")
+def _lp_norm(call: Call) -> Value:
+    """Where the norm is zero, the result is zero."""
+    x, axis, p = call.x(), call.axis("axis", -1), call.int("p", 2)
+    size = call.op("abs", x) if p == 1 else call.op("mul", x, x)
+    total = call.op("sum", size, [axis], True)
+    norm = total if p == 1 else call.op("sqrt", total)
+    zero = call.scalar(0, str(call.dtype()))
+    return call.op("where", call.op("eq", norm, 0), zero, call.op("div", x, norm))
+
+
+@op(OPS, "LRN")
+def _lrn(call: Call) -> Value:
+    """The sum of squares over a window of channels, which is their mean times its size."""
+    x, size = call.x(), call.int("size")
+    rank = call.rank()
+    squares = call.op("unsqueeze", call.op("mul", x, x), 1)
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    padded = call.op("constant_pad_nd", squares, [0, 0] * (rank - 1) + [before, after], 0)
+    windows = call.op("unfold", padded, 2, size, 1)
+    total = call.op("squeeze", call.op("sum", windows, [-1], False), 1)
+    scaled = call.op("mul", total, call.attr("alpha", 1e-4) / size)
+    base = call.op("add", scaled, call.attr("bias", 1.0))
+    return call.op("div", x, call.op("pow", base, call.attr("beta", 0.75)))
+
+
+@op(OPS, "Dropout")
+def _dropout(call: Call) -> list[Value]:
+    """Outside training it drops nothing."""
+    if call.has(2):
+        training = call.held(2).known()
+        if training is None or bool(training.reshape(-1)[0]):
+            raise call.refuse("it may train, and draw random numbers")
+    x = call.x()
+    if call.outputs < 2 or not call.node.output[1]:
+        return [x]
+    return [x, call.op("ones_like", x, CODES["bool"], None, None, None, None)]

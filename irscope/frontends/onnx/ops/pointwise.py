@@ -1,0 +1,160 @@
+"""Elementwise ops: one table of those that have an `aten::` op of the same meaning, and builders for the rest.
+
+ONNX's operands have one element type, so that no promotion takes place on the way.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from irscope.frontends.onnx.call import Call
+from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.types import FLOATS
+from irscope.ir.core import Value
+
+__all__ = ["OPS"]
+
+OPS: Table = {}
+
+_ONE_OPERAND: Final = {
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor",
+    "HardSwish": "hardswish", "IsNaN": "isnan", "Log": "log", "Mish": "mish", "Neg": "neg", "Not": "logical_not",
+    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
+    "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+_TWO_OPERANDS: Final = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
+    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt",
+    "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le",
+}  # fmt: skip
+
+
+def _one(name: str, call: Call) -> Value:
+    return call.op(name, call.x())
+
+
+def _two(name: str, call: Call) -> Value:
+    return call.op(name, call.x(0), call.x(1))
+
+
+for _name, _aten in _ONE_OPERAND.items():
+    OPS[_name] = [(1, partial(_one, _aten))]
+for _name, _aten in _TWO_OPERANDS.items():
+    OPS[_name] = [(1, partial(_two, _aten))]
+
+
+@op(OPS, "Div")
+def _div(call: Call) -> Value:
+    """Of whole numbers the quotient is cut off towards zero."""
+    if call.dtype() in FLOATS:
+        return call.op("div", call.x(0), call.x(1))
+    return call.op("div", call.x(0), call.x(1), "trunc")
+
+
+@op(OPS, "Mod")
+def _mod(call: Call) -> Value:
+    return call.op("fmod" if call.int("fmod", 0) else "remainder", call.x(0), call.x(1))
+
+
+@op(OPS, "Pow")
+def _pow(call: Call) -> Value:
+    """The exponent may be of another type; the result is of the base's."""
+    base, dtype = call.x(0), call.dtype(0)
+    exponent = call.held(1).known()
+    if exponent is not None and exponent.ndim == 0 and dtype in FLOATS:
+        made = call.op("pow", base, float(exponent))
+    else:
+        made = call.op("pow", base, call.x(1))
+    return call.cast(made, str(dtype))
+
+
+@op(OPS, "BitShift")
+def _bit_shift(call: Call) -> Value:
+    return call.op("__lshift__" if call.text("direction", "") == "LEFT" else "__rshift__", call.x(0), call.x(1))
+
+
+@op(OPS, "IsInf")
+def _is_inf(call: Call) -> Value:
+    x = call.x()
+    positive, negative = call.int("detect_positive", 1), call.int("detect_negative", 1)
+    if positive and negative:
+        return call.op("isinf", x)
+    if positive or negative:
+        return call.op("eq", x, float("inf") if positive else float("-inf"))
+    return call.op("logical_and", call.op("isinf", x), call.op("isnan", x))
+
+
+@op(OPS, "Elu")
+def _elu(call: Call) -> Value:
+    return call.op("elu", call.x(), call.attr("alpha", 1.0))
+
+
+@op(OPS, "Celu")
+def _celu(call: Call) -> Value:
+    return call.op("celu", call.x(), call.attr("alpha", 1.0))
+
+
+@op(OPS, "Selu")
+def _selu(call: Call) -> Value:
+    """ONNX's default constants are those of `aten::selu`, rounded to float32."""
+    alpha, gamma = call.attr("alpha", 1.67326319217681884765625), call.attr("gamma", 1.05070102214813232421875)
+    return call.op("elu", call.x(), alpha, gamma)
+
+
+@op(OPS, "LeakyRelu")
+def _leaky_relu(call: Call) -> Value:
+    return call.op("leaky_relu", call.x(), call.attr("alpha", 0.01))
+
+
+@op(OPS, "PRelu")
+def _prelu(call: Call) -> Value:
+    """The slope broadcasts to the operand, where `aten::prelu` wants one a channel."""
+    x, slope = call.x(0), call.x(1)
+    return call.op("where", call.op("lt", x, 0), call.op("mul", x, slope), x)
+
+
+@op(OPS, "ThresholdedRelu")
+def _thresholded_relu(call: Call) -> Value:
+    x = call.x()
+    return call.op("where", call.op("gt", x, call.attr("alpha", 1.0)), x, call.scalar(0, str(call.dtype())))
+
+
+@op(OPS, "HardSigmoid")
+def _hard_sigmoid(call: Call) -> Value:
+    line = call.op("add", call.op("mul", call.x(), call.attr("alpha", 0.2)), call.attr("beta", 0.5))
+    return call.op("clamp", line, 0, 1)
+
+
+@op(OPS, "Softplus")
+def _softplus(call: Call) -> Value:
+    """`aten::softplus` gives its operand from a threshold on: one from which on that is exact."""
+    return call.op("softplus", call.x(), 1, 700 if call.dtype() == "float64" else 80)
+
+
+@op(OPS, "Softsign")
+def _softsign(call: Call) -> Value:
+    x = call.x()
+    return call.op("div", x, call.op("add", call.op("abs", x), 1))
+
+
+@op(OPS, "Gelu")
+def _gelu(call: Call) -> Value:
+    return call.op("gelu", call.x(), call.text("approximate", "none"))
+
+
+@op(OPS, "Swish")
+def _swish(call: Call) -> Value:
+    x, alpha = call.x(), call.attr("alpha", 1.0)
+    return call.op("silu", x) if alpha == 1 else call.op("mul", x, call.op("sigmoid", call.op("mul", x, alpha)))
+
+
+@op(OPS, "Shrink")
+def _shrink(call: Call) -> Value:
+    x, bias, bound = call.x(), call.attr("bias", 0.0), call.attr("lambd", 0.5)
+    dtype = str(call.dtype())
+    if dtype not in FLOATS:
+        raise call.refuse("of whole numbers it rounds what it adds")
+    inside = call.op("where", call.op("gt", x, bound), call.op("sub", x, bias), call.scalar(0, dtype))
+    return call.op("where", call.op("lt", x, -bound), call.op("add", x, bias), inside)

@@ -1,0 +1,136 @@
+"""Resampling of pictures: Resize, Upsample, GridSample, AffineGrid.
+
+`aten::upsample_*` has three of ONNX's ways from an output's place to an input's: half_pixel, align_corners and asymmetric
+for nearest neighbours. Nearest neighbours of any other way are an index along each axis, worked out here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from irscope.frontends.onnx.call import Call
+from irscope.frontends.onnx.held import Held
+from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.types import FLOATS
+from irscope.ir.core import Value
+
+__all__ = ["OPS"]
+
+OPS: Table = {}
+
+_WORDS: Final = {1: "linear1d", 2: "bilinear2d", 3: "trilinear3d"}
+
+
+@op(OPS, "Upsample", since=9)
+def _upsample(call: Call) -> Value:
+    scales = [float(scale) for scale in call.known(1)]
+    sizes = [math.floor(size * scale) for size, scale in zip(_static(call), scales, strict=True)]
+    return _resized(call, sizes, scales, call.text("mode", "nearest"), "asymmetric", "floor")
+
+
+@op(OPS, "Resize", since=11)
+def _resize(call: Call) -> Value:
+    """Sizes or scales must be known; what lies beyond the picture (a region of interest) is left to ONNX."""
+    sizes, scales = _target(call)
+    way = call.text("coordinate_transformation_mode", "half_pixel")
+    if call.int("antialias", 0) or call.int("exclude_outside", 0) or way == "tf_crop_and_resize":
+        raise call.refuse("it smooths, or crops")
+    return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
+
+
+def _static(call: Call) -> list[int]:
+    shape = call.shape()
+    if not all(isinstance(extent, int) for extent in shape):
+        raise call.refuse("its shape is not known")
+    return [int(extent) for extent in shape if extent is not None]
+
+
+def _target(call: Call) -> tuple[list[int], list[float]]:
+    """The extents of the result, and how much longer each axis gets."""
+    shape = _static(call)
+    axes = [call.wrap(axis, len(shape)) for axis in call.attr("axes", range(len(shape)))]
+    if call.has(3) and call.known(3).size:
+        if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+            raise call.refuse("it keeps the aspect ratio")
+        wanted = dict(zip(axes, call.known_ints(3), strict=True))
+        sizes = [wanted.get(axis, extent) for axis, extent in enumerate(shape)]
+        return sizes, [size / extent if extent else 1.0 for size, extent in zip(sizes, shape, strict=True)]
+    by = dict(zip(axes, (float(scale) for scale in call.known(2)), strict=True))
+    scales = [by.get(axis, 1.0) for axis in range(len(shape))]
+    return [math.floor(extent * scale) for extent, scale in zip(shape, scales, strict=True)], scales
+
+
+def _resized(call: Call, sizes: list[int], scales: list[float], mode: str, way: str, rounding: str) -> Value:
+    shape = _static(call)
+    if mode == "nearest":
+        return _nearest(call, shape, sizes, scales, way, rounding)
+    spatial = len(shape) - 2
+    if sizes[:2] != shape[:2] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
+        raise call.refuse("it resizes batch or channels, or whole numbers")
+    corners = way == "align_corners"
+    if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or (way != "half_pixel" and not corners and 1 in sizes[2:]):
+        raise call.refuse(f"its way from place to place is {way}")
+    factors: list[float | None] = [None if scale * extent == size else scale for scale, extent, size in zip(scales, shape, sizes, strict=True)]
+    if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
+        return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
+    if mode != "linear" or spatial not in _WORDS:
+        raise call.refuse(f"its mode is {mode} over {spatial} axes")
+    return call.op(f"upsample_{_WORDS[spatial]}", call.x(), sizes[2:], corners, *factors[2:])
+
+
+def _nearest(call: Call, shape: list[int], sizes: list[int], scales: list[float], way: str, rounding: str) -> Value:
+    spatial = len(shape) - 2
+    plain = way == "asymmetric" and rounding == "floor" and sizes[:2] == shape[:2] and 1 <= spatial <= 3
+    if plain and all(size == extent * scale for size, extent, scale in zip(sizes, shape, scales, strict=True)):
+        return call.op(f"upsample_nearest{spatial}d", call.any(0), sizes[2:], *[None] * spatial)
+    x = call.any(0)
+    for axis, (extent, size, scale) in enumerate(zip(shape, sizes, scales, strict=True)):
+        if size == extent and scale == 1:
+            continue
+        if size > 1 << 16 or not extent:
+            raise call.refuse("it is too large to be worked out place by place")
+        place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
+        if place is None or pick is None:
+            raise call.refuse(f"its way from place to place is {way}")
+        index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
+        x = call.op("index_select", x, axis, call.importer.value_of(Held(array=np.array(index, np.int64))))
+    return x
+
+
+_WAYS: Final[dict[str, Callable[[int, int, int, float], float]]] = {
+    "asymmetric": lambda at, extent, size, scale: at / scale,
+    "half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5,
+    "pytorch_half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5 if size > 1 else 0.0,
+    "align_corners": lambda at, extent, size, scale: at * (extent - 1) / (size - 1) if size > 1 else 0.0,
+    "half_pixel_symmetric": lambda at, extent, size, scale: (
+        extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5
+    ),
+}
+"""From a place in the result to one in the operand."""
+_ROUNDINGS: Final[dict[str, Callable[[float], int]]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round_prefer_floor": lambda at: math.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: math.floor(at + 0.5),
+}
+
+
+@op(OPS, "GridSample")
+def _grid_sample(call: Call) -> Value:
+    modes = {"bilinear": 0, "linear": 0, "nearest": 1, "bicubic": 2, "cubic": 2}
+    paddings = {"zeros": 0, "border": 1, "reflection": 2}
+    mode, padding = call.text("mode", "linear"), call.text("padding_mode", "zeros")
+    rank = call.rank()
+    if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
+        raise call.refuse(f"it samples {rank - 2} axes by {mode}")
+    corners = bool(call.int("align_corners", 0))
+    return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
+
+
+@op(OPS, "AffineGrid")
+def _affine_grid(call: Call) -> Value:
+    return call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.int("align_corners", 0)))

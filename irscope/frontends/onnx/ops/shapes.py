@@ -1,0 +1,75 @@
+"""Shapes as numbers: Shape and Size, and joining tensors, of which rows of such numbers are the commonest case."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.ops.table import Table, op
+from irscope.ir.core import Value
+from irscope.ir.types import INT, TENSOR
+
+__all__ = ["OPS"]
+
+OPS: Table = {}
+
+
+@op(OPS, "Shape")
+def _shape(call: Call) -> Result:
+    rank = call.rank()
+    start, end, _ = slice(call.int("start", 0), call.attr("end", None)).indices(rank)
+    x = call.any(0)
+    return Held(items=tuple(call.size(x, axis) for axis in range(start, max(start, end))))
+
+
+@op(OPS, "Size")
+def _size(call: Call) -> Result:
+    x = call.any(0)
+    known = x.type.numel  # type: ignore[union-attr]
+    return Held(items=(call.op("numel", x, type=INT) if known is None else known,), is_scalar=True)
+
+
+@op(OPS, "Concat")
+def _concat(call: Call) -> Result:
+    rows = [_row(held) for held in call.inputs]
+    if all(row is not None for row in rows) and any(held is not None and held.items is not None for held in call.inputs):
+        return Held(items=tuple(item for row in rows if row is not None for item in row), dtype=call.dtype() or "int64")
+    tensors = [call.any(index) for index in range(len(call.inputs))]
+    return call.op("cat", call.emit.list(tensors, TENSOR), call.axis("axis"))
+
+
+def _row(held: Held | None) -> tuple[Item, ...] | None:
+    """The whole numbers of a row that need no tensor."""
+    if held is None or held.is_scalar:
+        return None
+    if held.items is not None:
+        return held.items
+    known = held.array
+    few = known is not None and known.ndim == 1 and known.size <= 16 and known.dtype.kind == "i"
+    return tuple(int(item) for item in np.asarray(known)) if few else None
+
+
+@op(OPS, "NonZero")
+def _non_zero(call: Call) -> Value:
+    return call.op("t", call.op("nonzero", call.x()))
+
+
+@op(OPS, "EyeLike")
+def _eye_like(call: Call) -> Value:
+    from irscope.frontends.onnx.types import CODES, ELEMENT_TYPES
+
+    dtype = ELEMENT_TYPES.get(call.int("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
+    if dtype not in CODES:
+        raise call.refuse(f"it makes elements of type {dtype}")
+    rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        raise call.refuse("the shape is not known")
+    return call.importer.value_of(Held(array=np.eye(rows, columns, call.int("k", 0), dtype), name=call.node.output[0]))
+
+
+@op(OPS, "Trilu")
+def _trilu(call: Call) -> Value:
+    """The diagonal's number may be computed."""
+    diagonal = call.number(1) if call.has(1) else 0
+    return call.op("triu" if call.int("upper", 1) else "tril", call.x(), diagonal)

@@ -1,0 +1,57 @@
+"""Which builder an ONNX op has, as of which opset: one table over the files of this folder.
+
+A builder takes a `Call`, appends `aten::` nodes, and gives one result for each output that it makes. It raises `Refused`
+where the op, used like that, has no faithful `aten::` meaning. An op whose meaning changed has several rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from irscope.frontends.onnx.call import Call, Result
+
+__all__ = ["Builder", "Table", "builders", "op", "rule_for"]
+
+Builder = Callable[[Call], Result | Sequence[Result]]
+Table = dict[str, list[tuple[int, Builder]]]
+"""Op name to rows of the first opset that a builder is for, and the builder."""
+
+_FAMILIES: Final = (
+    "pointwise", "selection", "casts", "reductions", "layout", "slicing", "shapes", "linear", "pooling", "normalization",
+    "gathering", "sequences", "recurrent", "quantized", "creation", "resizing",
+)  # fmt: skip
+_OLDEST: Final = 7
+"""Models for older opsets keep their ops: broadcasting was an attribute then."""
+
+
+def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder]:
+    """Enter a builder into a family's table, from an opset on."""
+
+    def enter(builder: Builder) -> Builder:
+        for name in names:
+            table.setdefault(name, []).append((since, builder))
+        return builder
+
+    return enter
+
+
+@cache
+def builders() -> Mapping[str, Sequence[tuple[int, Builder]]]:
+    """All rows, by the names of the ops, the oldest first."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for family in _FAMILIES:
+        table: Table = importlib.import_module(f"irscope.frontends.onnx.ops.{family}").OPS
+        for name, rows in table.items():
+            found.setdefault(name, []).extend(rows)
+    return {name: tuple(sorted(rows, key=lambda row: row[0])) for name, rows in found.items()}
+
+
+def rule_for(domain: str, name: str, opset: int) -> Builder | None:
+    """The builder of an op of ONNX's own domain as of an opset; None where there is none."""
+    if domain != "ai.onnx" or opset < _OLDEST:
+        return None
+    rows = [builder for since, builder in builders().get(name, ()) if since <= opset]
+    return rows[-1] if rows else None

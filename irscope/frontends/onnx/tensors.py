@@ -1,0 +1,128 @@
+"""A TensorProto's elements as a NumPy array, read with distrust: sizes first, then the bytes that must be there.
+
+Elements in files beside the model are read only from below the model's own folder, symbolic links followed.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import LoadError
+from irscope.frontends.onnx.types import ELEMENT_TYPES
+
+__all__ = ["MAX_SPARSE", "dense_of", "elements_of"]
+
+MAX_SPARSE: Final = 1 << 24
+"""Elements of a sparse tensor that is written out densely, at most."""
+
+_BITS: Final = {
+    "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2, "float16": 16, "bfloat16": 16, "complex64": 64,
+    "complex128": 128, "bool": 8, "float6_e2m3fn": 8, "float6_e3m2fn": 8,
+}  # fmt: skip
+_FIELDS: Final = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+_HINT: Final = "the file is damaged, or was written by a broken exporter: export the model again"
+
+
+def elements_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, Any]:
+    """The array that a TensorProto holds, its own copy. Raises LoadError, which calls the tensor `what`.
+
+    bfloat16, float8 and smaller are `ml_dtypes` arrays; strings are Python's, in an array of objects.
+    """
+    from onnx import numpy_helper
+
+    dtype = ELEMENT_TYPES.get(proto.data_type)
+    if dtype is None:
+        raise LoadError(f"{what} has elements of type {proto.data_type}, which ONNX does not define", hint=_HINT)
+    shape = tuple(proto.dims)
+    if any(extent < 0 for extent in shape):
+        raise LoadError(f"{what} has the shape {list(shape)}", hint=_HINT)
+    count = prod(shape)
+    if proto.data_location == proto.EXTERNAL:
+        return _external(proto, dtype, shape, folder, what)
+    present = max((len(getattr(proto, field)) for field in _FIELDS), default=0)
+    if (proto.HasField("raw_data") and present * 8 < count * bits_of(dtype)) or (not proto.raw_data and present * 8 < count):
+        raise LoadError(f"{what} of shape {list(shape)} should hold {count} elements, and has fewer", hint=_HINT)
+    try:
+        return np.array(numpy_helper.to_array(proto))
+    except Exception as error:  # NumPy's and onnx's complaints about counts and types
+        raise LoadError(f"the elements of {what} cannot be read: {_first_line(error)}", hint=_HINT) from None
+
+
+def bits_of(dtype: str) -> int:
+    """How many bits an element takes in a file."""
+    if dtype in _BITS:
+        return _BITS[dtype]
+    return 8 if dtype.startswith("float8") else 0 if dtype == "string" else np.dtype(dtype).itemsize * 8
+
+
+def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | None, what: str) -> np.ndarray[Any, Any]:
+    """Elements from another file, of which just these bytes are read."""
+    from onnx import TensorProto, numpy_helper
+
+    told = {entry.key: entry.value for entry in proto.external_data}
+    path = _beside(told.get("location", ""), folder, what)
+    size = -(-prod(shape) * bits_of(dtype) // 8)
+    try:
+        offset, length = int(told.get("offset", 0)), int(told.get("length", size))
+    except ValueError:
+        raise LoadError(f"{what} does not say where in {path.name!r} it lies", hint=_HINT) from None
+    if length != size or offset < 0 or offset + length > path.stat().st_size:
+        raise LoadError(
+            f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {path.stat().st_size}",
+            hint="copy the whole file that belongs to the model",
+        )
+    with path.open("rb") as file:
+        file.seek(offset)
+        content = file.read(length)
+    if bits_of(dtype) >= 8 and np.dtype(np.uint8).isbuiltin and dtype in np.sctypeDict:
+        return np.frombuffer(bytearray(content), np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+    held = TensorProto(data_type=proto.data_type, dims=shape, raw_data=content)
+    return np.array(numpy_helper.to_array(held))
+
+
+def _beside(location: str, folder: Path | None, what: str) -> Path:
+    """The file that a tensor names; refused unless it lies below the model's folder."""
+    if folder is None:
+        hint = "load the model by the path of its file, or onnx.load_external_data_for_model(model, folder) first"
+        raise LoadError(f"the elements of {what} lie in another file, {location!r}, of an unknown folder", hint=hint)
+    if not location or "\0" in location or location.startswith(("/", "\\")) or ":" in location:
+        raise LoadError(f"{what} names {location!r} as the file of its elements, which is no relative path", hint=_HINT)
+    home = folder.resolve()
+    try:
+        path = (home / location).resolve()
+        if not path.is_relative_to(home):
+            raise LoadError(
+                f"{what} names a file outside the model's folder: {location!r}",
+                hint="a model reads only what lies beside it: put the file there and change the name in the model",
+            )
+        if path.is_file():
+            return path
+    except OSError as error:
+        raise LoadError(f"the file {location!r} of {what} cannot be opened: {error.strerror}", hint=_HINT) from None
+    raise LoadError(f"there is no file {location!r} beside the model, and {what} lies in it", hint="copy it there")
+
+
+def dense_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, Any]:
+    """A SparseTensorProto written out. Raises LoadError for one that would be too large, or has elements outside."""
+    shape = tuple(proto.dims)
+    if any(extent < 0 for extent in shape) or prod(shape) > MAX_SPARSE:
+        raise LoadError(f"{what} is sparse of shape {list(shape)}, too large to be written out", hint="store it densely")
+    values = elements_of(proto.values, folder, what)
+    places = elements_of(proto.indices, folder, f"the indices of {what}")
+    dense = np.zeros(shape, values.dtype)
+    try:
+        if places.ndim == 2:
+            dense[tuple(places.T)] = values
+        else:
+            dense.reshape(-1)[places] = values
+    except (IndexError, ValueError):
+        raise LoadError(f"{what} is sparse, and its indices do not fit its shape {list(shape)}", hint=_HINT) from None
+    return dense
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,96 @@
+"""ONNX's types as ours: element types, shapes with symbolic extents, sequences, optionals, maps.
+
+An element type that no `aten::` op computes with (float8, int4, strings) is kept under its own name. A symbolic extent
+keeps its name, written so that it can stand in a type: `past + 1` becomes `past___1`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from irscope.ir.types import TENSOR, DictType, Dim, ListType, OptionalType, TensorType, Type
+from irscope.ops.type_rules import DTYPE_CODES
+
+__all__ = ["CODES", "COMPUTED", "ELEMENT_TYPES", "FLOATS", "INTEGERS", "merged", "type_of"]
+
+ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
+    enumerate(
+        "float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 complex128 bfloat16 "
+        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz uint4 int4 float4_e2m1fn float8_e8m0fnu uint2 int2 "
+        "float6_e2m3fn float6_e3m2fn".split(),
+        start=1,
+    )
+)
+"""ONNX's number of each element type, and our name of it."""
+
+CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
+"""The number by which `aten::` ops name an element type."""
+
+FLOATS: Final = frozenset({"float32", "float64", "float16", "bfloat16"})
+INTEGERS: Final = frozenset({"int64", "int32", "int16", "int8", "uint8"})
+COMPUTED: Final = FLOATS | INTEGERS | {"bool"}
+"""The element types that `aten::` ops compute with; an op on others stays ONNX's."""
+
+_NOT_A_NAME: Final = re.compile(r"\W")
+
+
+def type_of(proto: Any) -> Type:
+    """The type that a TypeProto says; a plain tensor where it says nothing."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return _tensor(proto.tensor_type)
+    if kind == "sequence_type":
+        return ListType(type_of(proto.sequence_type.elem_type))
+    if kind == "optional_type":
+        return OptionalType(type_of(proto.optional_type.elem_type))
+    if kind == "map_type":
+        key = TensorType(ELEMENT_TYPES.get(proto.map_type.key_type), ())
+        return DictType(key, type_of(proto.map_type.value_type))
+    if kind == "sparse_tensor_type":
+        return _tensor(proto.sparse_tensor_type)
+    return TENSOR
+
+
+def _tensor(proto: Any) -> TensorType:
+    shape = tuple(map(_extent, proto.shape.dim)) if proto.HasField("shape") else None
+    return TensorType(ELEMENT_TYPES.get(proto.elem_type), shape)
+
+
+def _extent(dim: Any) -> Dim:
+    kind = dim.WhichOneof("value")
+    if kind == "dim_value":
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    if kind == "dim_param" and dim.dim_param and not dim.dim_param.startswith("unk__"):
+        return symbol(dim.dim_param)
+    return None
+
+
+def symbol(text: str) -> str:
+    """A name of an extent, with what cannot stand in a name written as `_`.
+
+    >>> symbol("batch size"), symbol("2n")
+    ('batch_size', '_2n')
+    """
+    name = _NOT_A_NAME.sub("_", text)
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def merged(found: Type, told: Type) -> Type:
+    """What follows from the ops, and where that leaves something open, what ONNX's own inference tells.
+
+    >>> str(merged(TensorType("float32", (None, 3)), TensorType("float32", ("n", 3))))
+    'Float(n, 3)'
+    """
+    if not isinstance(found, TensorType):
+        return found
+    if not isinstance(told, TensorType):
+        return found
+    dtype = found.dtype or told.dtype
+    if found.shape is None:
+        return found.with_(dtype=dtype, shape=told.shape)
+    if told.shape is None or len(told.shape) != len(found.shape):
+        return found.with_(dtype=dtype)
+    pairs = zip(found.shape, told.shape, strict=True)
+    return found.with_(dtype=dtype, shape=tuple(b if a is None else a for a, b in pairs))

@@ -25,7 +25,7 @@ from irscope.ir.types import (
     Type,
 )  # fmt: skip
 
-__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "argument_type", "constant_of", "constant_value"]
+__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "argument_type", "constant_of", "constant_value", "element_name"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,9 +134,18 @@ def argument_type(argument: Any) -> Type:
     return ClassType(type(argument).__name__)
 
 
+def element_name(tensor: Any) -> str:
+    """Our name of an array's element type; NumPy holds strings as objects, and in three types of their own.
+
+    >>> element_name(np.array(["a"])), element_name(np.zeros(1, np.float16))
+    ('string', 'float16')
+    """
+    return "string" if getattr(tensor.dtype, "kind", " ") in "OUST" else str(tensor.dtype).removeprefix("torch.")
+
+
 def _tensor_type(tensor: Any) -> TensorType | ClassType:
     """The type of a NumPy, torch, CuPy or JAX array; that of a stranger if its elements are of no type that IR knows."""
-    dtype = str(tensor.dtype).removeprefix("torch.")
+    dtype = element_name(tensor)
     if dtype not in DTYPES:
         return ClassType(f"{type(tensor).__name__} of {dtype}")
     device = getattr(tensor, "device", "cpu")

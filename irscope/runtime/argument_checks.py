@@ -9,7 +9,7 @@ import numpy as np
 
 from irscope.errors import ArgumentError
 from irscope.ir.core import Value
-from irscope.ir.payload import argument_type
+from irscope.ir.payload import argument_type, element_name
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TensorType, Type
 
 __all__ = ["Check", "check_of"]
@@ -71,7 +71,7 @@ def _layout(argument: Any) -> Hashable:
 def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str, int]) -> None:
     if not _is_tensor(argument):
         raise _wrong(name, type, argument)
-    dtype = str(argument.dtype).removeprefix("torch.")
+    dtype = element_name(argument)
     _check_storage(name, argument, dtype)
     if type.dtype is not None and dtype != type.dtype:
         raise _wrong(name, type, argument)

@@ -29,6 +29,7 @@ from irscope.ir.types import (
 )
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
+from irscope.runtime.foreign_ops import foreign_function, lent_by_torch, on_torch
 from irscope.runtime.python_ops import python_function
 
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
@@ -87,7 +88,10 @@ class NumpyLibrary:
             return native
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
-            raise _unknown(node, "NumPy")
+            found = foreign_function(node) or lent_by_torch(node)
+            if found is None:
+                raise _unknown(node, "NumPy")
+            return found
         reference = op.reference
         if node.op == "prim::NumToTensor":
             return np.asarray
@@ -136,6 +140,9 @@ class TorchLibrary:
         native = python_function(node) or self._own(node)
         if native is not None:
             return native
+        foreign = foreign_function(node)
+        if foreign is not None:
+            return on_torch(foreign, self.torch, self.device)
         op, schema = op_of(node), schema_of(node)
         reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
         is_python = op is not None and (op.category != "scalar" or not reads_tensors)

@@ -20,6 +20,7 @@ from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.types import ListType, OptionalType, PrimitiveType, TensorType, TupleType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
+from irscope.runtime.foreign_ops import foreign_function
 
 __all__ = ["run_reference"]
 
@@ -167,6 +168,9 @@ class _Interpreter:
     def _call(self, node: Node, operands: list[Any]) -> Any:
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
+            foreign = foreign_function(node)
+            if foreign is not None:
+                return foreign(*operands)
             raise self._error(
                 node, f"there is no NumPy reference for {node.op}", "run this program through torch instead"
             )

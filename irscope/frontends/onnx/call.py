@@ -19,7 +19,7 @@ from irscope.ir.types import INT, Dim, TensorType, Type
 if TYPE_CHECKING:
     from irscope.frontends.onnx.importer import Importer
 
-__all__ = ["Call", "Result"]
+__all__ = ["Call", "Result", "extents_of"]
 
 Result = Value | Held
 """What a builder gives for one output."""
@@ -86,7 +86,7 @@ class Call:
 
     def axis(self, name: str, default: int | None = None, index: int = 0, extra: int = 0) -> int:
         """An attribute that numbers an axis of an input, counted from the front."""
-        return self.wrap(self.int(name, default), self.rank(index) + extra)
+        return self.wrap(self.integer(name, default), self.rank(index) + extra)
 
     def wrap(self, axis: int, rank: int) -> int:
         if not -rank <= axis < max(rank, 1):
@@ -117,6 +117,8 @@ class Call:
         if held.items is not None and len(held.items) == 1:
             return held.items[0]
         value = self.x(index)
+        if self.type(index) == TensorType(self.dtype(index), (1,)):
+            value = self.emit.op("select", value, 0, 0)
         dtype = self.dtype(index) or ""
         op = "Bool" if dtype == "bool" else "Float" if "float" in dtype else "Int"
         return self.emit.op(op, value)
@@ -132,13 +134,13 @@ class Call:
             return default
         return self.importer.attribute(found)
 
-    def int(self, name: str, default: int | None = None) -> int:
+    def integer(self, name: str, default: int | None = None) -> int:
         found = self.attr(name, _REQUIRED if default is None else default)
         if not isinstance(found, int):
             raise Refused(f"its attribute {name} is no whole number")
         return found
 
-    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         found = self.attr(name, _REQUIRED if default is None else default)
         if not isinstance(found, list | tuple) or not all(isinstance(item, int) for item in found):
             raise Refused(f"its attribute {name} is no row of whole numbers")
@@ -169,7 +171,7 @@ class Call:
 
     def size(self, x: Value, axis: int) -> Item:
         """One extent: a number if it is known."""
-        shape = x.type.shape if isinstance(x.type, TensorType) else None
+        shape = extents_of(x)
         if shape is not None and isinstance(extent := shape[axis], int):
             return extent
         return self.op("size", x, axis, type=INT)
@@ -179,6 +181,11 @@ class Call:
 
     def refuse(self, why: str) -> Refused:
         return Refused(why)
+
+
+def extents_of(x: Value) -> tuple[Dim, ...] | None:
+    """The extents of a tensor, None where its rank is not known."""
+    return x.type.shape if isinstance(x.type, TensorType) else None
 
 
 def shape_of(type: Type, what: str) -> tuple[Dim, ...]:
@@ -193,5 +200,6 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
     if dtype == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
     return np.dtype(dtype)

@@ -150,13 +150,13 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     if call.opset < 9:
         raise call.refuse("before opset 9 it had a batch axis of its own")
     emit, body = call.emit, call.attr("body")
-    count = call.int("num_scan_inputs")
+    count = call.integer("num_scan_inputs")
     states, inputs = len(call.inputs) - count, range(len(call.inputs) - count, len(call.inputs))
     outputs = len(body.output) - states
     if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
         raise call.refuse("its body does not take what it scans")
-    axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.ints("scan_input_axes", [0] * count), inputs, strict=True)]
-    backwards = call.ints("scan_input_directions", [0] * count)
+    axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
+    backwards = call.integers("scan_input_directions", [0] * count)
     scanned = [call.any(index) for index in inputs]
     rounds = emit.value(call.size(scanned[0], axes[0]))
     starts = [call.any(index) for index in range(states)]
@@ -174,8 +174,8 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         block.returns([emit.constant(True), *results[:states]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = _structured(call, "prim::Loop", (rounds, emit.value(True), *starts), types, (block,), list(call.node.output))
-    directions = call.ints("scan_output_directions", [0] * outputs)
-    places = call.ints("scan_output_axes", [0] * outputs)
+    directions = call.integers("scan_output_directions", [0] * outputs)
+    places = call.integers("scan_output_axes", [0] * outputs)
     stacked = []
     for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
         rank = 1 + len(item.type.shape) if isinstance(item.type, TensorType) and item.type.shape is not None else None

@@ -49,7 +49,8 @@ def expanded(importer: Importer, site: Call, domain: str, frame: Frame) -> Seque
     if function is None:
         return None
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
-    inner = replace(frame, opsets={**opsets, domain: opsets.get(domain, site.opset)}, attributes=_filled(site, domain))
+    versions = {**frame.opsets, domain: site.opset, **opsets}
+    inner = replace(frame, opsets=versions, attributes=_filled(site, domain))
     refused = len(importer.refusals)
     found = _inlined(importer, function, site, inner)
     if len(importer.refusals) == refused:

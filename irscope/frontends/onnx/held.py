@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.core import Value
+from irscope.ir.payload import element_name
 from irscope.ir.types import TENSOR, TensorType, Type
 
 __all__ = ["Held", "Item"]
@@ -47,7 +48,7 @@ class Held:
         if self.value is not None:
             return self.value.type
         if self.array is not None:
-            return TensorType(element_type(self.array), self.array.shape)
+            return TensorType(element_name(self.array), self.array.shape)
         if self.items is not None:
             return TensorType(self.dtype, () if self.is_scalar else (len(self.items),))
         return self.told
@@ -60,8 +61,3 @@ class Held:
             flat = np.array(self.items, self.dtype)
             self.array = flat.reshape(()) if self.is_scalar else flat
         return self.array
-
-
-def element_type(array: np.ndarray[Any, Any]) -> str:
-    """Our name of an array's element type; an array of objects holds strings."""
-    return "string" if array.dtype.kind in "OUST" else str(array.dtype)

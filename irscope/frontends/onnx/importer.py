@@ -22,18 +22,18 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx import control, functions, opaque
+from irscope.frontends.onnx import control, folding, functions, opaque
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.emit import Emitter, Refused
-from irscope.frontends.onnx.held import Held, Item, element_type
+from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.inference import inferred
 from irscope.frontends.onnx.ops.table import rule_for
 from irscope.frontends.onnx.places import location_of, scope_of
 from irscope.frontends.onnx.tensors import dense_of, elements_of
 from irscope.frontends.onnx.types import ELEMENT_TYPES, merged, type_of
 from irscope.ir.core import Graph, Value
-from irscope.ir.payload import TensorData
-from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
+from irscope.ir.payload import TensorData, element_name
+from irscope.ir.types import INT, TensorType, Type
 
 __all__ = ["Frame", "Importer"]
 
@@ -144,14 +144,14 @@ class Importer:
             assert held.items is not None
             return self.tensor_of(held)
         if array.size > _SMALL or (held.name and array.ndim):
-            held.value = self.emit.input(held.name, TensorType(element_type(array), array.shape))
+            held.value = self.emit.input(held.name, TensorType(element_name(array), array.shape))
             self.bound[held.value] = array
             return held.value
         return self.constant(array)
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
         """A small constant tensor."""
-        dtype = element_type(array)
+        dtype = element_name(array)
         held = array.view(np.uint16) if dtype == "bfloat16" else array
         return self.emit.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
 
@@ -258,13 +258,16 @@ class Importer:
 
     def built(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
         """What the op's builder, or the function that defines it, makes of a node. Raises Refused."""
+        known = folding.folded(call) if domain == "ai.onnx" else None
+        if known is not None:
+            return [known]
         rule = rule_for(domain, call.node.op_type, call.opset)
         mark = self.emit.mark()
         why = "no builder knows it"
         if rule is not None:
             try:
                 made = rule(call)
-                return list(made) if isinstance(made, list | tuple) else [made]
+                return [made] if isinstance(made, Value | Held) else list(made)
             except Refused as refused:
                 why = str(refused)
                 self.emit.back_to(mark)

@@ -14,9 +14,8 @@ import numpy as np
 from irscope.errors import LoadError
 from irscope.frontends.onnx import control
 from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import element_type
 from irscope.ir.builder import BlockBuilder
-from irscope.ir.payload import Opaque, TensorData
+from irscope.ir.payload import Opaque, TensorData, element_name
 from irscope.ir.types import TENSOR, Type
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _types(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequenc
 def payload(found: Any) -> Any:
     """An attribute as a node may carry it."""
     if isinstance(found, np.ndarray):
-        dtype = element_type(found)
+        dtype = element_name(found)
         return TensorData(dtype, found.shape, found.view(np.uint16) if dtype == "bfloat16" else found)
     if isinstance(found, list | tuple):
         return tuple(payload(item) for item in found)

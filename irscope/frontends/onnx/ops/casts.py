@@ -26,7 +26,7 @@ def _identity(call: Call) -> Result:
 
 @op(OPS, "Cast")
 def _cast(call: Call) -> Result:
-    return _converted(call, ELEMENT_TYPES.get(call.int("to"), "unknown"))
+    return _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown"))
 
 
 @op(OPS, "CastLike")
@@ -48,7 +48,7 @@ def _converted(call: Call, dtype: str) -> Result:
 
 @op(OPS, "BitCast")
 def _bit_cast(call: Call) -> Value:
-    dtype = ELEMENT_TYPES.get(call.int("to"), "unknown")
+    dtype = ELEMENT_TYPES.get(call.integer("to"), "unknown")
     x = call.x()
     if ITEM_SIZE.get(dtype) != ITEM_SIZE.get(str(call.dtype())) or dtype == "bool":
         raise call.refuse(f"it reads {call.dtype()} as {dtype}")

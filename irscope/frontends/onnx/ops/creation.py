@@ -7,10 +7,11 @@ from math import prod
 import numpy as np
 
 from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held, element_type
+from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import CODES, COMPUTED, FLOATS
 from irscope.ir.core import Value
+from irscope.ir.payload import element_name
 
 __all__ = ["OPS"]
 
@@ -20,7 +21,7 @@ OPS: Table = {}
 @op(OPS, "ConstantOfShape")
 def _constant_of_shape(call: Call) -> Result:
     value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
-    dtype = element_type(value)
+    dtype = element_name(value)
     if dtype not in COMPUTED or not value.size:
         raise call.refuse(f"it makes elements of type {dtype}")
     sizes = call.items(0)

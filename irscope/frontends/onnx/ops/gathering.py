@@ -86,7 +86,7 @@ def _indices(call: Call, columns: list[Value | None]) -> Value:
 
 @op(OPS, "GatherND")
 def _gather_nd(call: Call) -> Value:
-    if call.int("batch_dims", 0):
+    if call.integer("batch_dims", 0):
         raise call.refuse("it has batch axes")
     x, index = call.any(0), call.x(1)
     columns = _columns(call, index, 0)
@@ -138,7 +138,7 @@ def _compress(call: Call) -> Value:
 def _top_k(call: Call) -> tuple[Value, ...]:
     """Of equal elements `aten::topk` may give any: a stable sort gives the first."""
     x, k, axis = call.x(0), call.items(1)[0], call.axis("axis", -1)
-    found = call.ops("sort", 2, x, True, axis, bool(call.int("largest", 1)))
+    found = call.ops("sort", 2, x, True, axis, bool(call.integer("largest", 1)))
     return tuple(call.op("slice", part, axis, 0, k, 1) for part in found)
 
 
@@ -146,7 +146,7 @@ def _top_k(call: Call) -> tuple[Value, ...]:
 def _reverse_sequence(call: Call) -> Value:
     """By places: within its length, each row is read from its end."""
     x, lengths = call.any(0), call.x(1)
-    time, batch = call.int("time_axis", 0), call.int("batch_axis", 1)
+    time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))
     ends = call.op("reshape", lengths, _along(rank, batch))

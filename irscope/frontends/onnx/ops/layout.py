@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.call import Call, Result, extents_of
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir.core import Value
@@ -24,7 +24,7 @@ def _reshape(call: Call) -> Result:
     computed = call.held(1).items is None and target is None
     sizes = call.items(1)
     x = call.any(0)
-    if not call.int("allowzero", 0):
+    if not call.integer("allowzero", 0):
         sizes = [_kept(call, x, axis, size, computed) for axis, size in enumerate(sizes)]
     return call.op("reshape", x, sizes)
 
@@ -40,7 +40,7 @@ def _kept(call: Call, x: Value, axis: int, size: Item, computed: bool) -> Item:
 
 
 def _own(call: Call, x: Value, axis: int) -> Item:
-    shape = x.type.shape if isinstance(x.type, TensorType) else None
+    shape = extents_of(x)
     if shape is not None and axis >= len(shape):
         raise call.refuse(f"the operand has no axis {axis} to take the extent of")
     return call.size(x, axis)
@@ -61,7 +61,7 @@ def _own_if_zero(call: Call, x: Value, axis: int, size: Value) -> Item:
 
 @op(OPS, "Flatten")
 def _flatten(call: Call) -> Value:
-    axis, rank = call.int("axis", 1), call.rank()
+    axis, rank = call.integer("axis", 1), call.rank()
     axis = axis + rank if axis < 0 else axis
     x = call.any(0)
     if axis == 0:
@@ -115,7 +115,7 @@ def _squeezed(call: Call, axes: Any) -> Result:
         return call.op("squeeze", x)
     if not axes:
         return x
-    shape = x.type.shape if isinstance(x.type, TensorType) else None
+    shape = extents_of(x)
     for axis in axes:
         extent = shape[axis] if shape is not None and isinstance(axis, int) and -len(shape) <= axis < len(shape) else 1
         if isinstance(extent, int) and extent != 1:
@@ -125,7 +125,7 @@ def _squeezed(call: Call, axes: Any) -> Result:
 
 @op(OPS, "Unsqueeze")
 def _unsqueeze(call: Call) -> Result:
-    return _unsqueezed(call, call.ints("axes"))
+    return _unsqueezed(call, call.integers("axes"))
 
 
 @op(OPS, "Unsqueeze", since=13)
@@ -152,9 +152,9 @@ def _unsqueezed(call: Call, axes: list[Any]) -> Result:
 def _expand(call: Call) -> Value:
     """To the shape that the operand and the wanted one broadcast to."""
     x, sizes = call.any(0), call.items(1)
-    shape = x.type.shape if isinstance(x.type, TensorType) else None
+    shape = extents_of(x)
     if shape is not None:
-        sizes = [-1] * (len(shape) - len(sizes)) + sizes
+        sizes = [*[-1] * (len(shape) - len(sizes)), *sizes]
         lead = len(sizes) - len(shape)
         made = [_broadcast(size, None if axis < lead else shape[axis - lead], axis < lead) for axis, size in enumerate(sizes)]
         if all(item is not None for item in made):
@@ -184,7 +184,7 @@ def _tile(call: Call) -> Value:
 
 @op(OPS, "DepthToSpace")
 def _depth_to_space(call: Call) -> Value:
-    x, block = call.any(0), call.int("blocksize")
+    x, block = call.any(0), call.integer("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     if not isinstance(c, int):
         raise call.refuse("the number of channels is not known")
@@ -199,12 +199,13 @@ def _depth_to_space(call: Call) -> Value:
 
 @op(OPS, "SpaceToDepth")
 def _space_to_depth(call: Call) -> Value:
-    x, block = call.any(0), call.int("blocksize")
+    x, block = call.any(0), call.integer("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     if not (isinstance(h, int) and isinstance(w, int)):
         raise call.refuse("height and width are not known")
     tiles = call.op("reshape", x, [n, c, h // block, block, w // block, block])
-    order = call.op("permute", tiles, [0, 3, 5, 1, 2, 4])
+    by_block = call.text("mode", "DCR") == "DCR"
+    order = call.op("permute", tiles, [0, 3, 5, 1, 2, 4] if by_block else [0, 1, 3, 5, 2, 4])
     return call.op("reshape", order, [n, _times(call, c, block * block), h // block, w // block])
 
 

@@ -21,10 +21,10 @@ def _matmul(call: Call) -> Value:
 def _gemm(call: Call) -> Value:
     a, b = call.x(0), call.x(1)
     alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
-    a = call.op("t", a) if call.int("transA", 0) else a
-    if call.int("transB", 0) and alpha == 1 and beta == 1 and call.has(2) and call.rank(2) == 1:
+    a = call.op("t", a) if call.integer("transA", 0) else a
+    if call.integer("transB", 0) and alpha == 1 and beta == 1 and call.has(2) and call.rank(2) == 1:
         return call.op("linear", a, b, call.x(2))
-    b = call.op("t", b) if call.int("transB", 0) else b
+    b = call.op("t", b) if call.integer("transB", 0) else b
     if call.has(2) and call.dtype() in FLOATS:
         return call.op("addmm", call.x(2), a, b, beta, alpha)
     made = call.op("mm", a, b)
@@ -49,7 +49,7 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
     """The pads of an op, all starts and then all ends: given, or such that the result has ⌈extent / stride⌉ elements."""
     mode, spatial = call.text("auto_pad", "NOTSET"), len(kernel)
     if mode in ("NOTSET", ""):
-        return call.ints("pads", [0] * 2 * spatial)
+        return call.integers("pads", [0] * 2 * spatial)
     if mode == "VALID":
         return [0] * 2 * spatial
     totals = []
@@ -70,7 +70,7 @@ def _conv(call: Call) -> Value:
     bias = call.x(2) if call.has(2) else None
     spatial = call.rank(1) - 2
     kernel = _kernel(call)
-    strides, dilations = call.ints("strides", [1] * spatial), call.ints("dilations", [1] * spatial)
+    strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     pads = same_pads(call, x, kernel, strides, dilations)
     starts, ends = pads[:spatial], pads[spatial:]
     if not 1 <= spatial <= 3 or call.dtype() not in FLOATS:
@@ -78,13 +78,13 @@ def _conv(call: Call) -> Value:
     if starts != ends:
         x = call.op("constant_pad_nd", x, [p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0)
         starts = [0] * spatial
-    return call.op(f"conv{spatial}d", x, w, bias, strides, starts, dilations, call.int("group", 1))
+    return call.op(f"conv{spatial}d", x, w, bias, strides, starts, dilations, call.integer("group", 1))
 
 
 def _kernel(call: Call) -> list[int]:
     """The extents of the window; the weight's own are the truth."""
     shape = call.shape(1)[2:]
-    known = call.ints("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
+    known = call.integers("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
     if len(known) != len(shape) or any(isinstance(e, int) and e != k for e, k in zip(shape, known, strict=True)):
         raise call.refuse(f"its kernel_shape {known} is not that of its weight")
     if not all(known):
@@ -95,12 +95,12 @@ def _kernel(call: Call) -> list[int]:
 @op(OPS, "ConvTranspose")
 def _conv_transpose(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
-    spatial, group = call.rank(1) - 2, call.int("group", 1)
+    spatial, group = call.rank(1) - 2, call.integer("group", 1)
     if not 1 <= spatial <= 3:
         raise call.refuse(f"it has {spatial} spatial axes")
     kernel = _kernel(call)
-    strides, dilations = call.ints("strides", [1] * spatial), call.ints("dilations", [1] * spatial)
-    extra = call.ints("output_padding", [0] * spatial)
+    strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
+    extra = call.integers("output_padding", [0] * spatial)
     pads = _transposed_pads(call, x, kernel, strides, dilations, extra)
     starts, ends = pads[:spatial], pads[spatial:]
     bias = call.x(2) if call.has(2) else None
@@ -121,7 +121,7 @@ def _transposed_pads(
     spatial, mode = len(kernel), call.text("auto_pad", "NOTSET")
     wanted = call.attr("output_shape", None)
     if wanted is None and mode in ("NOTSET", ""):
-        return call.ints("pads", [0] * 2 * spatial)
+        return call.integers("pads", [0] * 2 * spatial)
     if wanted is None and mode == "VALID":
         return [0] * 2 * spatial
     smaller, larger = [], []
@@ -138,12 +138,12 @@ def _transposed_pads(
 
 @op(OPS, "Col2Im")
 def _col2im(call: Call) -> Value:
-    sizes, kernel = call.known_ints(1), call.known_ints(2)
+    sizes, kernel = call.items(1), call.items(2)
     spatial = len(sizes)
-    pads = call.ints("pads", [0] * 2 * spatial)
+    pads = call.integers("pads", [0] * 2 * spatial)
     if spatial != 2 or pads[:2] != pads[2:]:
         raise call.refuse("it folds something else than pictures with equal pads")
-    strides, dilations = call.ints("strides", [1, 1]), call.ints("dilations", [1, 1])
+    strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 
 

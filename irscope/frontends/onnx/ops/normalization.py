@@ -52,7 +52,7 @@ def _hardmax(call: Call) -> Value:
 
 @op(OPS, "BatchNormalization")
 def _batch_norm(call: Call) -> Value:
-    if call.int("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
+    if call.integer("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
         raise call.refuse("it trains")
     x, scale, bias, mean, variance = (call.x(index) for index in range(5))
     return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
@@ -66,10 +66,10 @@ def _instance_norm(call: Call) -> Value:
 
 @op(OPS, "GroupNormalization", since=21)
 def _group_norm(call: Call) -> Value:
-    if call.int("stash_type", 1) != 1:
+    if call.integer("stash_type", 1) != 1:
         raise call.refuse("it computes in another type")
     x, scale, bias = (call.x(index) for index in range(3))
-    return call.op("group_norm", x, call.int("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
+    return call.op("group_norm", x, call.integer("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
 
 
 @op(OPS, "LayerNormalization")
@@ -88,7 +88,7 @@ def _layer_norm(call: Call) -> Value:
 @op(OPS, "LpNormalization")
 def _lp_norm(call: Call) -> Value:
     """Where the norm is zero, the result is zero."""
-    x, axis, p = call.x(), call.axis("axis", -1), call.int("p", 2)
+    x, axis, p = call.x(), call.axis("axis", -1), call.integer("p", 2)
     size = call.op("abs", x) if p == 1 else call.op("mul", x, x)
     total = call.op("sum", size, [axis], True)
     norm = total if p == 1 else call.op("sqrt", total)
@@ -99,11 +99,11 @@ def _lp_norm(call: Call) -> Value:
 @op(OPS, "LRN")
 def _lrn(call: Call) -> Value:
     """The sum of squares over a window of channels, which is their mean times its size."""
-    x, size = call.x(), call.int("size")
+    x, size = call.x(), call.integer("size")
     rank = call.rank()
     squares = call.op("unsqueeze", call.op("mul", x, x), 1)
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-    padded = call.op("constant_pad_nd", squares, [0, 0] * (rank - 1) + [before, after], 0)
+    padded = call.op("constant_pad_nd", squares, [0, 0] * (rank - 2) + [before, after], 0)
     windows = call.op("unfold", padded, 2, size, 1)
     total = call.op("squeeze", call.op("sum", windows, [-1], False), 1)
     scaled = call.op("mul", total, call.attr("alpha", 1e-4) / size)

@@ -55,7 +55,7 @@ def _div(call: Call) -> Value:
 
 @op(OPS, "Mod")
 def _mod(call: Call) -> Value:
-    return call.op("fmod" if call.int("fmod", 0) else "remainder", call.x(0), call.x(1))
+    return call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1))
 
 
 @op(OPS, "Pow")
@@ -78,7 +78,7 @@ def _bit_shift(call: Call) -> Value:
 @op(OPS, "IsInf")
 def _is_inf(call: Call) -> Value:
     x = call.x()
-    positive, negative = call.int("detect_positive", 1), call.int("detect_negative", 1)
+    positive, negative = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
     if positive and negative:
         return call.op("isinf", x)
     if positive or negative:

@@ -17,13 +17,13 @@ class _Window:
     """Extents, steps and pads of a pooling op."""
 
     def __init__(self, call: Call) -> None:
-        self.kernel = call.ints("kernel_shape")
+        self.kernel = call.integers("kernel_shape")
         self.spatial = len(self.kernel)
         if not 1 <= self.spatial <= 3 or call.rank() != self.spatial + 2:
             raise call.refuse(f"it has {self.spatial} spatial axes")
         ones = [1] * self.spatial
-        self.strides, self.dilations = call.ints("strides", ones), call.ints("dilations", ones)
-        self.ceil = bool(call.int("ceil_mode", 0))
+        self.strides, self.dilations = call.integers("strides", ones), call.integers("dilations", ones)
+        self.ceil = bool(call.integer("ceil_mode", 0))
         pads = same_pads(call, call.any(0), self.kernel, self.strides, self.dilations)
         self.starts, self.ends = pads[: self.spatial], pads[self.spatial :]
         small = all(2 * pad <= k for pad, k in zip(self.starts, self.kernel, strict=True))
@@ -38,25 +38,29 @@ class _Window:
 def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     window, x = _Window(call), call.x()
     if call.outputs > 1 and call.node.output[1]:
-        if not window.is_plain or window.spatial != 2 or call.int("storage_order", 0) or call.shape()[:2] != (1, 1):
+        if not window.is_plain or window.spatial != 2 or call.integer("storage_order", 0) or call.shape()[:2] != (1, 1):
             raise call.refuse("it gives places, counted over the whole batch")
         return call.ops(
             "max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil
         )
     pads = window.starts
-    if call.dtype() not in FLOATS:
-        raise call.refuse(f"it pools elements of type {call.dtype()}")
+    dtype = str(call.dtype())
+    if dtype not in FLOATS:
+        if dtype not in ("int8", "uint8"):
+            raise call.refuse(f"it pools elements of type {dtype}")
+        x = call.cast(x, "float32")  # which holds them exactly
     if not window.is_plain:
         if window.ceil:
             raise call.refuse("it rounds up, and pads its ends differently")
         x, pads = call.op("constant_pad_nd", x, window.flat, float("-inf")), [0] * window.spatial
-    return call.op(f"max_pool{window.spatial}d", x, window.kernel, window.strides, pads, window.dilations, window.ceil)
+    made = call.op(f"max_pool{window.spatial}d", x, window.kernel, window.strides, pads, window.dilations, window.ceil)
+    return call.cast(made, dtype)
 
 
 @op(OPS, "AveragePool")
 def _average_pool(call: Call) -> Value:
     window, x = _Window(call), call.x()
-    counts = bool(call.int("count_include_pad", 0))
+    counts = bool(call.integer("count_include_pad", 0))
     if any(step != 1 for step in window.dilations) or (not window.is_plain and window.ceil):
         raise call.refuse("its windows are dilated, or it rounds up and pads its ends differently")
     if window.is_plain:
@@ -75,7 +79,7 @@ def _average_pool(call: Call) -> Value:
 @op(OPS, "LpPool")
 def _lp_pool(call: Call) -> Value:
     """The p-th root of the sum of p-th powers, which is the mean times the size of the window."""
-    window, x, p = _Window(call), call.x(), call.int("p", 2)
+    window, x, p = _Window(call), call.x(), call.integer("p", 2)
     if any(step != 1 for step in window.dilations) or window.ceil:
         raise call.refuse("its windows are dilated, or it rounds up")
     powers = call.op("pow", call.op("abs", x), p)
@@ -99,6 +103,6 @@ def _global_max_pool(call: Call) -> Value:
 
 @op(OPS, "GlobalLpPool")
 def _global_lp_pool(call: Call) -> Value:
-    p = call.int("p", 2)
+    p = call.integer("p", 2)
     powers = call.op("pow", call.op("abs", call.x()), p)
     return call.op("pow", call.op("sum", powers, list(range(2, call.rank())), True), 1.0 / p)

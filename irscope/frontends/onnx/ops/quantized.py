@@ -11,7 +11,6 @@ from irscope.frontends.onnx.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import ELEMENT_TYPES, FLOATS
 from irscope.ir.core import Value
-from irscope.ir.types import TensorType
 
 __all__ = ["OPS"]
 
@@ -22,7 +21,7 @@ _RANGES: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 3276
 @op(OPS, "DequantizeLinear")
 def _dequantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
-    dtype = str(call.dtype(1)) if not call.int("output_dtype", 0) else ELEMENT_TYPES.get(call.int("output_dtype", 0), "")
+    dtype = str(call.dtype(1)) if not call.integer("output_dtype", 0) else ELEMENT_TYPES.get(call.integer("output_dtype", 0), "")
     if dtype not in FLOATS or dtype != call.dtype(1):
         raise call.refuse(f"it gives elements of type {dtype}")
     scale = _spread(call, scale, 1)
@@ -35,9 +34,9 @@ def _dequantize(call: Call) -> Value:
 @op(OPS, "QuantizeLinear")
 def _quantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
-    told = ELEMENT_TYPES.get(call.int("output_dtype", 0), "uint8")
+    told = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
     dtype = str(call.dtype(2)) if call.has(2) else told
-    if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.int("precision", 0):
+    if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.integer("precision", 0):
         raise call.refuse(f"it gives elements of type {dtype}")
     steps = call.op("round", call.op("div", x, _spread(call, scale, 1)))
     if call.has(2):
@@ -55,7 +54,7 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     rank, own = call.rank(0), call.rank(index)
     if own == 0 or (own == 1 and call.shape(index) == (1,)):
         return parameter if own == 0 else call.op("reshape", parameter, [])
-    axis, block = call.axis("axis", 1), call.int("block_size", 0)
+    axis, block = call.axis("axis", 1), call.integer("block_size", 0)
     if own == 1 and not block:
         return call.op("reshape", parameter, [-1 if i == axis else 1 for i in range(rank)])
     if own != rank or not block:
@@ -64,34 +63,40 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     return call.op("slice", repeated, axis, 0, call.size(call.x(0), axis), 1)
 
 
-def _centred(call: Call, index: int, zero: int, dtype: str, *, by_row: bool = False) -> Value:
-    """A tensor of integers without its zero point."""
+def _centred(call: Call, index: int, zero: int, dtype: str, *, along: int | None = None) -> Value:
+    """A tensor of integers without its zero point, of which there may be one for each place along an axis."""
     x = call.cast(call.x(index), dtype)
     if not call.has(zero):
         return x
     point = call.cast(call.x(zero), dtype)
-    rank = call.rank(zero)
-    if by_row and rank == 1 and call.shape(zero) != (1,):
-        point = call.op("unsqueeze", point, -1)
+    if along is not None and call.rank(zero) == 1 and call.shape(zero) != (1,):
+        rank = call.rank(index)
+        point = call.op("reshape", point, [-1 if i == along % rank else 1 for i in range(rank)])
     return call.op("sub", x, point)
 
 
 @op(OPS, "MatMulInteger")
 def _matmul_integer(call: Call) -> Value:
-    return call.op("matmul", _centred(call, 0, 2, "int32", by_row=True), _centred(call, 1, 3, "int32"))
+    return call.op("matmul", _centred(call, 0, 2, "int32", along=-2), _centred(call, 1, 3, "int32", along=-1))
 
 
 @op(OPS, "QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Value:
     """Inputs: a and its scale and zero point, b and its, and those of the result."""
-    a, b = _centred(call, 0, 2, "int32", by_row=True), _centred(call, 3, 5, "int32")
+    a, b = _centred(call, 0, 2, "int32", along=-2), _centred(call, 3, 5, "int32", along=-1)
     product = call.cast(call.op("matmul", a, b), "float32")
-    return _requantized(call, product, by_row=True)
+    return _requantized(call, product)
 
 
-def _requantized(call: Call, product: Value, *, by_row: bool = False) -> Value:
+def _requantized(call: Call, product: Value, channel: int | None = None) -> Value:
+    """An exact product in steps of the result's scale; `channel`: the axis along which the second scale may vary."""
     scales = [call.cast(call.x(index), "float32") for index in (1, 4, 6)]
-    if any(isinstance(s.type, TensorType) and s.type.shape not in ((), (1,)) for s in scales):
+    rank = call.rank_of(product)
+    if channel is not None and call.rank(4) == 1:
+        scales[1] = call.op("reshape", scales[1], [-1 if i == channel else 1 for i in range(rank)])
+    elif call.shape(4) not in ((), (1,)):
+        raise call.refuse("its scales are not of whole tensors")
+    if any(call.shape(index) not in ((), (1,)) for index in (1, 6)):
         raise call.refuse("its scales are not of whole tensors")
     factor = call.op("div", call.op("mul", scales[0], scales[1]), scales[2])
     steps = call.op("round", call.op("mul", product, factor))
@@ -103,23 +108,23 @@ def _requantized(call: Call, product: Value, *, by_row: bool = False) -> Value:
 
 @op(OPS, "ConvInteger")
 def _conv_integer(call: Call) -> Value:
-    x, w = _centred(call, 0, 2, "float64"), _centred(call, 1, 3, "float64")
+    x, w = _centred(call, 0, 2, "float64"), _centred(call, 1, 3, "float64", along=0)
     return call.cast(_exact_conv(call, x, w, 1, None), "int32")
 
 
 @op(OPS, "QLinearConv")
 def _qlinear_conv(call: Call) -> Value:
-    x, w = _centred(call, 0, 2, "float64"), _centred(call, 3, 5, "float64")
+    x, w = _centred(call, 0, 2, "float64"), _centred(call, 3, 5, "float64", along=0)
     bias = call.cast(call.x(8), "float64") if call.has(8) else None
-    return _requantized(call, call.cast(_exact_conv(call, x, w, 3, bias), "float32"))
+    return _requantized(call, call.cast(_exact_conv(call, x, w, 3, bias), "float32"), channel=1)
 
 
 def _exact_conv(call: Call, x: Value, w: Value, weight: int, bias: Value | None) -> Value:
     """A convolution of integers in float64, which holds every sum that int32 does."""
     spatial = call.rank(weight) - 2
-    pads = call.ints("pads", [0] * 2 * spatial)
+    pads = call.integers("pads", [0] * 2 * spatial)
     if call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3:
         raise call.refuse("its padding is not given")
     x = call.op("constant_pad_nd", x, [p for i in reversed(range(spatial)) for p in (pads[i], pads[i + spatial])], 0)
-    strides, dilations = call.ints("strides", [1] * spatial), call.ints("dilations", [1] * spatial)
-    return call.op(f"conv{spatial}d", x, w, bias, strides, [0] * spatial, dilations, call.int("group", 1))
+    strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
+    return call.op(f"conv{spatial}d", x, w, bias, strides, [0] * spatial, dilations, call.integer("group", 1))

@@ -24,14 +24,14 @@ _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tan
 
 @op(OPS, "LSTM")
 def _lstm(call: Call) -> list[Value]:
-    if call.has(7) or call.int("input_forget", 0):
+    if call.has(7) or call.integer("input_forget", 0):
         raise call.refuse("it has peepholes, or couples its gates")
     return _recurrent(call, "lstm")
 
 
 @op(OPS, "GRU")
 def _gru(call: Call) -> list[Value]:
-    if not call.int("linear_before_reset", 0):
+    if not call.integer("linear_before_reset", 0):
         raise call.refuse("its reset gate is applied before the product")
     return _recurrent(call, "gru")
 
@@ -48,10 +48,10 @@ def _recurrent(call: Call, name: str) -> list[Value]:
     kind, direction = call.node.op_type, call.text("direction", "forward")
     both = direction == "bidirectional"
     _check(call, kind, both)
-    x, layout = call.x(0), call.int("layout", 0)
+    x, layout = call.x(0), call.integer("layout", 0)
     x = call.op("transpose", x, 0, 1) if layout else x
     x = call.op("flip", x, [0]) if direction == "reverse" else x
-    hidden = call.int("hidden_size", _hidden(call))
+    hidden = call.integer("hidden_size", _hidden(call))
     count = 2 if both else 1
     batch = call.size(x, 1)
     states = [_state(call, index, layout, (count, batch, hidden)) for index in ((5, 6) if kind == "LSTM" else (5,))]
@@ -74,7 +74,7 @@ def _check(call: Call, kind: str, both: bool) -> None:
     if "clip" in call.attributes:
         raise call.refuse("it clips what goes into its activations")
     if call.has(4):
-        known, length = call.held(4).known(), call.shape(0)[1 if call.int("layout", 0) else 0]
+        known, length = call.held(4).known(), call.shape(0)[1 if call.integer("layout", 0) else 0]
         if known is None or not (known == length).all():
             raise call.refuse("its rows differ in length")
 

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.call import Call, Result, extents_of
 from irscope.frontends.onnx.held import Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import CODES, FLOATS
@@ -34,8 +34,10 @@ def _mean(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 
 def _extreme(name: str, empty: float, call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    shape = x.type.shape or ()  # type: ignore[union-attr]
+    shape = extents_of(x) or ()
     reduced = [axis % len(shape) for axis in axes if isinstance(axis, int)] if shape else []
+    if 0 in shape and len(reduced) != len(axes):
+        raise call.refuse("it may reduce no elements")
     if any(shape[axis] == 0 for axis in reduced):
         if call.dtype() not in FLOATS or len(reduced) != len(axes):
             raise call.refuse("it reduces no elements")
@@ -45,10 +47,12 @@ def _extreme(name: str, empty: float, call: Call, x: Value, axes: Axes, keep: bo
 
 
 def _prod(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
+    dtype = CODES[str(call.dtype())]
+    if len(axes) == 1:
+        return call.op("prod", x, axes[0], keep, dtype)
     if not all(isinstance(axis, int) for axis in axes):
         raise call.refuse("its axes are computed")
     rank = call.rank_of(x)
-    dtype = CODES[str(call.dtype())]
     for axis in sorted((call.wrap(int(axis), rank) for axis in axes), reverse=True):  # type: ignore[arg-type]
         x = call.op("prod", x, axis, keep, dtype)
     return x
@@ -73,7 +77,7 @@ def _log_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
         raise call.refuse("the logarithm of whole numbers is cut off")
-    shape = x.type.shape or ()  # type: ignore[union-attr]
+    shape = extents_of(x) or ()
     if 0 in shape:
         return call.op("log", call.op("sum", call.op("exp", x), axes, keep, None))
     return call.op("logsumexp", x, axes, keep)
@@ -95,8 +99,8 @@ def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
         axes: Axes = call.items(1) if call.has(1) else []
     else:
         axes = list(call.attr("axes", ()))
-    x, keep = call.x(), bool(call.int("keepdims", 1))
-    if not axes and call.int("noop_with_empty_axes", 0):
+    x, keep = call.x(), bool(call.integer("keepdims", 1))
+    if not axes and call.integer("noop_with_empty_axes", 0):
         if call.node.op_type not in _UNCHANGED:
             return reduce_each(call, x, reduce)
         return x
@@ -116,9 +120,9 @@ for _name, (_since, _reduce) in _REDUCTIONS.items():
 
 def _position(name: str, call: Call) -> Any:
     """The first place of the extreme; the last one as the first of the operand turned round."""
-    axis, keep = call.axis("axis", 0), bool(call.int("keepdims", 1))
+    axis, keep = call.axis("axis", 0), bool(call.integer("keepdims", 1))
     x = call.x()
-    if not call.int("select_last_index", 0):
+    if not call.integer("select_last_index", 0):
         return call.op(name, x, axis, keep)
     found = call.op(name, call.op("flip", x, [axis]), axis, keep)
     last = call.size(x, axis)
@@ -144,7 +148,7 @@ def _cumulated(call: Call, name: str, start: int) -> Value:
     """Backwards as forwards on the operand turned round; exclusive as shifted by one."""
     x, axis = call.x(), call.items(1)[0]
     dtype = None if call.dtype() in FLOATS else CODES[str(call.dtype())]
-    backwards, exclusive = call.int("reverse", 0), call.int("exclusive", 0)
+    backwards, exclusive = call.integer("reverse", 0), call.integer("exclusive", 0)
     if backwards:
         x = call.op("flip", x, [axis])
     if exclusive:

@@ -37,7 +37,7 @@ def _resize(call: Call) -> Value:
     """Sizes or scales must be known; what lies beyond the picture (a region of interest) is left to ONNX."""
     sizes, scales = _target(call)
     way = call.text("coordinate_transformation_mode", "half_pixel")
-    if call.int("antialias", 0) or call.int("exclude_outside", 0) or way == "tf_crop_and_resize":
+    if call.integer("antialias", 0) or call.integer("exclude_outside", 0) or way == "tf_crop_and_resize":
         raise call.refuse("it smooths, or crops")
     return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
 
@@ -72,9 +72,11 @@ def _resized(call: Call, sizes: list[int], scales: list[float], mode: str, way: 
     if sizes[:2] != shape[:2] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
         raise call.refuse("it resizes batch or channels, or whole numbers")
     corners = way == "align_corners"
-    if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or (way != "half_pixel" and not corners and 1 in sizes[2:]):
+    single = way == "pytorch_half_pixel" and 1 in sizes[2:]
+    if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
         raise call.refuse(f"its way from place to place is {way}")
-    factors: list[float | None] = [None if scale * extent == size else scale for scale, extent, size in zip(scales, shape, sizes, strict=True)]
+    grown = zip(scales, shape, sizes, strict=True)
+    factors: list[float | None] = [None if scale * extent == size else scale for scale, extent, size in grown]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
     if mode != "linear" or spatial not in _WORDS:
@@ -127,10 +129,10 @@ def _grid_sample(call: Call) -> Value:
     rank = call.rank()
     if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
         raise call.refuse(f"it samples {rank - 2} axes by {mode}")
-    corners = bool(call.int("align_corners", 0))
+    corners = bool(call.integer("align_corners", 0))
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 
 
 @op(OPS, "AffineGrid")
 def _affine_grid(call: Call) -> Value:
-    return call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.int("align_corners", 0)))
+    return call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0)))

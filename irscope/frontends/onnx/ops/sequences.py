@@ -57,14 +57,14 @@ def _erase(call: Call) -> Value:
 
 @op(OPS, "ConcatFromSequence")
 def _concat(call: Call) -> Value:
-    return call.op("stack" if call.int("new_axis", 0) else "cat", _list(call, 0), call.int("axis"))
+    return call.op("stack" if call.integer("new_axis", 0) else "cat", _list(call, 0), call.integer("axis"))
 
 
 @op(OPS, "SplitToSequence")
 def _split(call: Call) -> Value:
     x, axis = call.any(0), call.axis("axis", 0)
     if not call.has(1):
-        if not call.int("keepdims", 1):
+        if not call.integer("keepdims", 1):
             return call.op("unbind", x, axis, type=ListType(TENSOR))
         return call.op("split", x, 1, axis, type=ListType(TENSOR))
     if call.rank(1) == 0:

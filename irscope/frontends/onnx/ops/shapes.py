@@ -8,7 +8,7 @@ from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir.core import Value
-from irscope.ir.types import INT, TENSOR
+from irscope.ir.types import INT, TENSOR, TensorType
 
 __all__ = ["OPS"]
 
@@ -18,7 +18,7 @@ OPS: Table = {}
 @op(OPS, "Shape")
 def _shape(call: Call) -> Result:
     rank = call.rank()
-    start, end, _ = slice(call.int("start", 0), call.attr("end", None)).indices(rank)
+    start, end, _ = slice(call.integer("start", 0), call.attr("end", None)).indices(rank)
     x = call.any(0)
     return Held(items=tuple(call.size(x, axis) for axis in range(start, max(start, end))))
 
@@ -26,7 +26,7 @@ def _shape(call: Call) -> Result:
 @op(OPS, "Size")
 def _size(call: Call) -> Result:
     x = call.any(0)
-    known = x.type.numel  # type: ignore[union-attr]
+    known = x.type.numel if isinstance(x.type, TensorType) else None
     return Held(items=(call.op("numel", x, type=INT) if known is None else known,), is_scalar=True)
 
 
@@ -59,17 +59,17 @@ def _non_zero(call: Call) -> Value:
 def _eye_like(call: Call) -> Value:
     from irscope.frontends.onnx.types import CODES, ELEMENT_TYPES
 
-    dtype = ELEMENT_TYPES.get(call.int("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
+    dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
         raise call.refuse(f"it makes elements of type {dtype}")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int)):
         raise call.refuse("the shape is not known")
-    return call.importer.value_of(Held(array=np.eye(rows, columns, call.int("k", 0), dtype), name=call.node.output[0]))
+    return call.importer.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 
 @op(OPS, "Trilu")
 def _trilu(call: Call) -> Value:
     """The diagonal's number may be computed."""
     diagonal = call.number(1) if call.has(1) else 0
-    return call.op("triu" if call.int("upper", 1) else "tril", call.x(), diagonal)
+    return call.op("triu" if call.integer("upper", 1) else "tril", call.x(), diagonal)

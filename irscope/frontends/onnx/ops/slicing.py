@@ -18,23 +18,24 @@ _FAR: Final = 2**62
 
 @op(OPS, "Slice")
 def _slice(call: Call) -> Result:
-    starts, ends = call.ints("starts"), call.ints("ends")
-    return _sliced(call, list(starts), list(ends), list(call.attr("axes", range(len(starts)))), [1] * len(starts))
+    starts, ends = call.integers("starts"), call.integers("ends")
+    axes = call.integers("axes", list(range(len(starts))))
+    return _sliced(call, list(starts), list(ends), list(axes), [1 for _ in starts])
 
 
 @op(OPS, "Slice", since=10)
 def _slice_10(call: Call) -> Result:
     starts, ends = call.items(1), call.items(2)
-    axes = call.items(3) if call.has(3) else list(range(len(starts)))
-    steps = call.items(4) if call.has(4) else [1] * len(starts)
+    axes = call.items(3) if call.has(3) else [*range(len(starts))]
+    steps: list[Item] = call.items(4) if call.has(4) else [1 for _ in starts]
     return _sliced(call, starts, ends, axes, steps)
 
 
 def _sliced(call: Call, starts: list[Item], ends: list[Item], axes: list[Item], steps: list[Item]) -> Result:
     held = call.held(0)
-    plain = all(isinstance(item, int) for item in (*starts, *ends, *axes, *steps))
-    if held.items is not None and not held.is_scalar and plain and len(starts) == 1:
-        return Held(items=held.items[slice(starts[0], ends[0], steps[0])], dtype=held.dtype)  # type: ignore[misc]
+    plain = [item for item in (*starts, *ends, *steps) if isinstance(item, int)]
+    if held.items is not None and not held.is_scalar and len(starts) == 1 and len(plain) == 3:
+        return Held(items=held.items[slice(*plain)], dtype=held.dtype)
     x = call.any(0)
     if not all(isinstance(step, int) for step in steps):
         raise call.refuse("its steps are computed")
@@ -81,14 +82,13 @@ def _parts(call: Call, sizes: list[Item] | None) -> list[Value]:
     extent = call.size(x, axis)
     if sizes is None:
         count = call.outputs
-        if not isinstance(extent, int):
-            if call.opset >= 18:
-                raise call.refuse("the extent of the axis that is split is not known")
-            each = call.op("floordiv", extent, count)
-            sizes = [each] * count
-        else:
+        if isinstance(extent, int):
             each = -(-extent // count)
             sizes = [min(each, max(0, extent - each * index)) for index in range(count)]
+        elif call.opset >= 18:
+            raise call.refuse("the extent of the axis that is split is not known")
+        else:
+            sizes = [call.op("floordiv", extent, count)] * count
     listed = call.emit.op("split_with_sizes", x, sizes, axis, type=ListType(TENSOR))
     types = [_part_type(x, axis, size) for size in sizes]
     return list(call.emit.ops("prim::ListUnpack", len(sizes), listed, types=types))
@@ -103,7 +103,7 @@ def _part_type(x: Value, axis: int, size: Item) -> TensorType:
 
 @op(OPS, "Pad")
 def _pad(call: Call) -> Value:
-    return _padded(call, list(call.ints("pads")), list(range(call.rank())), call.attr("value", 0.0))
+    return _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0))
 
 
 @op(OPS, "Pad", since=11)

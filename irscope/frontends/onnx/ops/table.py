@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.inference import schema_of_op
 
 __all__ = ["Builder", "Table", "builders", "op", "rule_for"]
 
@@ -24,7 +25,7 @@ _FAMILIES: Final = (
     "gathering", "sequences", "recurrent", "quantized", "creation", "resizing",
 )  # fmt: skip
 _OLDEST: Final = 7
-"""Models for older opsets keep their ops: broadcasting was an attribute then."""
+"""In older opsets only ops that are the same as in this one are known: broadcasting was an attribute then."""
 
 
 def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder]:
@@ -49,9 +50,15 @@ def builders() -> Mapping[str, Sequence[tuple[int, Builder]]]:
     return {name: tuple(sorted(rows, key=lambda row: row[0])) for name, rows in found.items()}
 
 
+def _version(name: str, opset: int) -> int:
+    """The opset in which an op became what it is in another."""
+    schema = schema_of_op(name, "ai.onnx", opset)
+    return 0 if schema is None else int(schema.since_version)
+
+
 def rule_for(domain: str, name: str, opset: int) -> Builder | None:
     """The builder of an op of ONNX's own domain as of an opset; None where there is none."""
-    if domain != "ai.onnx" or opset < _OLDEST:
+    if domain != "ai.onnx" or (opset < _OLDEST and _version(name, opset) != _version(name, _OLDEST)):
         return None
     rows = [builder for since, builder in builders().get(name, ()) if since <= opset]
     return rows[-1] if rows else None

@@ -1,0 +1,103 @@
+"""Ops that no table here computes, run by the library that they come from; and torch's ops, on NumPy's arrays.
+
+A language that a frontend reads may keep ops of its own (`onnx::TopK`). Its frontend says how its own library runs them: on
+NumPy arrays, with new arrays as results. An `aten::` op without a NumPy reference runs through torch, if that is installed,
+on the same memory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import RunError
+from irscope.ir.core import Node
+
+__all__ = ["foreign_function", "lent_by_torch", "on_torch"]
+
+Function = Callable[..., Any]
+
+_RUNNERS: Final[Mapping[str, str]] = {"onnx": "irscope.frontends.onnx.evaluate"}
+"""Namespace to the module whose `function(node)` gives a function of NumPy arrays."""
+
+
+def foreign_function(node: Node) -> Function | None:
+    """What computes an op of another language on NumPy arrays; None for an op of no such language."""
+    runner = _RUNNERS.get(node.op.partition("::")[0])
+    return None if runner is None else import_module(runner).function(node)
+
+
+def on_torch(function: Function, torch: Any, device: str) -> Function:
+    """A function of arrays as one of tensors."""
+
+    def run(*operands: Any) -> Any:
+        found = function(*map(_array, operands))
+        return _tensor(found, torch, device)
+
+    return run
+
+
+def lent_by_torch(node: Node) -> Function | None:
+    """Torch's operator as a function of NumPy arrays, which it may give views of; None without torch."""
+    if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
+        return None
+    import torch
+
+    from irscope.runtime.library import TorchLibrary
+
+    try:
+        function = TorchLibrary().function(node)
+    except RunError:
+        return None
+
+    def run(*operands: Any) -> Any:
+        with torch.no_grad():
+            return _array(function(*(_tensor(operand, torch, "") for operand in operands)))
+
+    return run
+
+
+def _array(value: Any) -> Any:
+    """A tensor as an array on the same memory, wherever it is in a container."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_array, value))
+    if not hasattr(value, "detach"):
+        return value
+    value = value.detach().cpu()
+    if str(value.dtype) in _BITS:
+        import ml_dtypes
+
+        name = str(value.dtype).removeprefix("torch.")
+        return value.contiguous().view(getattr(_torch(), _BITS[str(value.dtype)])).numpy().view(getattr(ml_dtypes, name))
+    return value.numpy()
+
+
+_BITS: Final = {
+    "torch.bfloat16": "uint16", "torch.float8_e4m3fn": "uint8", "torch.float8_e5m2": "uint8",
+    "torch.float8_e4m3fnuz": "uint8", "torch.float8_e5m2fnuz": "uint8", "torch.float8_e8m0fnu": "uint8",
+}  # fmt: skip
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch
+
+
+def _tensor(value: Any, torch: Any, device: str) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([_tensor(item, torch, device) for item in value])
+    if not isinstance(value, np.ndarray):
+        return value
+    bits = _BITS.get(f"torch.{value.dtype}")
+    if bits is not None:
+        made = torch.from_numpy(value.view(bits)).view(getattr(torch, str(value.dtype)))
+    elif value.dtype.kind not in "biufc":
+        return value  # strings, int4: torch has no tensor for them
+    else:
+        made = torch.from_numpy(value if value.flags.writeable else value.copy())
+    return made.to(device) if device else made

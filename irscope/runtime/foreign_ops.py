@@ -55,8 +55,7 @@ def lent_by_torch(node: Node) -> Function | None:
         return None
 
     def run(*operands: Any) -> Any:
-        with torch.no_grad():
-            return _array(function(*(_tensor(operand, torch, "") for operand in operands)))
+        return _array(function(*(_tensor(operand, torch, "") for operand in operands)))
 
     return run
 

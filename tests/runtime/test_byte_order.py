@@ -44,7 +44,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "other order, turned": lambda x: x.astype(x.dtype.newbyteorder()).T.copy().T,
     "other order, wider": lambda x: x.astype(np.dtype(np.float64).newbyteorder()),
     "other order, whole numbers": lambda x: (x * 10).astype(np.dtype(np.int32).newbyteorder()),
-    "field of records": lambda x: np.rec.fromarrays([x, x > 0], names="a,b")["a"],
+    "field of records": lambda x: np.rec.fromarrays([x, x > 0], dtype=[("a", "f4"), ("b", "?")])["a"],
 }
 
 

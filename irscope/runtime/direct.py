@@ -42,7 +42,7 @@ class DirectCall:
     def learn(self, arguments: Sequence[Any], programs: Mapping[str, Program]) -> None:
         """Keep what a run has just found out: these arguments are right, and a kernel takes them."""
         owner = next((made.memory for made in programs.values() if all(map(made.memory.owns, arguments))), None)
-        if owner is None or (self.memory is not None and owner is not self.memory):
+        if owner is None or not owner.is_plain(arguments) or (self.memory is not None and owner is not self.memory):
             return
         ready = self.group.ready([arguments[index] for index in self.reads], owner)
         if ready is None:

@@ -6,6 +6,7 @@ model's own tensors, so that what the program writes into them stays written.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,13 +28,16 @@ from irscope.runtime.cache import ObjectStore
 from irscope.runtime.chosen_device import devices_for_groups, shared_device
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.direct import direct_call
+from irscope.runtime.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.foreign_arrays import in_native_order, on_host
+from irscope.runtime.gradients import Gradients, may_write
 from irscope.runtime.groups import GroupKernels, Kernels, has_kernels
 from irscope.runtime.kernel_list import KernelList
 from irscope.runtime.library import are_torchs
 from irscope.runtime.likely_types import likely_types
-from irscope.runtime.program import Program, as_torch, may_write
+from irscope.runtime.program import Program, as_torch
+from irscope.runtime.surroundings import Surroundings
 from irscope.runtime.written_admission import STRANGE, Admit
 from irscope.transforms.base import Remark
 
@@ -93,6 +97,9 @@ class Executable:
         self._checks = [check_of(value, graph.names[value]) for value in self._free]
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, Program] = {}
+        self._surroundings = Surroundings(graph, device)
+        self._node_by_node: Program | None = None
+        """What runs where torch's own ops must be seen."""
         self._direct = direct_call(graph, self._groups) if device != "reference" else None
         self._entry: tuple[Admit, Program] | None = None
         """What admits the arguments of the short way, and the program to be run then."""
@@ -100,6 +107,7 @@ class Executable:
         """Calls that did not go it."""
         self._lock = threading.Lock()
         self._is_torchs = are_torchs(list(graph.bound.values()))
+        left_alone(type(self).__call__)
 
     def prepare(self) -> None:
         """Compile the kernels of all groups whose types the graph says, or would if inputs are row-major, on all
@@ -150,6 +158,7 @@ class Executable:
             return "its groups have nothing to compute: their tensors have no elements"
         return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"
 
+    @mark_for_dynamo
     def __call__(self, *args: Any) -> Any:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
         direct = self._direct
@@ -159,7 +168,7 @@ class Executable:
             result = direct.quick(args)
             if result is not None:
                 return result
-            if direct.memory is not None:
+            if direct.memory is not None and direct.memory.is_plain(args):
                 found = direct.known.get(direct.memory.signature(args))
                 if found is not None:
                     return found(args)
@@ -208,10 +217,13 @@ class Executable:
         self._check(args)
         if self._floats:  # a program that wants a float computes with one, as in TorchScript
             args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
+        library = self._library_of(args)
+        is_seen = library == "torch" and self._surroundings.node_by_node(args)
         if self.device == "reference":
             return self._interpret(args)
         visit = None if launched is None else partial(self._visit, launched)
-        results = self._program(self._library_of(args)).run(args, visit, footprints)
+        program = self._seen_by_torch() if is_seen else self._program(library)
+        results = program.run(args, visit, footprints)
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:
@@ -268,17 +280,31 @@ class Executable:
                 )
         with self._lock:
             if library not in self._programs:
-                self._programs[library] = Program(self.graph, self._groups, library, self.device, self.pool)
+                self._programs[library] = Program(
+                    self.graph, self._groups, library, self.device, self.pool, self._surroundings
+                )
             return self._programs[library]
+
+    def _seen_by_torch(self) -> Program:
+        """The program without kernels."""
+        self._program("torch")  # says what is missing
+        with self._lock:
+            if self._node_by_node is None:
+                self._node_by_node = Program(self.graph, {}, "torch", self.device, None, self._surroundings)
+            return self._node_by_node
 
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference
 
         writes = may_write(self.graph)
         native = [in_native_order(arg, may_write=writes) for arg in args]
+        gradients = Gradients(self.graph, sys.modules["torch"]) if self._library_of(args) == "torch" else None
+        recorded = gradients is not None and gradients.torch.is_grad_enabled()
+        wanting = gradients.wanted(args) if gradients is not None and recorded else []
         results = run_reference(self.graph, *map(on_host, native))
-        if self._library_of(args) == "torch":
+        if gradients is not None:
             results = tuple(as_torch(result) for result in results)
+            results = gradients.closed(results, wanting, args) if wanting else results
         return results[0] if len(results) == 1 else results
 
     def _check(self, args: Sequence[Any]) -> None:

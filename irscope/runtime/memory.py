@@ -18,6 +18,7 @@ from irscope.codegen.kernel_spec import ITEM_SIZE
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.base import NO_MEMORY
 from irscope.runtime.buffers import BufferPool
+from irscope.runtime.surroundings import Surroundings
 
 __all__ = ["NO_MEMORY", "Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 
@@ -63,6 +64,14 @@ class Memory:
         None where there is nothing of the kind."""
         return None
 
+    def is_plain(self, arguments: Sequence[Any]) -> bool:
+        """Whether nothing surrounds a call with these arguments, which it owns, that kernels do not see."""
+        return True
+
+    def unguarded(self, names: dict[str, Any]) -> str:
+        """A condition in Python for what `guard` does not see of the surroundings, if anything."""
+        return ""
+
     def maker(self, type: TensorType) -> Make:
         """What makes tensors of a type."""
         raise NotImplementedError
@@ -83,10 +92,14 @@ class TorchMemory(Memory):
     facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()", "_is_zerotensor()")
     address_text = "{}.data_ptr()"
 
-    def __init__(self, device: str, *, may_be_negated: bool = False, pool: BufferPool | None = None) -> None:
+    def __init__(
+        self, device: str, *, may_be_negated: bool = False, pool: BufferPool | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:  # fmt: skip
         """`may_be_negated`: whether the program makes tensors whose memory holds their elements with the other sign."""
         import torch
 
+        self.surroundings = surroundings
         self.torch = torch
         self.may_be_negated = may_be_negated
         self.pool = pool if device == "cpu" else None
@@ -122,6 +135,12 @@ class TorchMemory(Memory):
 
     def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
         return None if self.guards is None else self.guards(arguments)
+
+    def is_plain(self, arguments: Sequence[Any]) -> bool:
+        return self.surroundings is None or self.surroundings.is_plain(*arguments)
+
+    def unguarded(self, names: dict[str, Any]) -> str:
+        return "" if self.surroundings is None else self.surroundings.unguarded(names)
 
     def owns(self, argument: Any) -> bool:
         return type(argument) in self.plain and not argument._is_zerotensor()
@@ -178,10 +197,12 @@ def _quick_empty(torch: Any) -> Callable[..., Any] | None:
 
 def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] | None:
     """What Dynamo's programs compare their arguments by, at a third of the price, if this torch has it: it looks at class,
-    dispatch keys (which tell device, layout and sign), element type, shape and strides."""
+    dispatch keys (which tell device, layout, sign, and what surrounds the call), element type, shape, strides, and that no
+    gradient is wanted."""
 
     def made(arguments: Sequence[Any]) -> Callable[..., bool]:
-        guards = torch._C._dynamo.guards.TensorGuards(*arguments, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+        wanted = [_without_gradient(torch, argument) for argument in arguments]
+        guards = torch._C._dynamo.guards.TensorGuards(*wanted, dynamic_dims_sizes=None, dynamic_dims_strides=None)
         return guards.check  # type: ignore[no-any-return]
 
     try:
@@ -193,6 +214,14 @@ def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] 
     except Exception:  # it is torch's own affair
         return None
     return made if tells else None
+
+
+def _without_gradient(torch: Any, tensor: Any) -> Any:
+    """One of the same class that wants none: a guard takes it that a tensor which does is met where gradients are recorded."""
+    if not tensor.requires_grad:
+        return tensor
+    plain = tensor.detach()
+    return torch.nn.Parameter(plain, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else plain
 
 
 class NumpyMemory(Memory):

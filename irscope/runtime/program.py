@@ -10,7 +10,6 @@ import numpy as np
 from irscope._base.restored import without_gradients
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Node
-from irscope.ops.registry import schema_of
 from irscope.runtime.buffers import BufferPool
 from irscope.runtime.cuda_compiler import imported_cupy
 from irscope.runtime.cuda_library import CupyLibrary
@@ -18,13 +17,15 @@ from irscope.runtime.cuda_memory import CupyMemory, as_torch_on_gpu
 from irscope.runtime.flat_code import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.footprint import Footprint
 from irscope.runtime.foreign_arrays import borrowed, given_back, in_native_order, is_foreign
+from irscope.runtime.gradients import Gradients, may_write
 from irscope.runtime.groups import GroupKernels
 from irscope.runtime.library import Library, TorchLibrary, is_torch_tensor, library_for
 from irscope.runtime.memory import Memory, NumpyMemory, TorchMemory
+from irscope.runtime.surroundings import Surroundings
 from irscope.runtime.written_admission import Admit, admission
 from irscope.runtime.written_program import Writing
 
-__all__ = ["Program", "as_torch", "may_write"]
+__all__ = ["Program", "as_torch"]
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may hold with the other sign in memory."""
@@ -36,8 +37,9 @@ class Program:
     """The flat code of a graph for one library."""
 
     def __init__(
-        self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None
-    ) -> None:
+        self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
+        surroundings: Surroundings,
+    ) -> None:  # fmt: skip
         self.graph = graph
         self.writes = may_write(graph)
         self.library: Library
@@ -49,7 +51,10 @@ class Program:
             ops = {node.op for node in graph.nodes()}
             own = pool if ops.isdisjoint(_RESIZING) else None
             negated = not ops.isdisjoint(_NEGATING)
-            self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own)
+            self.memory = TorchMemory(
+                self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings
+            )
+            self.gradients = Gradients(graph, self.library.torch)
         elif self.move_to:
             self.library, self.memory = CupyLibrary(cupy := imported_cupy()), CupyMemory(cupy)
         else:
@@ -87,8 +92,13 @@ class Program:
         if footprints is not None:
             footprints.append(Footprint(self.code, slots))
             after = footprints[-1].after
+        given: list[Any] = []
+        wanting: list[Any] = []
         if isinstance(self.library, TorchLibrary):
             torch = self.library.torch
+            if torch.is_grad_enabled():
+                given = [slots[slot] for slot in self.slots]
+                wanting = self.gradients.wanted(given)
             if torch._C._is_torch_function_mode_enabled():  # which may run Python when the gradients are switched
                 without_gradients(torch, self.code.run, slots, visit, after)
             else:
@@ -102,7 +112,8 @@ class Program:
             self.code.run(slots, visit, after)
         if visit is None and after is None:
             self.writing.after_run()
-        return tuple([slots[slot] for slot in self.code.outputs])
+        results = tuple([slots[slot] for slot in self.code.outputs])
+        return self.gradients.closed(results, wanting, given) if wanting else results
 
     def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
         def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
@@ -138,16 +149,6 @@ class Program:
             elif value.is_neg():
                 self.memory.may_be_negated = True
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
-
-
-def may_write(graph: Graph) -> bool:
-    """Whether any node of a program may write into memory that it is given."""
-    return any(_may_write(node) for node in graph.nodes())
-
-
-def _may_write(node: Node) -> bool:
-    schema = schema_of(node)
-    return not node.op.startswith("prim::") if schema is None else schema.is_mutable
 
 
 def _adopted(array: Any) -> Any:

@@ -34,6 +34,8 @@ def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: 
     """
     names: dict[str, Any] = {"template": template}
     xs = [f"x{place}" for place in range(len(arguments))]
+    if not memory.is_plain([argument for argument in arguments if memory.owns(argument)]):
+        return None
     owned = [place for place, argument in enumerate(arguments) if memory.owns(argument)]
     tests = []
     for place, argument in enumerate(arguments):
@@ -49,6 +51,8 @@ def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: 
         except STRANGE:
             return None
         tests.append(f"({same})")
+    elif memory.unguarded(names):
+        tests.append("is_plain()")
     text = "\n".join([
         "def admit(arguments):",
         f"    {''.join(f'{x}, ' for x in xs) or '()'} = arguments",

@@ -57,8 +57,8 @@ def written_call(
 
 
 def condition_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
-    """Whether the variables `xs` are like the arguments in all of `memory.facts`: at one stroke where that works, and else
-    fact by fact. What the condition needs goes into `names`."""
+    """Whether the variables `xs` are like the arguments in all of `memory.facts`, and nothing surrounds the call: at one
+    stroke where that works, and else fact by fact. What the condition needs goes into `names`."""
     tests = []
     for place, argument in enumerate(arguments):
         for number, fact in enumerate(memory.facts):
@@ -66,12 +66,15 @@ def condition_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, 
             value = getattr(argument, fact.removesuffix("()"))
             names[name] = value() if fact.endswith("()") else value
             tests.append(f"{xs[place]}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
-    facts = " and ".join(tests)
+    unguarded = memory.unguarded(names)
+    asks = [f"is_plain({', '.join(xs)})"] if unguarded else []
+    facts = " and ".join([*tests, *asks])
     names["same"] = memory.guard(arguments)
     if names["same"] is None:
         return facts
     nested = " or ".join(f"{x}.is_nested" for x in xs)  # which torch's comparison ends the process at
-    return f"not ({nested}) and (same({', '.join(xs)}) or {facts})"
+    first = f"{unguarded} and " if unguarded else ""
+    return f"{first}not ({nested}) and (same({', '.join(xs)}) or {facts})"
 
 
 def launch_text(

@@ -1,0 +1,183 @@
+"""What surrounds a call in torch, changes what ops compute, and is not seen by kernels.
+
+Torch's ops ask what is switched on around them: autocast, another default for floating-point types, the transforms of
+torch.func, dual numbers, tracing, dispatch modes. A program was captured without all that, and a kernel reads and writes
+memory and asks nothing. So each call asks first, and does one of three things:
+
+* Traced (`torch.jit.trace`, `make_fx`), mapped (`torch.vmap`) or watched by a dispatch mode, the program runs node by node
+  through torch's own ops, which are seen.
+* Where it would give other numbers or types than the model (autocast, another default), or lose a derivative, it is refused.
+* In all other cases it runs as it was compiled.
+
+Torch's own guard of a written call (`TorchMemory.guard`) sees autocast, transforms and tracing by the dispatch keys that
+they add, so that the short way pays only for what it does not see.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from irscope._base.leaves import leaves
+from irscope.errors import RunError
+from irscope.ir.core import Graph, Node
+from irscope.ops.default_dtype import DEFAULT, gives_default_floats
+from irscope.ops.registry import category_of, schema_of
+
+__all__ = ["Surroundings"]
+
+_UNTOUCHED: Final = ("pointwise", "view", "memory", "container", "scalar", "control")
+"""Categories of ops of which none casts under autocast unless its own kernel for it says so."""
+_KEYS: Final = {"cpu": "AutocastCPU", "reference": "AutocastCPU", "cuda": "AutocastCUDA"}
+
+
+class Surroundings:
+    """What a program has to ask about a call of it with torch's tensors."""
+
+    def __init__(self, graph: Graph, device: str) -> None:
+        self.graph = graph
+        self.device = device
+        self.asks_default = any(gives_default_floats(node) is not False for node in graph.nodes())
+        """Whether the default floating-point type may matter."""
+
+    @cached_property
+    def torch(self) -> Any:
+        """The package, which whoever passes a tensor has imported."""
+        return sys.modules["torch"]
+
+    @cached_property
+    def is_plain(self) -> Callable[..., bool]:
+        """Tells of these arguments, all tensors, whether nothing surrounds a call of them; in half a microsecond."""
+        torch = self.torch
+        binding, levels, default = torch._C, torch.autograd.forward_ad, torch.float32
+        modes, tracing, cast = (
+            binding._len_torch_dispatch_stack,
+            binding._get_tracing_state,
+            binding._is_any_autocast_enabled,
+        )
+        level, recording = binding._functorch.maybe_current_level, torch.is_grad_enabled
+        default_of = torch.get_default_dtype if self.asks_default else lambda: default
+
+        def is_plain(*tensors: Any) -> bool:
+            if levels._current_level >= 0 or modes() or tracing() is not None or level() is not None:
+                return False
+            if cast() and self._first_cast is not None:
+                return False
+            if default_of() is not default:
+                return False
+            return not (recording() and True in [tensor.requires_grad for tensor in tensors])
+
+        return is_plain
+
+    def unguarded(self, names: dict[str, Any]) -> str:
+        """A condition in Python for what torch's guard does not see; what it needs goes into `names`."""
+        torch = self.torch
+        names["modes"], names["levels"] = torch._C._len_torch_dispatch_stack, torch.autograd.forward_ad
+        names["default_of"], names["float32"] = torch.get_default_dtype, torch.float32
+        names["is_plain"] = self.is_plain
+        other = " and default_of() is float32" if self.asks_default else ""
+        return f"levels._current_level < 0 and not modes(){other}"
+
+    def node_by_node(self, arguments: Sequence[Any]) -> bool:
+        """Whether the program must run through torch's ops, to be seen. Raises RunError if that would not do either."""
+        torch = self.torch
+        tensors = [leaf for leaf in leaves([*arguments, *self.graph.bound.values()]) if isinstance(leaf, torch.Tensor)]
+        self._refuse_autocast()
+        seen = self._refuse_default()
+        self._refuse_derivatives(tensors)
+        functorch = torch._C._functorch
+        if functorch.maybe_current_level() is not None:
+            seen = seen or any(map(functorch.is_functorch_wrapped_tensor, tensors))
+        seen = seen or torch._C._get_tracing_state() is not None or torch._C._len_torch_dispatch_stack() > 0
+        if seen and self.device == "reference":
+            raise RunError(
+                'the device "reference" interprets with NumPy, which torch\'s tracing, transforms and modes do not see',
+                rule="surroundings",
+                hint='call it outside of them, or compile it for another device: irs.compile(program, device="cpu")',
+            )
+        return seen
+
+    def _refuse_autocast(self) -> None:
+        kind = "cuda" if self.device == "cuda" else "cpu"
+        if not self.torch._C._is_any_autocast_enabled() or not self.torch.is_autocast_enabled(kind):
+            return
+        node = self._first_cast
+        if node is not None:
+            raise RunError(
+                f"the program was captured without torch.autocast, which would make {node.op} compute in another type",
+                where=repr(node),
+                rule="surroundings",
+                hint=f'call it inside of torch.autocast("{kind}", enabled=False), or convert the model to the type that it '
+                "is to compute in, and load that: model.to(torch.bfloat16)",
+            )
+
+    @cached_property
+    def _first_cast(self) -> Node | None:
+        return next(self._casts(), None)
+
+    def _casts(self) -> Iterator[Node]:
+        """The nodes that autocast may change."""
+        has_kernel, key = self.torch._C._dispatch_has_kernel_for_dispatch_key, _KEYS[self.device]
+        for node in self.graph.nodes():
+            schema = schema_of(node)
+            if schema is None or node.blocks or node.op.startswith("prim::"):
+                continue
+            name = f"{schema.name}.{schema.overload}" if schema.overload else schema.name
+            try:
+                composed = category_of(node) not in _UNTOUCHED and has_kernel(name, "CompositeImplicitAutograd")
+                if composed or has_kernel(name, key):
+                    yield node
+            except RuntimeError:  # no op of the dispatcher's
+                continue
+
+    def _refuse_default(self) -> bool:
+        """Refuse a program that took another default type for granted; whether its ops must be torch's own to ask for it."""
+        default = self.torch.get_default_dtype()
+        if not self.asks_default or default is self.torch.float32:
+            return False
+        for node in self.graph.nodes():
+            if gives_default_floats(node):
+                raise RunError(
+                    f"the default floating-point type is {default} now, and {node.op} was taken to give {DEFAULT}",
+                    where=repr(node),
+                    rule="surroundings",
+                    hint="torch.set_default_dtype(torch.float32), or a model that says the types of what it makes",
+                )
+        return True
+
+    def _refuse_derivatives(self, tensors: Sequence[Any]) -> None:
+        torch = self.torch
+        functorch, levels = torch._C._functorch, torch.autograd.forward_ad
+        lost = ""
+        if functorch.maybe_current_level() is not None and any(map(self._is_tracked, tensors)):
+            lost = "torch.func differentiates through it, or something that wants a gradient is mapped"
+        elif levels._current_level >= 0 and any(
+            levels.unpack_dual(x).tangent is not None for x in tensors if _has_tangent(x)
+        ):
+            lost = "an argument is a dual number with a tangent"
+        if lost:
+            raise RunError(
+                f"{lost}, and a compiled program computes no derivatives",
+                rule="surroundings",
+                hint="differentiate the model itself; where no derivative is needed, pass x.detach() and call it inside of "
+                "torch.no_grad()",
+            )
+
+    def _is_tracked(self, tensor: Any) -> bool:
+        """Whether a transform of torch.func that differentiates follows the tensor, at whatever level, or autograd does."""
+        functorch = self.torch._C._functorch
+        if tensor.requires_grad and self.torch.is_grad_enabled():
+            return True
+        while functorch.is_functorch_wrapped_tensor(tensor):
+            if functorch.is_gradtrackingtensor(tensor):
+                return True
+            if not functorch.is_batchedtensor(tensor):
+                return False
+            tensor = functorch.get_unwrapped(tensor)
+        return False
+
+
+def _has_tangent(tensor: Any) -> bool:
+    return bool(tensor.is_floating_point() or tensor.is_complex())

@@ -12,92 +12,12 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from irscope.analysis.alias import AliasDb
-    from irscope.errors import IrscopeError
-    from irscope.frontends.text import parse
-    from irscope.frontends.tracing import trace
-    from irscope.ir.builder import GraphBuilder
-    from irscope.ir.core import Block, Graph, Module, Node, Value
-    from irscope.ir.structural import same_structure
-    from irscope.ops.accuracy import error_bound
-    from irscope.ops.node_check import verify
-    from irscope.runtime.base import devices
-    from irscope.session import compare, compile, explore, load, timeline, write_report
-    from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
-    from irscope.transforms.dedup import Dedup, dedup
-    from irscope.transforms.functionalize import functionalize
-    from irscope.transforms.fusion import Fusion, fuse
-    from irscope.transforms.pipeline import Pipeline, Pipelined
+import lazy_loader
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "irscope.analysis.alias": ("AliasDb",),
-    "irscope.errors": ("IrscopeError",),
-    "irscope.frontends.text": ("parse",),
-    "irscope.frontends.tracing": ("trace",),
-    "irscope.ir.builder": ("GraphBuilder",),
-    "irscope.ir.core": ("Block", "Graph", "Module", "Node", "Value"),
-    "irscope.ir.structural": ("same_structure",),
-    "irscope.ops.accuracy": ("error_bound",),
-    "irscope.ops.node_check": ("verify",),
-    "irscope.runtime.base": ("devices",),
-    "irscope.session": ("compare", "compile", "explore", "load", "timeline", "write_report"),
-    "irscope.transforms.dedup": ("Dedup", "dedup"),
-    "irscope.transforms.fusion": ("Fusion", "fuse"),
-    "irscope.transforms.autodiff": ("AutodiffSubgraphs", "autodiff_subgraphs"),
-    "irscope.transforms.functionalize": ("functionalize",),
-    "irscope.transforms.pipeline": ("Pipeline", "Pipelined"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "AliasDb",
-    "AutodiffSubgraphs",
-    "Block",
-    "Dedup",
-    "Fusion",
-    "Graph",
-    "GraphBuilder",
-    "IrscopeError",
-    "Module",
-    "Node",
-    "Pipeline",
-    "Pipelined",
-    "Value",
-    "autodiff_subgraphs",
-    "compare",
-    "compile",
-    "dedup",
-    "devices",
-    "error_bound",
-    "explore",
-    "functionalize",
-    "fuse",
-    "load",
-    "parse",
-    "same_structure",
-    "timeline",
-    "trace",
-    "verify",
-    "write_report",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'irscope' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_opt(commands: Any) -> None:
-    from irscope.transforms.passes import PASSES
+    from irscope.transforms.pipeline import PASSES
 
     width = max(map(len, PASSES))
     opt = commands.add_parser(
@@ -138,8 +138,8 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 def _show(options: argparse.Namespace) -> None:
     from irscope import AliasDb, fuse, load
     from irscope.display.text import overview
-    from irscope.report.exploration import Exploration
-    from irscope.report.explorer_view import explorer_view
+    from irscope.report.pages import Exploration
+    from irscope.report.pages.explorer_view import explorer_view
 
     graph = load(options.file, *map(_example, options.input), trust=options.trust)
     if options.alias:
@@ -223,7 +223,7 @@ def _words(text: str) -> list[str]:
 
 
 def _cache(options: argparse.Namespace) -> None:
-    from irscope.runtime.cache import user_stores
+    from irscope.runtime.device import user_stores
 
     stores = user_stores()
     for device in [options.device] if options.device else stores:

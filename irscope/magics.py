@@ -23,7 +23,7 @@ def load(shell: Any) -> None:
 
 def _ir(shell: Any, line: str, cell: str) -> Any:
     """Parse a cell of IR text; the word after `%%ir` is the variable that it is bound to."""
-    from irscope.ir.parser import parse
+    from irscope.ir.text import parse
 
     name = line.strip()
     if name and not name.isidentifier():

@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import ArgumentError, LoadError
-from irscope.ir.arguments import spread
-from irscope.ir.core import Graph, Module
-from irscope.ir.payload import argument_type
-from irscope.ir.type_fit import fits
-from irscope.ir.types import FLOAT, INT, NONE, ClassType, OptionalType, TensorType, Type
+from irscope.ir import (
+    FLOAT,
+    INT,
+    NONE,
+    ClassType,
+    Graph,
+    Module,
+    OptionalType,
+    TensorType,
+    Type,
+    argument_type,
+    fits,
+    spread,
+)
 
 if TYPE_CHECKING:
-    from irscope.report.exploration import Exploration
-    from irscope.runtime.compare import Comparison
-    from irscope.runtime.executable import Executable
+    from irscope.report.pages import Exploration
+    from irscope.runtime.measure import Comparison
+    from irscope.runtime.program import Executable
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
@@ -46,7 +55,7 @@ def load(
     from dataclasses import replace
 
     from irscope import frontends
-    from irscope.ops.node_check import verify
+    from irscope.ops.check.node_check import verify
 
     graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):
@@ -118,7 +127,7 @@ def compile(program: Any, *example_args: Any, device: str = "cpu", share_kernels
     >>> irs.compile(irs.fuse(g))(x).round(3).tolist()
     [[0.0, 0.9639999866485596]]
     """
-    from irscope.runtime.executable import compile_graph
+    from irscope.runtime.program import compile_graph
 
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
@@ -148,7 +157,7 @@ def compare(
     memory that goes back to the system; with `rotate=True` no operand is found in a cache. `.table()` is a DataFrame with
     the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
-    from irscope.runtime.compare import compare as run
+    from irscope.runtime.measure import compare as run
 
     made = _program(program, args)
     return run(
@@ -234,7 +243,7 @@ def _exploration(
     source: Any, arguments: Sequence[Any], *, measure: bool | None = None, sources: str | Path | None = None,
     **load_options: Any,
 ) -> Exploration:  # fmt: skip
-    from irscope.report.exploration import Exploration
+    from irscope.report.pages import Exploration
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 

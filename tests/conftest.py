@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 RUNNERS: Mapping[str, str] = {
-    "alias": "tests.analysis.alias_cases",
+    "alias": "tests.analysis.alias.cases",
     "fusion": "tests.transforms.fusion_cases",
     "passes": "tests.transforms.pass_cases",
 }

@@ -50,7 +50,7 @@ def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.Cap
 def test_cache_shows_and_clears_the_compiled_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from irscope.runtime.cache import user_stores
+    from irscope.runtime.device.kernel_cache import user_stores
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     store = user_stores()["cpu"]
@@ -219,7 +219,7 @@ def test_opt_tells_a_mistake(
 
 
 def test_opt_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    from irscope.transforms.passes import PASSES
+    from irscope.transforms.pipeline.registry import PASSES
 
     with pytest.raises(SystemExit) as caught:
         main(["opt", "--help"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
 from tests.strategies import FEATURES, random_program
 

@@ -11,7 +11,7 @@ is "one memory" is a location of the points-to graph where each access has few, 
 has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
 shapes.
 
-Most nodes are *calm* (`irscope.analysis.calm`) and tied by data alone, which one look at their operands tells; the records
+Most nodes are *calm* (`irscope.analysis.reorderable`) and tied by data alone, which one look at their operands tells; the records
 that explain it are made when somebody asks.
 """
 
@@ -23,11 +23,10 @@ from functools import cached_property
 from typing import Final
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.accesses import EVERYTHING, Access, NodeAccesses
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.crossing import Kind, Obstacle
-from irscope.analysis.calm import CalmNodes
-from irscope.ir.core import Block, Graph, Node, Value
+from irscope.analysis.alias.build import EVERYTHING, Access, Kind, NodeAccesses, Obstacle
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.reorderable import CalmNodes
+from irscope.ir import Block, Graph, Node, Value
 
 __all__ = ["Dependence", "Dependences", "dependences"]
 
@@ -78,7 +77,7 @@ class Dependences:
     def reason(self, a: Node | str, b: Node | str) -> Verdict:
         """Whether `b`, the later one, must stay behind `a`, and by which chain of dependences.
 
-        >>> from irscope.ir.parser import parse
+        >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Tensor):
         ...   %a : Tensor = aten::neg(%x)
         ...   %b : Tensor = aten::relu_(%a)

@@ -24,7 +24,7 @@ from irscope.bench.gpu_dry import DTYPES, dry_run
 from irscope.bench.gpu_runs import PEERS, measured
 from irscope.bench.gpu_targets import judged, table_of
 from irscope.errors import DeviceUnavailable
-from irscope.runtime.base import device as device_named
+from irscope.runtime.device import device as device_named
 from irscope.runtime.machine import describe
 
 __all__ = ["gpu_suite", "jobs_of", "measure", "run_jobs"]

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from irscope.bench.cases import CASES, Case
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel import LaunchPlan
+from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
-from irscope.ir.core import Graph
-from irscope.ir.types import TensorType
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.cuda_code import CudaKernel
+from irscope.ir import Graph, TensorType
+from irscope.runtime.cuda import CudaDevice, CudaKernel
 from irscope.runtime.machine import describe
 
 __all__ = ["DTYPES", "dry_run", "plans_of", "programs"]
@@ -56,7 +54,7 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
 def programs(names: Sequence[str], size: int = 1 << 20) -> Iterator[tuple[Case, str, Graph]]:
     """Every case in every element type, for about so many elements: large ones load and store past the caches."""
     from irscope.analysis.shapes import infer, refine
-    from irscope.ir.parser import parse
+    from irscope.ir.text import parse
 
     for case in CASES:
         if names and case.name not in names:

@@ -1,7 +1,7 @@
 """The suite of kernels: every case at every size on a number of threads, ours beside what is installed.
 
 Thread counts run in processes of their own that may use only as many processors: some libraries decide at their import.
-Within a process one comparison follows another (see `irscope.runtime.compare` for what is fair in it). Ours is the
+Within a process one comparison follows another (see `irscope.runtime.measure.benchmark` for what is fair in it). Ours is the
 compiled program, called with tensors like the others; what calling its kernel alone takes is said for the smallest size.
 """
 
@@ -19,8 +19,8 @@ import numpy as np
 from irscope._base.words import plural
 from irscope.bench.cases import CASES, Case
 from irscope.bench.peers import PEERS, peers_of
-from irscope.runtime.compare import Comparison, compare
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.measure import Comparison, compare
+from irscope.runtime.program import compile_graph
 from irscope.session import load
 
 __all__ = ["SIZES", "KernelRun", "kernel_runs"]

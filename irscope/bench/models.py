@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import MissingExtra
-from irscope.runtime.compare import Comparison, compare
+from irscope.runtime.measure import Comparison, compare
 from irscope.session import load
 from irscope.transforms.fusion import fuse
 

@@ -15,9 +15,9 @@ from irscope._base.front_end import front_end
 from irscope.display.ipython import embedded_svg
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
-from irscope.report.history_view import history_view
+from irscope.report.pages import Exploration
+from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.history_view import history_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 

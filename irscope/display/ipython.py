@@ -27,8 +27,8 @@ def register(shell: Any) -> None:
         ("irscope.transforms.dedup", "Dedup", _table),
         ("irscope.transforms.pipeline", "Pipelined", _table),
         ("irscope.transforms.autodiff", "AutodiffSubgraphs", _table),
-        ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
-        ("irscope.runtime.comparison", "Comparison", _comparison),
+        ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
+        ("irscope.runtime.measure.comparison", "Comparison", _comparison),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
     # charts are figures without pyplot, which alone would teach the shell to show them; where it has, its way stays
@@ -55,7 +55,7 @@ def embedded_svg(svg: str, alt: str) -> str:
 
 def _graph(graph: Any) -> str:
     from irscope.display.svg import graph_svg
-    from irscope.report.graph_view import graph_view
+    from irscope.report.panes.graph_view import graph_view
 
     picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
     lines = str(graph).splitlines()
@@ -71,8 +71,8 @@ def _graph(graph: Any) -> str:
 def _fusion(fusion: Any) -> str:
     from irscope.display.svg import graph_svg
     from irscope.display.text import overview
-    from irscope.report.exploration import Exploration
-    from irscope.report.explorer_view import explorer_view
+    from irscope.report.pages import Exploration
+    from irscope.report.pages.explorer_view import explorer_view
 
     view = explorer_view(Exploration.of(fusion))
     return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{escape(overview(view))}</pre>"

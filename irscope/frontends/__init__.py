@@ -1,5 +1,5 @@
 """How a program gets in: text, TorchScript, torch.export; `load` picks the frontend that reads a source."""
 
-from irscope.frontends.base import FRONTENDS, Frontend, load
+import lazy_loader
 
-__all__ = ["FRONTENDS", "Frontend", "load"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

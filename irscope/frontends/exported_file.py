@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import LoadError
-from irscope.frontends.torch_values import require_torch
+from irscope.frontends.torch.values import require_torch
 from irscope.frontends.trust import contents, not_trusted
 
 __all__ = ["load_program", "reason_to_distrust"]

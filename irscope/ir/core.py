@@ -213,14 +213,14 @@ class Graph:
     @cached_property
     def names(self) -> Mapping[Value, str]:
         """The printed name of each value, without `%`; unique, and stable under parse and print."""
-        from irscope.ir.printer import assign_names
+        from irscope.ir.text import assign_names
 
         return assign_names(self)
 
     @cached_property
     def keeps_given_names(self) -> bool:
         """Whether every value is printed under the name that it was given: all are legal, and no two the same."""
-        from irscope.ir.printer import keeps_given_names
+        from irscope.ir.text import keeps_given_names
 
         return keeps_given_names(self)
 
@@ -274,7 +274,7 @@ class Graph:
         return found
 
     def __str__(self) -> str:
-        from irscope.ir.printer import print_graph
+        from irscope.ir.text import print_graph
 
         return print_graph(self)
 

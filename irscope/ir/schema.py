@@ -1,7 +1,7 @@
 """How an op declares itself: its name, arguments and results, and what it does to their memory.
 
 Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
-`irscope.ops.schema_text` reads that text; `irscope.ops` knows which schema a node means.
+`irscope.ops.schema.parser` reads that text; `irscope.ops` knows which schema a node means.
 """
 
 from __future__ import annotations

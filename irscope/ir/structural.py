@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope.ir.constant_text import typed
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import TensorData
+from irscope.ir.text import typed
 from irscope.ir.types import Type, erase_refinements
 
 __all__ = ["same_payload", "same_structure"]
@@ -28,7 +28,7 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     known (`<Tensor>`) is the same as itself and nothing else, unless `elements=False` leaves out the elements of
     constant tensors.
 
-    >>> from irscope.ir.parser import parse
+    >>> from irscope.ir.text.parser import parse
     >>> a = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     >>> b = parse("graph(%p : Tensor):\\n  %q : Tensor = aten::relu(%p)\\n  return (%q)")
     >>> c = parse("graph(%p : Tensor):\\n  %q : Tensor = aten::relu(%p)\\n  return (%p)")

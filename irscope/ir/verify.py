@@ -34,10 +34,10 @@ from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.excerpt import excerpt
 from irscope.ir.payload import Opaque, TensorData
+from irscope.ir.subtyping import fits
+from irscope.ir.text.excerpt import excerpt
 from irscope.ir.traversal import Step, steps
-from irscope.ir.type_fit import fits
 from irscope.ir.types import BOOL, INT, NONE, Type
 
 __all__ = ["GROUPS", "verify"]

@@ -6,9 +6,9 @@ product and a sum may be rounded together where the machine can, so that what a 
 by underflow) may be kept.
 
 The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
-float64 numbers of every size (`tests/codegen/test_math_text.py`). Text for GPUs calls NVIDIA's functions, whose bounds
+float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
 stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal, and a
-GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda_halves`). Where no compiler is installed,
+GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.half_precision`). Where no compiler is installed,
 NumPy's functions are used, which are off by up to four units more.
 """
 
@@ -20,11 +20,10 @@ from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError
-from irscope.ir.schema import REQUIRED, OpSchema
-from irscope.ir.types import OptionalType, TensorType
-from irscope.ops.expression import Expr, NoExpression, input_element, number
-from irscope.ops.promotion import is_integral
+from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
+from irscope.ops.expr import Expr, NoExpression, input_element, number
 from irscope.ops.registry import lookup
+from irscope.ops.typing import is_integral
 
 __all__ = ["STEP_ULPS", "ErrorBound", "error_bound"]
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from irscope.ops.arrays import Array, array_type
-from irscope.ops.type_rules import mismatch
+from irscope.ops.typing import Array, array_type, mismatch
 
 __all__ = ["Unbounded", "judged", "memory_of", "strided_view"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from irscope.ir.core import Node
-from irscope.ir.types import FLOAT, INT, TensorType
+from irscope.ir import FLOAT, INT, Node, TensorType
 from irscope.ops.registry import category_of, schema_of
 
 __all__ = ["DEFAULT", "gives_default_floats"]

@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from irscope.errors import VerifyError
-from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.excerpt import excerpt
-from irscope.ir.types import TensorType, Type, walk
+from irscope.ir import Block, Graph, Node, TensorType, Type, Value, walk
+from irscope.ir.text.excerpt import excerpt
 
 __all__ = ["check_extents"]
 

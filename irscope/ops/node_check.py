@@ -25,16 +25,14 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.errors import VerifyError
-from irscope.ir.arguments import graph_of
-from irscope.ir.core import Graph, Node
-from irscope.ir.excerpt import excerpt
-from irscope.ir.types import TensorType, Type
+from irscope.ir import Graph, Node, TensorType, Type, graph_of
+from irscope.ir.text.excerpt import excerpt
 from irscope.ir.verify import verify as verify_structure
-from irscope.ops.extent_check import check_extents
+from irscope.ops.check.extent_check import check_extents
+from irscope.ops.check.schema_misfit import Wrong, misfit
+from irscope.ops.check.syntax_forms import wrong_form
 from irscope.ops.registry import overloads
-from irscope.ops.schema_misfit import Wrong, misfit
-from irscope.ops.syntax_forms import wrong_form
-from irscope.ops.torch_registry import torch_schemas
+from irscope.ops.schema import torch_schemas
 
 __all__ = ["check_nodes", "verify"]
 

@@ -1,4 +1,4 @@
-"""Conversions of element types as expressions; `irscope.ops.copies` declares the ops, which also move memory."""
+"""Conversions of element types as expressions; `irscope.ops.data.copies` declares the ops, which also move memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.restored import quietly
-from irscope.ir.types import TensorType
-from irscope.ops.define import define
-from irscope.ops.elementwise import require_known, result_type
-from irscope.ops.evaluation import round_to
-from irscope.ops.expression import Expr, NoExpression, cast
-from irscope.ops.op import Op
-from irscope.ops.type_rules import Unknown, dtype_name
+from irscope.ir import TensorType
+from irscope.ops.expr import Expr, NoExpression, cast, require_known, result_type, round_to
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import Unknown, dtype_name
 
 __all__ = ["OPS", "conversion"]
 
 
 def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device: Any = None, **rest: Any) -> Expr:
-    """One element of `to`, `type_as` and their like; where it lies, `irscope.ops.copies` tells."""
+    """One element of `to`, `type_as` and their like; where it lies, `irscope.ops.data.copies` tells."""
     if device is not None:
         raise NoExpression("the elements may move to another device")
     target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)

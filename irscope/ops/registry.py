@@ -2,8 +2,8 @@
 installed.
 
 Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-the ops that nobody gave a rule), and torch's own registry (`irscope.ops.torch_registry`). Every schema passes through
-`irscope.ops.overlay`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do
+the ops that nobody gave a rule), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
+`irscope.ops.schema.corrections`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do
 anything.
 
 One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
@@ -19,19 +19,22 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir.core import Graph, Node, Value
-from irscope.ir.payload import NOT_CONSTANT, constant_of
-from irscope.ir.schema import OpSchema
-from irscope.ir.types import TensorType, Type
-from irscope.ops.bundled import bundled_texts
-from irscope.ops.effects import effect_of_schema, has_side_effects, statistics_flag
+from irscope.ir import NOT_CONSTANT, Graph, Node, OpSchema, TensorType, Type, Value, constant_of
 from irscope.ops.functional import functional_source
-from irscope.ops.matching import choose_overload
-from irscope.ops.op import Category, Effect, Op
-from irscope.ops.overlay import corrected
-from irscope.ops.randomness import draws_random_numbers
-from irscope.ops.schema_text import parse_schema
-from irscope.ops.torch_registry import torch_schemas
+from irscope.ops.schema import (
+    Category,
+    Effect,
+    Op,
+    bundled_texts,
+    choose_overload,
+    corrected,
+    draws_random_numbers,
+    effect_of_schema,
+    has_side_effects,
+    parse_schema,
+    statistics_flag,
+    torch_schemas,
+)
 
 __all__ = [
     "bind",
@@ -46,8 +49,10 @@ __all__ = [
 ]
 
 _OP_FILES: Final = (
-    "pointwise", "reduction", "normalization", "matmul", "recurrent", "convolution", "pooling", "upsampling", "views", "view_parts",
-    "view_lists", "copies", "stores", "joining", "creation", "indexing", "ordering", "containers", "control", "scalars", "tensor_facts",
+    "pointwise.table", "nn.batch_norm_eval", "nn.reduction", "nn.normalization", "nn.matmul", "nn.recurrent", "nn.convolution",
+    "nn.pooling", "nn.upsampling", "data.views", "data.view_parts", "data.view_lists", "data.copies", "data.scatter_stores",
+    "data.joining", "data.creation", "data.indexing", "data.sorting", "python.containers", "python.control", "python.scalars",
+    "python.tensor_queries",
 )  # fmt: skip
 
 
@@ -128,7 +133,7 @@ def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
 def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
     """The arguments that are constants of the graph, by name: what `effect_of` and `draws_random_numbers` want to know.
 
-    >>> from irscope.ir.parser import parse
+    >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Tensor):
     ...   %p : float = prim::Constant[value=0.5]()
     ...   %train : bool = prim::Constant[value=0]()

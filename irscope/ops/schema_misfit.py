@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from irscope._base.words import plural
-from irscope.ir.core import Node
-from irscope.ir.schema import REQUIRED, AliasAnnotation, Argument, OpSchema
-from irscope.ir.type_fit import fits
-from irscope.ir.types import (
+from irscope.ir import (
     BOOL,
     COMPLEX,
     DEVICE,
@@ -20,14 +17,20 @@ from irscope.ir.types import (
     INT,
     NONE,
     NUMBER,
+    REQUIRED,
     STR,
     TENSOR,
+    AliasAnnotation,
+    Argument,
     ListType,
+    Node,
+    OpSchema,
     OptionalType,
     TensorType,
     TupleType,
     Type,
     UnionType,
+    fits,
     parts,
 )
 
@@ -50,7 +53,7 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
     """Nothing if the node may mean one of these schemas; else what is wrong by the one that comes nearest.
 
     >>> import irscope as irs
-    >>> from irscope.ops.schema_text import parse_schema
+    >>> from irscope.ops.schema.parser import parse_schema
     >>> b = irs.GraphBuilder()
     >>> x = b.input("x")
     >>> g = b.finish([b.op("aten::t", x, name="y")])

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from irscope._base.words import plural
-from irscope.ir.core import Node, Value
-from irscope.ir.type_fit import fits
-from irscope.ir.types import (
+from irscope.ir import (
     ANY,
     BOOL,
     COMPLEX,
@@ -25,10 +23,13 @@ from irscope.ir.types import (
     STR,
     DictType,
     ListType,
+    Node,
     OptionalType,
     TensorType,
     TupleType,
     Type,
+    Value,
+    fits,
 )
 
 __all__ = ["wrong_form"]

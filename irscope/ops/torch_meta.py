@@ -8,11 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from irscope._base.restored import without_gradients
-from irscope.ir.core import Node
-from irscope.ir.types import TensorType
+from irscope.ir import Node, TensorType
 from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.strides import contiguous_strides
-from irscope.ops.type_rules import Abstract, Unknown, refined, static_shape
+from irscope.ops.typing import Abstract, Unknown, contiguous_strides, refined, static_shape
 
 __all__ = ["meta_types"]
 

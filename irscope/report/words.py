@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope._base.words import byte_count, plural
-from irscope.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irscope.ir import DictType, ListType, OptionalType, TensorType, TupleType, Type
 
 __all__ = ["amount", "byte_count", "duration", "plural", "short_type"]
 

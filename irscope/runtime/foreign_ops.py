@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import RunError
-from irscope.ir.core import Node
+from irscope.ir import Node
 
 __all__ = ["foreign_function", "lent_by_torch", "on_torch"]
 
@@ -47,7 +47,7 @@ def lent_by_torch(node: Node) -> Function | None:
         return None
     import torch
 
-    from irscope.runtime.library import TorchLibrary
+    from irscope.runtime.arrays import TorchLibrary
 
     try:
         function = TorchLibrary().function(node)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from irscope._base.leaves import leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import RunError
-from irscope.ir.core import Graph, Value
+from irscope.ir import Graph, Value
 from irscope.ops.registry import schema_of
 
 __all__ = ["Gradients", "may_write"]

@@ -2,7 +2,7 @@
 
 Both limits are measured, not looked up: with the threads that the competitors have, at the size in question, once in a
 process. The copy is the fastest of a kernel of ours, the C library's `memmove` and torch's `copy_` where torch is there;
-it moves as many bytes, half of them read and half written. Arithmetic is that of `irscope.runtime.arithmetic_peak`, times
+it moves as many bytes, half of them read and half written. Arithmetic is that of `irscope.runtime.peak_flops`, times
 the threads.
 """
 
@@ -22,14 +22,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.ir.parser import parse
-from irscope.ir.types import TensorType
-from irscope.runtime.arithmetic_peak import arithmetic_peak
-from irscope.runtime.base import Device, PreparedPlan
-from irscope.runtime.base import device as device_named
-from irscope.runtime.buffers import BufferPool
+from irscope.codegen.lowering import spec_of_group
+from irscope.ir import TensorType
+from irscope.ir.text import parse
+from irscope.runtime.arrays import BufferPool
 from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.device import Device, PreparedPlan
+from irscope.runtime.device import device as device_named
+from irscope.runtime.peak_flops import arithmetic_peak
 
 __all__ = ["Limits", "cache_bytes", "describe", "limits"]
 
@@ -47,7 +47,7 @@ def describe() -> dict[str, Any]:
     >>> sorted(found)
     ['cores', 'cpu', 'devices', 'features', 'load', 'python', 'system', 'time', 'versions']
     """
-    from irscope.runtime.base import devices
+    from irscope.runtime.device import devices
 
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
     return {

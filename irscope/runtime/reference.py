@@ -14,12 +14,24 @@ import numpy as np
 
 from irscope._base.trampoline import Call, run
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.excerpt import excerpt
-from irscope.ir.payload import Opaque, TensorData, constant_value
-from irscope.ir.types import ListType, OptionalType, PrimitiveType, TensorType, TupleType, Type
+from irscope.ir import (
+    Block,
+    Graph,
+    ListType,
+    Node,
+    Opaque,
+    OptionalType,
+    PrimitiveType,
+    TensorData,
+    TensorType,
+    TupleType,
+    Type,
+    Value,
+    constant_value,
+)
+from irscope.ir.text.excerpt import excerpt
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
+from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.foreign_ops import foreign_function
 
 __all__ = ["run_reference"]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.ir.core import Graph, Node, Value
-from irscope.ir.rewriter import Edit
+from irscope.ir import Edit, Graph, Node, Value
 
 __all__ = ["PassRecord", "Remark", "RemarkKind"]
 
@@ -31,7 +30,7 @@ class Remark:
     def __str__(self) -> str:
         """The remark in a line, with names as they were given; `PassRecord.told` knows the printed ones.
 
-        >>> from irscope.ir.parser import parse
+        >>> from irscope.ir.text.parser import parse
         >>> relu = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)").node("y")
         >>> print(Remark("missed", "not-pointwise", relu, "it does not want to"))
         missed [not-pointwise] %y: it does not want to
@@ -65,7 +64,7 @@ class PassRecord:
     def told(self, remark: Remark) -> str:
         """One of this record's remarks in a line: kind, rule, what it is about, and the reason.
 
-        >>> from irscope.ir.parser import parse
+        >>> from irscope.ir.text.parser import parse
         >>> from irscope.transforms.functionalize import functionalize
         >>> record = functionalize(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)"))
         >>> record.told(record.remarks[0])

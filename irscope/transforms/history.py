@@ -17,8 +17,7 @@ from weakref import WeakValueDictionary
 
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir.core import Graph, Node, Value
-from irscope.ir.rewriter import Created, Erased, Merged, Moved, Replaced
+from irscope.ir import Created, Erased, Graph, Merged, Moved, Node, Replaced, Value
 from irscope.transforms.base import PassRecord, Remark
 
 __all__ = ["History", "Step"]
@@ -147,8 +146,8 @@ def _steps(record: PassRecord) -> list[Step]:
 def _told_edits(record: PassRecord) -> str:
     """How much a pass changed.
 
-    >>> from irscope.ir.parser import parse
-    >>> from irscope.transforms.dce import remove_dead_nodes
+    >>> from irscope.ir.text.parser import parse
+    >>> from irscope.transforms.cleanup.dce import remove_dead_nodes
     >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  return (%x)")
     >>> _told_edits(remove_dead_nodes(g))
     '1 node erased'

@@ -15,7 +15,7 @@ from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDet
 from irscope.widgets.hub import STUB, Hub, Runtime
 
 if TYPE_CHECKING:
-    from irscope.report.exploration import Exploration
+    from irscope.report.pages import Exploration
 
 try:
     import anywidget
@@ -79,8 +79,8 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     def of(cls, exploration: Exploration) -> Explorer:
         """The views of everything that was found out about a program."""
         from irscope.display.html import static_html
-        from irscope.report.explorer_view import explorer_view
-        from irscope.report.inspection import Inspection
+        from irscope.report.pages import Inspection
+        from irscope.report.pages.explorer_view import explorer_view
 
         view, inspection = explorer_view(exploration), Inspection(exploration)
         return cls(

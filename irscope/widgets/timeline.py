@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.ir.core import Node, Value
+from irscope.ir import Node, Value
 from irscope.transforms.history import History
 from irscope.widgets.explorer import Explorer
 
@@ -30,7 +30,8 @@ class Timeline(Explorer):
         """The views of a history."""
         from irscope.display.html import static_html
         from irscope.display.text import overview
-        from irscope.report.history_view import HistoryInspection, history_view
+        from irscope.report.pages import HistoryInspection
+        from irscope.report.pages.history_view import history_view
 
         view = history_view(history)
         inspection = HistoryInspection(history)

@@ -2,7 +2,7 @@
 
 Sections: `input` the program as a graph; `questions` one `question a, b` a line, to which our answer is added after a
 colon; where torch.jit.script runs the program wrongly, `python` the same one as a function `f` and `arguments` to call it with
-(`tests.analysis.test_alias_miscompiles`). What torch does with the others is in `tests.analysis.test_alias_torch`.
+(`tests.analysis.alias.test_miscompiles`). What torch does with the others is in `tests.analysis.alias.test_torch`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from irscope._base.verdict import Verdict
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.ir.parser import parse
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
 
 

@@ -1,7 +1,7 @@
 """Where torch's alias db is right, ours gives up no more: compared value by value on random programs.
 
 Of loops torch leaves out two edges, and is more often "precise" than right: with loops, what we give up and torch does
-not must follow from these edges alone (`tests.analysis.torch_holes`).
+not must follow from these edges alone (`tests.analysis.alias.torch_holes`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
+from tests.analysis.alias.torch_holes import as_torch_reads  # noqa: E402
+
+from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
 from irscope.ir.core import Block, Value  # noqa: E402
-from irscope.ir.parser import parse  # noqa: E402
-from tests.analysis.torch_holes import as_torch_reads  # noqa: E402
+from irscope.ir.text.parser import parse  # noqa: E402
 from tests.strategies import FEATURES, random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch

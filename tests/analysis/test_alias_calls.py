@@ -11,18 +11,18 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from tests.analysis.alias.build.outlining import call_itself, call_twice, nodes_of, outline
+from tests.analysis.alias.odd_programs import odd_program
 
 import irscope as irs
 from irscope._base.verdict import Verdict
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.walk import Walk
+from irscope.analysis.alias.build.walk import Walk
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
-from tests.analysis.odd_programs import odd_program
-from tests.analysis.outlining import call_itself, call_twice, nodes_of, outline
 from tests.strategies import random_program
 from tests.work import calls_made
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from irscope._base.verdict import Verdict
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.ir.parser import parse
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.ir.text.parser import parse
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "cases/alias/alias_sample.json").read_text())[
     "cases"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.alias.accesses import Accesses
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.build.mod_ref import Accesses
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.errors import UnknownName
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from tests.strategies import random_program
 from tests.work import calls_made
 

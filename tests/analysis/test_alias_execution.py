@@ -2,7 +2,7 @@
 
 Three hundred programs are in the suite. The long run, twenty thousand and more:
 
-    python -m pytest tests/analysis/test_alias_execution.py -m long
+    python -m pytest tests/analysis/alias/test_execution.py -m long
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
+from tests.analysis.alias.eager import Trace, run  # noqa: E402
+
+from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
 from irscope.analysis.dependence import dependences  # noqa: E402
 from irscope.ir.core import Block, Graph, Node, Value  # noqa: E402
-from irscope.ir.parser import parse  # noqa: E402
-from tests.analysis.eager import Trace, run  # noqa: E402
+from irscope.ir.text.parser import parse  # noqa: E402
 from tests.strategies import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch

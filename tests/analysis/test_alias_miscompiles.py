@@ -13,9 +13,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.analysis.alias.cases import ask, questions  # noqa: E402
+from tests.analysis.alias.test_against_torch import ours, theirs  # noqa: E402
+
 import irscope as irs  # noqa: E402
-from tests.analysis.alias_cases import ask, questions  # noqa: E402
-from tests.analysis.test_alias_against_torch import ours, theirs  # noqa: E402
 from tests.conftest import Sections, read_sections  # noqa: E402
 
 pytestmark = pytest.mark.torch

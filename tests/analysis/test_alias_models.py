@@ -4,7 +4,7 @@ Ten thousand pairs of names a model are asked of both. What can differ:
 
 * torch says "may" and we prove "no": ours is more precise;
 * we say "may" and torch denies it. Then torch is wrong where our own analysis denies it too once it reads the program
-  with torch's omissions (`tests.analysis.torch_holes`);
+  with torch's omissions (`tests.analysis.alias.torch_holes`);
 * or one of the two is a module: torch asks its class for the attributes, which a graph's text does not list. For us
   what a module holds may be any attribute of any module.
 
@@ -23,13 +23,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
+from tests.analysis.alias.real_models import MODELS  # noqa: E402
+from tests.analysis.alias.test_against_torch import ours, theirs  # noqa: E402
+from tests.analysis.alias.torch_holes import as_torch_reads  # noqa: E402
+
+from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
 from irscope.ir.core import Value  # noqa: E402
-from irscope.ir.parser import parse  # noqa: E402
+from irscope.ir.text.parser import parse  # noqa: E402
 from irscope.ir.types import ClassType  # noqa: E402
-from tests.analysis.real_models import MODELS  # noqa: E402
-from tests.analysis.test_alias_against_torch import ours, theirs  # noqa: E402
-from tests.analysis.torch_holes import as_torch_reads  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

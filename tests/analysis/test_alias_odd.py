@@ -2,7 +2,7 @@
 
 A program that torch refuses at some point counts as far as it got. The long run:
 
-    python -m pytest tests/analysis/test_alias_odd.py -m long
+    python -m pytest tests/analysis/alias/test_odd_programs.py -m long
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
+from tests.analysis.alias.eager import parts, run  # noqa: E402
+from tests.analysis.alias.odd_programs import odd_program  # noqa: E402
+from tests.analysis.alias.test_execution import check_foreseen, reordered  # noqa: E402
+
+from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
 from irscope.ir.core import Block, Node  # noqa: E402
-from irscope.ir.parser import parse  # noqa: E402
+from irscope.ir.text.parser import parse  # noqa: E402
 from irscope.ir.verify import verify  # noqa: E402
-from tests.analysis.eager import parts, run  # noqa: E402
-from tests.analysis.odd_programs import odd_program  # noqa: E402
-from tests.analysis.test_alias_execution import check_foreseen, reordered  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

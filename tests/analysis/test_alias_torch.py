@@ -11,9 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.analysis.alias.eager import run  # noqa: E402
+
 import irscope as irs  # noqa: E402
 from irscope.errors import UnknownName  # noqa: E402
-from tests.analysis.eager import run  # noqa: E402
 from tests.conftest import read_sections  # noqa: E402
 
 pytestmark = pytest.mark.torch

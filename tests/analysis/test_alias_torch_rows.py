@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.analysis.alias.test_against_torch import ours, theirs, torch
 
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.ir.parser import parse
-from tests.analysis.test_alias_against_torch import ours, theirs, torch
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.ir.text.parser import parse
 
 pytestmark = pytest.mark.torch
 

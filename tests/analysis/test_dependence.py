@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.dependence import Dependences, dependences
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from tests.work import calls_made
 
 

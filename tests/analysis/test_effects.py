@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.effects import CONTENTS, OBJECT, OPAQUE, PURE, Signatures, compile_signature, fits
-from irscope.analysis.known_ops import is_fully_opaque, is_stopping
+from irscope.analysis.effects.memory_signatures import (
+    CONTENTS,
+    OBJECT,
+    OPAQUE,
+    PURE,
+    Signatures,
+    compile_signature,
+    fits,
+)
+from irscope.analysis.effects.op_effects import is_fully_opaque, is_stopping
 from irscope.ir.core import Node, Value
 from irscope.ir.types import INT, TENSOR, ListType, TensorType
-from irscope.ops.schema_text import parse_schema
+from irscope.ops.schema.parser import parse_schema
 
 
 def test_a_pure_op_is_one_object() -> None:

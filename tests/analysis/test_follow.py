@@ -7,20 +7,20 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.analysis.alias.incremental.edit_scripts import EDITS, group_of, random_record
 
 import irscope as irs
 from irscope._base.frozen import FrozenDict
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.alias.layers import Layers
+from irscope.analysis.alias.incremental.persistent_map import Layers
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.parser import parse
 from irscope.ir.rewriter import Created, Erased, Merged, Rewriter
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
-from irscope.transforms.dce import remove_dead_nodes
-from irscope.transforms.fusion import fuse
-from tests.analysis.edit_scripts import EDITS, group_of, random_record
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.fusion.fuse_pass import fuse
 from tests.strategies import random_program
 
 

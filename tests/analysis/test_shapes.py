@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from irscope.analysis.shapes import Shapes, infer, refine
+from irscope.analysis.shapes.inference import Shapes, infer, refine
 from irscope.errors import ArgumentError
 from irscope.ir.core import Value
-from irscope.ir.parser import parse
 from irscope.ir.payload import NOT_CONSTANT, argument_type
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ops.arrays import array_type
+from irscope.ops.typing.numpy_layout import array_type
 from irscope.runtime.reference import run_reference
 from tests.strategies import programs, random_program
 
@@ -76,7 +76,7 @@ def test_refining_a_random_program_keeps_its_meaning_and_verifies() -> None:
 
 
 def shapes_of(text: str, *types: str, strict: bool = False) -> Shapes:
-    from irscope.ir.type_text import parse_type
+    from irscope.ir.text.type_text import parse_type
 
     graph = parse(text)
     return infer(

@@ -25,7 +25,7 @@ from irscope.bench.gpu import jobs_of, run_jobs
 from irscope.bench.gpu_runs import OURS, PEERS, measured
 from irscope.bench.gpu_targets import judged, table_of
 from irscope.errors import DeviceUnavailable
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.program.executable import compile_graph
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch]

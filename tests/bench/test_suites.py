@@ -95,7 +95,7 @@ def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.Captu
 
 
 def test_without_a_gpu_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    from irscope.runtime.base import device
+    from irscope.runtime.device.protocol import device
 
     if device("cuda").availability():
         pytest.skip("there is a GPU")

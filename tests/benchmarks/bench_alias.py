@@ -19,8 +19,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.ir.parser import parse
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.ir.text.parser import parse
 
 Lines = Iterator[str]
 

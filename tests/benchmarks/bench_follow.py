@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.parser import parse
 from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 
 

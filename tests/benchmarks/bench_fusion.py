@@ -26,8 +26,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.transforms.fusion import fuse
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.transforms.fusion.fuse_pass import fuse
+from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.benchmarks.families import chain, cut, independent, live, twice
 
 Lines = Iterator[str]

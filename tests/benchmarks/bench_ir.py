@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
-from irscope.ir.printer import print_graph
 from irscope.ir.structural import same_structure
+from irscope.ir.text.parser import parse
+from irscope.ir.text.printer import print_graph
 from irscope.ir.verify import verify
 
 SIZES = (1_000, 10_000, 100_000)

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
 
 Array = np.ndarray[Any, Any]
 Body = Callable[..., Value]

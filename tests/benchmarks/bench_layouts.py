@@ -21,11 +21,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TensorType
-from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.benchmarks.bench_kernels import Body, call, group, keep_memory, measure
 
 Shape = tuple[int, int]

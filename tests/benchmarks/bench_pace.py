@@ -15,13 +15,13 @@ from collections.abc import Callable
 import numpy as np
 
 from irscope.bench.cases import CASES, Case
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_facts import KernelFacts
-from irscope.ir.parser import parse
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.codegen.profile.kernel_facts import KernelFacts
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ops.strides import contiguous_strides
-from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cpu import CpuDevice
+from irscope.ops.typing.strides import contiguous_strides
+from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.machine import describe, limits
 
 TURNS = 25

@@ -71,9 +71,9 @@ def measure_ours(steps: int) -> dict[str, float]:
     from bench_fusion import gru
 
     import irscope as irs
-    from irscope.runtime.cache import ObjectStore
-    from irscope.runtime.executable import compile_graph
-    from irscope.transforms.fusion import fuse
+    from irscope.runtime.device.kernel_cache import ObjectStore
+    from irscope.runtime.program.executable import compile_graph
+    from irscope.transforms.fusion.fuse_pass import fuse
 
     fuse(irs.parse("\n".join(gru(2))))
     graph = irs.parse("\n".join(gru(steps)))

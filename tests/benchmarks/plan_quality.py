@@ -30,14 +30,14 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.analysis.shapes import Shapes, infer
-from irscope.codegen.group_plan import spec_of_group
+from irscope.analysis.shapes.inference import Shapes, infer
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import TensorType, Type
 from irscope.ops.registry import category_of, effect_of, op_of
-from irscope.ops.strides import is_contiguous, view_strides
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.ops.typing.strides import is_contiguous, view_strides
+from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.benchmarks.fusion_models import MODELS
 
 LIBRARY = frozenset(

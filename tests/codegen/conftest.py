@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
 
 
 @pytest.fixture(scope="module")

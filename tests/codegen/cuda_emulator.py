@@ -22,11 +22,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.codegen.kernel_spec import LaunchPlan
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.cuda_compiler import Compiled
-from irscope.runtime.cuda_launch import CudaPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.cuda.launch import CudaPlan
+from irscope.runtime.cuda.nvrtc import Compiled
+from irscope.runtime.device.kernel_cache import ObjectStore
 
 AVAILABLE: Final = shutil.which("g++") is not None
 

@@ -12,9 +12,9 @@ import pytest
 
 from irscope.ir.schema import Argument, OpSchema
 from irscope.ir.types import OptionalType, TensorType
-from irscope.ops.expression import Expr, NoExpression, input_element
-from irscope.ops.op import Op
-from irscope.ops.pointwise import OPS
+from irscope.ops.expr.expression import Expr, NoExpression, input_element
+from irscope.ops.pointwise.table import OPS
+from irscope.ops.schema.op import Op
 
 torch = pytest.importorskip("torch")
 Array = np.ndarray[Any, Any]

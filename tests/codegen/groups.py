@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Node, Value
 from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type

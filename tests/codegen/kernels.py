@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from irscope.codegen.flatten import InstructionList
-from irscope.codegen.kernel_spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
-from irscope.codegen.loop_nest import collapse_loops
+from irscope.codegen.kernel.loop_nest import collapse_loops
+from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
+from irscope.codegen.lowering.linearize import InstructionList
 from irscope.ir.types import TensorType
-from irscope.ops.evaluation import evaluate, round_to
-from irscope.ops.expression import Expr
-from irscope.ops.strides import contiguous_strides
+from irscope.ops.expr.expression import Expr
+from irscope.ops.expr.numpy_eval import evaluate, round_to
+from irscope.ops.typing.strides import contiguous_strides
 
 Array = np.ndarray[Any, Any]
 

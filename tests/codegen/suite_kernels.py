@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from irscope.bench.cases import CASES
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec
-from irscope.codegen.llvm_text import Target, emit_llvm
-from irscope.codegen.source import SourceText
-from irscope.codegen.source_lines import tied_assembly, with_locations
-from irscope.ir.parser import parse
+from irscope.codegen.kernel.source_text import SourceText
+from irscope.codegen.kernel.spec import KernelSpec
+from irscope.codegen.llvm.emit import Target, emit_llvm
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.codegen.profile.line_mapping import tied_assembly, with_locations
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ops.strides import contiguous_strides
+from irscope.ops.typing.strides import contiguous_strides
 
 NAMES = tuple(case.name for case in CASES)
 PROCESSORS = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_edges import FLOATS, WHOLES, device_of, words
 
-from irscope.ops.expression import cast, input_element
+from irscope.ops.expr.expression import cast, input_element
 from tests.codegen.edges import edges, torch
 from tests.codegen.groups import run
 from tests.codegen.kernels import from_words, plan_of
-from tests.codegen.test_edges import FLOATS, WHOLES, device_of, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for, numbers
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.llvm_text import emit_llvm
+from irscope.codegen.llvm.emit import emit_llvm
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
 from tests.codegen.groups import call, group, run, type_of
-from tests.codegen.test_rows_together import TARGETS, device_for, numbers
 
 pytest.importorskip("llvmlite")
 

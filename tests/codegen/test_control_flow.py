@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from irscope.codegen.control_flow import dearest_path, innermost_loops
+from irscope.codegen.profile.control_flow import dearest_path, innermost_loops
 
 networkx = pytest.importorskip("networkx", reason="networkx comes with torch")
 

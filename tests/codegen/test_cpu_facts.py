@@ -7,20 +7,20 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_random_reductions import Draw, Nodes
 
-from irscope.codegen.cpu_facts import cpu_facts, hot_loops
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_facts import KernelFacts
-from irscope.codegen.llvm_text import vector_width
+from irscope.codegen.llvm.emit import vector_width
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.codegen.profile.cpu_bounds import cpu_facts, hot_loops
+from irscope.codegen.profile.kernel_facts import KernelFacts
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Value
 from irscope.ir.types import TENSOR
-from irscope.ops.expression import Expr, call, input_element
+from irscope.ops.expr.expression import Expr, call, input_element
 from tests.codegen.groups import group, type_of
 from tests.codegen.kernels import plan_of, sample
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
-from tests.codegen.test_random_reductions import Draw, Nodes
 
 POINTWISE = ("k1", "k2", "k3")
 PASSES = {

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.llvm.test_emit import bool_exprs, float_exprs, integer_exprs, same
 
-from irscope.codegen.cuda import emit_cuda, stride_arguments, vector_lanes
-from irscope.codegen.cuda_report import code_sizes, pace_of
-from irscope.codegen.cuda_schedule import schedule_of
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.cuda.emit import emit_cuda, stride_arguments, vector_lanes
+from irscope.codegen.cuda.schedule import schedule_of
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.profile.cuda_bounds import code_sizes, pace_of
 from irscope.errors import ArgumentError
-from irscope.ops.expression import call, cast, input_element
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.cuda_launch import laid_out as step_of
+from irscope.ops.expr.expression import call, cast, input_element
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.cuda.launch import laid_out as step_of
+from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan, emulated_device
 from tests.codegen.groups import run
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
-from tests.codegen.test_llvm_text import bool_exprs, float_exprs, integer_exprs, same
 
 needs_compiler = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
 
@@ -146,7 +146,7 @@ def test_text_has_no_includes_and_names_its_nodes() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_op_on_every_type_in_every_layout(dtype: str, layout: str, tmp_path: Path) -> None:
-    from tests.codegen.test_llvm_text import test_every_op_on_every_type_in_every_layout as check
+    from tests.codegen.llvm.test_emit import test_every_op_on_every_type_in_every_layout as check
 
     check(emulated_device(tmp_path), dtype, layout)
 

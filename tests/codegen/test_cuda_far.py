@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irscope.codegen.cuda_schedule import grid_of, schedule_of
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.cuda.schedule import grid_of, schedule_of
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.types import TENSOR, TensorType
-from irscope.ops.expression import input_element
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.cuda_launch import laid_out
+from irscope.ops.expr.expression import input_element
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.cuda.launch import laid_out
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
 from tests.codegen.groups import Array, call, group
 from tests.codegen.kernels import plan_of

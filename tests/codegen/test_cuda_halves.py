@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.cuda_halves import ONE_PLUS_ERF, cheaper_for_halves
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import KernelSpec, LaunchPlan
+from irscope.codegen.cuda.half_precision import ONE_PLUS_ERF, cheaper_for_halves
+from irscope.codegen.kernel.spec import KernelSpec, LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cuda import CudaDevice
+from irscope.runtime.cuda.device import CudaDevice
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device
 from tests.codegen.groups import call, group, run
 

@@ -8,16 +8,16 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.codegen.numerics import test_random_reductions
 
-from irscope.codegen import cuda_schedule
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, LaunchPlan
-from irscope.codegen.online_sums import summed_at_once
-from irscope.codegen.reduction_nest import reduction_nest
-from irscope.codegen.traffic import bytes_per_point
+from irscope.codegen.cuda import schedule as cuda_schedule
+from irscope.codegen.kernel.memory_traffic import bytes_per_point
+from irscope.codegen.kernel.online_softmax import summed_at_once
+from irscope.codegen.kernel.reduction_passes import reduction_nest
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cuda import CudaDevice
-from tests.codegen import test_random_reductions
+from irscope.runtime.cuda.device import CudaDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
 from tests.codegen.groups import Array, call, group, run
 
@@ -153,7 +153,7 @@ def test_random_groups_whose_rows_do_not_stay_in_registers(
 
 def rows_of(code: list[Instruction], *inputs: int) -> KernelSpec:
     """A spec over rows of float32 whose last instruction is its result."""
-    from irscope.codegen.kernel_spec import Operand, Result
+    from irscope.codegen.kernel.spec import Operand, Result
 
     return KernelSpec(
         tuple(Operand("float32", "tensor", (2, 1)) for _ in range(1 + len(inputs))), tuple(code),

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.lowering import test_views as test_views_in_groups
+from tests.codegen.numerics import test_random_reductions, test_reductions
+from tests.codegen.numerics.test_reductions import LAYOUTS, NORMALISATIONS, OPS, PAIRS, both, check, dims, normal
 
-from irscope.codegen.cuda_schedule import parts_of, schedule_of
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.cuda.schedule import parts_of, schedule_of
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cuda import CudaDevice
-from tests.codegen import groups, test_random_reductions, test_reductions, test_views_in_groups
+from irscope.runtime.cuda.device import CudaDevice
+from tests.codegen import groups
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
 from tests.codegen.groups import Array, call, group
-from tests.codegen.test_reductions import LAYOUTS, NORMALISATIONS, OPS, PAIRS, both, check, dims, normal
 
 pytestmark = [
     pytest.mark.torch,

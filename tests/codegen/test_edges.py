@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ops.evaluation import evaluate
-from irscope.ops.expression import Expr
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.numpy import NumpyDevice
+from irscope.ops.expr.expression import Expr
+from irscope.ops.expr.numpy_eval import evaluate
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device
 from tests.codegen.edges import HALVES, Case, cases, eager, grid, single
 from tests.codegen.groups import run
@@ -132,7 +132,7 @@ def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], tex
     inputs = [numbers(tensor) for tensor in tensors]
     exact, error = with_error(case.expr, inputs, room=ROOM * (text == "numpy"))
     if text == "cuda" and case.expr.dtype in HALVES and has_step(case.expr, lambda step: step.op == "erf"):
-        error = error + 0.25 * unit(exact, case.expr.dtype)  # `irscope.codegen.cuda_halves`
+        error = error + 0.25 * unit(exact, case.expr.dtype)  # `irscope.codegen.cuda.half_precision`
     any_zero = (case.op.name.removeprefix("aten::"), case.types[next(iter(case.types))]) in OTHERWISE
     like = np.zeros(found.shape, bool)
     for way in ways:

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from irscope.codegen.flatten import InstructionList, to_expressions
-from irscope.codegen.kernel_spec import constant_value
-from irscope.ops.evaluation import evaluate
-from irscope.ops.expression import Expr, call, cast, const, input_element
+from irscope.codegen.kernel.spec import constant_value
+from irscope.codegen.lowering.linearize import InstructionList, to_expressions
+from irscope.ops.expr.expression import Expr, call, cast, const, input_element
+from irscope.ops.expr.numpy_eval import evaluate
 
 
 def ops(code: InstructionList) -> list[str]:

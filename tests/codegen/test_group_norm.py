@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
-from irscope.runtime.base import Device
-from irscope.runtime.numpy import NumpyDevice
+from irscope.runtime.device.numpy_device import NumpyDevice
+from irscope.runtime.device.protocol import Device
 from tests.codegen.groups import call, group, run, type_of
 
 pytestmark = pytest.mark.torch

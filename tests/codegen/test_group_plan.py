@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.core import Value
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.groups import call, group, run, type_of
 
 pytestmark = pytest.mark.torch

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.codegen.numerics.test_edges import complaints, computed, device_of, words
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import FLOAT, TENSOR, TensorType
 from tests.codegen.edges import Case, cases, eager, torch
 from tests.codegen.groups import call, group, run
-from tests.codegen.test_edges import complaints, computed, device_of, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from irscope.codegen.index_map import AxisMustSplit, Form, Space, combined, digits
+from irscope.codegen.lowering.index_expr import AxisMustSplit, Form, Space, combined, digits
 from irscope.errors import CodegenError
 
 

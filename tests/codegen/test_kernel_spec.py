@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, Operand, Result, constant_bits, constant_value
+from irscope.codegen.kernel.spec import (
+    Instruction,
+    KernelSpec,
+    Launch,
+    Operand,
+    Result,
+    constant_bits,
+    constant_value,
+)
 from irscope.errors import CodegenError
 
 X = Operand("float32", "tensor", (2, 1))

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.codegen.cuda.test_large_offsets import FAR, reserved, sparse
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.ops.expression import input_element
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.cpu_launch import data_block, split_kept
-from irscope.runtime.numpy import NumpyDevice
+from irscope.ops.expr.expression import input_element
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.cpu.launch import data_block, split_kept
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.groups import Array, call, group
 from tests.codegen.kernels import plan_of
-from tests.codegen.test_cuda_far import FAR, reserved, sparse
 
 pytest.importorskip("llvmlite")
 pytestmark = sparse

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm
-from irscope.ops.expression import Expr, call, cast, const, input_element, where
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.cpu_compiler import Host
-from irscope.runtime.numpy import NumpyDevice
+from irscope.codegen.llvm.emit import GENERIC, Target, emit_llvm
+from irscope.ops.expr.expression import Expr, call, cast, const, input_element, where
+from irscope.runtime.cpu.compiler import Host
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.groups import run
 from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
 

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, Operand, Result
-from irscope.codegen.loop_nest import collapse_loops, loop_nest
+from irscope.codegen.kernel.loop_nest import collapse_loops, loop_nest
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, Operand, Result
 
 
 def addresses(sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.codegen.machine_loop import Core, MachineLoop, machine_loops
+from irscope.codegen.profile.throughput import Core, MachineLoop, machine_loops
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 
 

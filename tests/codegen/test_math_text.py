@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
 from irscope.ops.accuracy import STEP_ULPS
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu.device import CpuDevice
 
 pytest.importorskip("llvmlite")
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_edges import FLOATS, WHOLES, complaints, device_of, words
 
 from tests.codegen.edges import Case, cases, eager, edges, torch
 from tests.codegen.groups import run
 from tests.codegen.kernels import LAYOUTS, laid_out, plan_of
-from tests.codegen.test_edges import FLOATS, WHOLES, complaints, device_of, words
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import TENSOR, TensorType
-from irscope.ops.pointwise import OPS
-from irscope.runtime.cpu import CpuDevice
+from irscope.ops.pointwise.table import OPS
+from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.groups import call, group
 
 pytestmark = pytest.mark.torch

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ops.expression import Expr, call, cast, const, input_element, where
-from irscope.runtime.cpu import CpuDevice
+from irscope.ops.expr.expression import Expr, call, cast, const, input_element, where
+from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan
 from tests.codegen.groups import run
 from tests.codegen.kernels import LAYOUTS, expected, laid_out, plan_of

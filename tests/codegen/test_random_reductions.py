@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR
-from irscope.runtime.base import Device
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.numpy import NumpyDevice
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.numpy_device import NumpyDevice
+from irscope.runtime.device.protocol import Device
 from tests.codegen.groups import call, group, run, type_of
 
 Array = np.ndarray[Any, Any]

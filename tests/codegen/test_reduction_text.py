@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.llvm_text import GENERIC, Target, emit_llvm
-from irscope.codegen.reduction_nest import reduction_nest
-from irscope.codegen.split_reduction import split_reduction
+from irscope.codegen.kernel.reduction_passes import reduction_nest
+from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.llvm.emit import GENERIC, Target, emit_llvm
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.numpy import NumpyDevice
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.groups import call, group, run
-from tests.codegen.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.base import Device
-from irscope.runtime.numpy import NumpyDevice
+from irscope.runtime.device.numpy_device import NumpyDevice
+from irscope.runtime.device.protocol import Device
 from tests.codegen.groups import call, group, run, type_of
 from tests.codegen.kernels import from_words
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.llvm_text import Target, emit_llvm
+from irscope.codegen.llvm.emit import Target, emit_llvm
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.groups import call, group, run, type_of
 
 pytest.importorskip("llvmlite")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for, numbers
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.llvm_text import emit_llvm
+from irscope.codegen.llvm.emit import emit_llvm
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
 from tests.codegen.groups import call, group, run, type_of
-from tests.codegen.test_rows_together import TARGETS, device_for, numbers
 
 pytest.importorskip("llvmlite")
 
@@ -74,7 +74,7 @@ import ctypes, mmap, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from tests.codegen.test_short_rows import guarded_runs
+from tests.codegen.llvm.test_short_rows import guarded_runs
 guarded_runs(Path(sys.argv[2]))
 print("whole")
 """

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from irscope.codegen.source import NO_LINE, NO_NODE, SourceText
-from irscope.codegen.source_lines import tied_ptx, tied_sass
+from irscope.codegen.kernel.source_text import NO_LINE, NO_NODE, SourceText
+from irscope.codegen.profile.line_mapping import tied_ptx, tied_sass
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 
 

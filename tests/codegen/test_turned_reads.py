@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import STRIDED, TILE_ROWS, UNIT, Launch
-from irscope.codegen.llvm_text import emit_llvm, least_rows, vector_width
-from irscope.codegen.turned_reads import with_turned_reads
+from irscope.codegen.kernel.spec import STRIDED, TILE_ROWS, UNIT, Launch
+from irscope.codegen.kernel.tiled_reads import with_turned_reads
+from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
-from irscope.runtime.cost import stores_should_stream
-from irscope.runtime.cpu_launch import split_kept
+from irscope.runtime.cpu.cost_model import stores_should_stream
+from irscope.runtime.cpu.launch import split_kept
 from tests.codegen.groups import call, group, run, type_of
 from tests.codegen.kernels import from_words, sample
-from tests.codegen.test_rows_together import TARGETS, device_for
 
 pytest.importorskip("llvmlite")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_reductions import check, device, normal
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, ListType, TensorType
-from irscope.runtime.base import Device
+from irscope.runtime.device.protocol import Device
 from tests.codegen.groups import call, group
-from tests.codegen.test_reductions import check, device, normal
 
 __all__ = ["device"]
 

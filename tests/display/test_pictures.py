@@ -14,9 +14,9 @@ from irscope.display.dot import graph_dot
 from irscope.display.html import standalone_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
-from irscope.report.graph_view import graph_view
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.panes.graph_view import graph_view
 
 PROGRAM = """graph(%x : Tensor):
   %name : str = prim::Constant[value="</script><b>&\\"x"]()

@@ -9,7 +9,7 @@ import pytest
 import irscope as irs
 from irscope.errors import RunError
 from irscope.frontends import load
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.program.executable import compile_graph
 from irscope.runtime.reference import run_reference
 
 torch = pytest.importorskip("torch")

@@ -13,9 +13,9 @@ import pytest
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends import load
 from irscope.ir.core import Graph, Node
-from irscope.ir.parser import parse
 from irscope.ir.payload import constant_of
 from irscope.ir.structural import same_structure
+from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch")

@@ -10,11 +10,11 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError, RunError
 from irscope.frontends import load
-from irscope.frontends.script_inline import inline_function
+from irscope.frontends.torch.script_inline import inline_function
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
 from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.structural import same_structure
+from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch")

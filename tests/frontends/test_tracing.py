@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.frontends.tracing.corpus import CORPUS, Example
 
 import irscope as irs
-from irscope.analysis.shapes import infer
+from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
-from irscope.frontends.tracing import trace
+from irscope.frontends.tracing.trace_function import trace
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
 from irscope.ir.types import TensorType
 from irscope.runtime.reference import run_reference
-from tests.frontends.tracing_corpus import CORPUS, Example
 
 
 def arrays(described: Any, rng: np.random.Generator, dtype: Any = np.float64) -> Any:

@@ -7,9 +7,9 @@ import pytest
 
 from irscope.ir.builder import GraphBuilder, payload_type
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
 from irscope.ir.payload import NOT_CONSTANT, TensorData, argument_type, constant_of
 from irscope.ir.structural import same_structure
+from irscope.ir.text.parser import parse
 from irscope.ir.types import BOOL, INT, TENSOR
 from irscope.ir.verify import verify
 

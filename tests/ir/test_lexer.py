@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import ParseError
-from irscope.ir.lexer import Cursor, quote, unquote
+from irscope.ir.text.lexer import Cursor, quote, unquote
 
 
 @given(st.text())

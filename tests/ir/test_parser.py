@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
 from irscope.ir.payload import Opaque, TensorData, constant_value
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
 from irscope.ir.verify import verify
 from tests.strategies import programs, random_program

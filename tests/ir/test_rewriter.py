@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from irscope.errors import PassError
 from irscope.ir.core import Graph, Node, Value, new_id
-from irscope.ir.parser import parse
 from irscope.ir.rewriter import Created, Erased, Moved, Replaced, Rewriter
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 from irscope.ir.verify import verify
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from irscope._base.frozen import FrozenDict
-from irscope.ir.parser import parse
 from irscope.ir.payload import TensorData
 from irscope.ir.structural import same_payload, same_structure
+from irscope.ir.text.parser import parse
 from tests.strategies import programs
 
 BASE = """graph(%x : Float(2), %y : Float(2), %c : bool):

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from irscope.errors import ParseError
-from irscope.ir.packed_tensor import MAX_PACKED, packed
-from irscope.ir.parser import parse
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload
-from irscope.ir.tensor_text import MAX_SHOWN, tensor_text
+from irscope.ir.text.packed_tensor import MAX_PACKED, packed
+from irscope.ir.text.parser import parse
+from irscope.ir.text.tensor_text import MAX_SHOWN, tensor_text
 from irscope.ir.types import TensorType
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"]

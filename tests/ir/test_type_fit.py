@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.ir.type_fit import fits
-from irscope.ir.type_text import parse_type
+from irscope.ir.subtyping import fits
+from irscope.ir.text.type_text import parse_type
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import ParseError
-from irscope.ir.type_text import annotation, parse_type
+from irscope.ir.text.type_text import annotation, parse_type
 from irscope.ir.types import (
     ANY,
     BOOL,

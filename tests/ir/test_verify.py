@@ -13,7 +13,7 @@ import irscope.ir.verify
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
 from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, OptionalType, Type
 from irscope.ir.verify import verify
 from tests.strategies import programs

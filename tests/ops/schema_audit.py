@@ -31,9 +31,9 @@ from irscope.ir.types import (
     Type,
     walk,
 )
-from irscope.ops.effects import has_side_effects, statistics_flag
-from irscope.ops.overlay import corrected
-from irscope.ops.schema_text import parse_schema
+from irscope.ops.schema.corrections import corrected
+from irscope.ops.schema.effects import has_side_effects, statistics_flag
+from irscope.ops.schema.parser import parse_schema
 
 DANGEROUS = re.compile(
     r"cuda|cudnn|miopen|mkldnn|mps|xnnpack|vulkan|quantiz|fbgemm|qint|_test|from_file|manual_seed|set_num_threads|set_grad|save$|_print"

@@ -6,8 +6,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.ops import pointwise
 from irscope.ops.accuracy import STEP_ULPS
+from irscope.ops.pointwise import table as pointwise
 
 
 @pytest.mark.parametrize(

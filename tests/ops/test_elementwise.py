@@ -6,14 +6,14 @@ import random
 from typing import Any
 
 import pytest
+from tests.ops.pointwise.test_pointwise import choices, plain
 
 from irscope.errors import ArgumentError
 from irscope.ir.types import TensorType
-from irscope.ops import pointwise
-from irscope.ops.elementwise import elementwise
-from irscope.ops.op import Op
+from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.pointwise import table as pointwise
 from irscope.ops.registry import lookup
-from tests.ops.test_pointwise import choices, plain
+from irscope.ops.schema.op import Op
 
 DTYPES = ["float32", "float64", "int64", "bool"]
 

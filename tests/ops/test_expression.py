@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from irscope.ir.types import TensorType
-from irscope.ops.evaluation import evaluate, round_to
-from irscope.ops.expression import Expr, NoExpression, call, cast, const, input_element, number, where
+from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
+from irscope.ops.expr.numpy_eval import evaluate, round_to
+from irscope.ops.expr.special import erf, sigmoid
 from irscope.ops.registry import lookup
-from irscope.ops.special import erf, sigmoid
 
 X, Y = input_element(0, "float32"), input_element(1, "float32")
 

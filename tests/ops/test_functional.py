@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ops.registry import category_of, effect_of
 
 TEXT = """

@@ -7,12 +7,12 @@ import importlib.util
 from typing import Any
 
 import pytest
+from tests.ops.schema.audit import DANGEROUS, audit, run_all
 
-from irscope.ops import overlay
-from irscope.ops.overlay import corrected, overlaid_names
 from irscope.ops.registry import overloads
-from irscope.ops.schema_text import parse_schema
-from tests.ops.schema_audit import DANGEROUS, audit, run_all
+from irscope.ops.schema import corrections as overlay
+from irscope.ops.schema.corrections import corrected, overlaid_names
+from irscope.ops.schema.parser import parse_schema
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from irscope.ir.types import FLOAT, NUMBER, TensorType
-from irscope.ops.promotion import Operand, operand_of, promote_types, result_dtype
-from irscope.ops.type_rules import Unknown
+from irscope.ops.typing.promotion import Operand, operand_of, promote_types, result_dtype
+from irscope.ops.typing.type_rules import Unknown
 
 DTYPES = [
     "bool",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ops.evaluation import evaluate
-from irscope.ops.expression import Expr, NoExpression, input_element, number, reduced_axes
+from irscope.ops.expr.expression import Expr, NoExpression, input_element, number, reduced_axes
+from irscope.ops.expr.numpy_eval import evaluate
 from irscope.ops.registry import _op_files
 
 RNG = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from irscope.ir.types import (
     TupleType,
     Type,
 )
-from irscope.ops.schema_text import parse_schema
+from irscope.ops.schema.parser import parse_schema
 
 
 def torch_words(type: Type) -> str:

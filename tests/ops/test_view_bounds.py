@@ -184,7 +184,7 @@ GUARDED = ["tests/ops/test_view_bounds.py", "tests/runtime/test_reference.py"]
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pages are guarded as Linux does it")
 @pytest.mark.parametrize("files", [
-    GUARDED, pytest.param(["tests/ops", "tests/runtime/test_library.py", "tests/codegen"], marks=pytest.mark.long),
+    GUARDED, pytest.param(["tests/ops", "tests/runtime/arrays/test_library.py", "tests/codegen"], marks=pytest.mark.long),
 ])  # fmt: skip
 def test_with_a_page_that_nobody_may_touch_after_each_array(files: list[str]) -> None:
     """A read or write past an array's end ends the process."""

@@ -22,8 +22,8 @@ def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[
     from irscope.display.html import standalone_html
     from irscope.display.ipython import embedded_svg
     from irscope.display.svg import graph_svg
-    from irscope.report.exploration import Exploration
-    from irscope.report.graph_view import graph_view
+    from irscope.report.pages.exploration import Exploration
+    from irscope.report.panes.graph_view import graph_view
 
     yield "print", lambda: irs.parse(str(graph))
     yield "alias", lambda: _asked(graph)

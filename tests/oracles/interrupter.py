@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from irscope.runtime.cpu_compiler import loaded, object_file, this_host
+from irscope.runtime.cpu.compiler import loaded, object_file, this_host
 
 __all__ = ["Interrupter"]
 

@@ -1,7 +1,7 @@
 """Whether a compiled program did what torch does op by op: numbers, types, layouts, writes, and the state of the generator.
 
 Numbers that differ are held against a run in double precision, and where that does not settle it against runs with other
-roundings (`tests.runtime.rounding`).
+roundings (`tests.behaviour.rounding`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-
-from tests.runtime.rounding import allowance, near, rounded_runs, spread
+from tests.behaviour.rounding import allowance, near, rounded_runs, spread
 
 __all__ = ["Call", "Seen", "fresh", "seen"]
 

@@ -26,7 +26,7 @@ import torch
 
 import irscope as irs
 from irscope.errors import CaptureError, IrscopeError
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.program.executable import compile_graph
 from tests.oracles.counts import Counts
 from tests.oracles.judge import Call, fresh, seen
 from tests.oracles.opinfo_programs import KINDS, Program, programs

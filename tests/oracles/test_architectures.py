@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import IrscopeError  # noqa: E402
-from irscope.runtime.executable import compile_graph  # noqa: E402
+from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from tests.oracles.architectures import ARCHITECTURES, Architecture, make  # noqa: E402
 from tests.oracles.counts import Counts  # noqa: E402
 from tests.oracles.judge import Call, fresh, seen  # noqa: E402

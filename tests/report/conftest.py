@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.report.exploration import Exploration
+from irscope.report.pages.exploration import Exploration
 
 PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu), %flag : bool):
   %zero : int = prim::Constant[value=0]()

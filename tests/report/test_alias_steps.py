@@ -6,8 +6,8 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.alias import AliasDb
-from irscope.report.alias_steps import AliasSteps, stands_for
-from irscope.report.history_view import HistoryInspection, history_view
+from irscope.report.history.alias_by_step import AliasSteps, stands_for
+from irscope.report.pages.history_view import HistoryInspection, history_view
 from tests.strategies import random_program
 
 PROGRAM = """graph(%x : Float(8, 4)):

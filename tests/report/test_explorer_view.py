@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
 
 
 def test_the_view_is_plain_json(exploration: Exploration) -> None:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from irscope.errors import UnknownName
-from irscope.report.exploration import Exploration
-from irscope.report.inspection import Inspection
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
 
 
 def test_every_record_has_details_that_are_plain_json(exploration: Exploration) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.codegen.source import NO_LINE
+from irscope.codegen.kernel.source_text import NO_LINE
 from irscope.errors import MissingExtra, UnknownName
 from irscope.ir.core import Node
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
-from irscope.report.inspection import Inspection
-from irscope.report.kernel_texts import LANGUAGES
-from irscope.runtime import cuda_compiler
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.panes.kernel_languages import LANGUAGES
+from irscope.runtime.cuda import nvrtc as cuda_compiler
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 
@@ -133,7 +133,7 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
 
 def test_machine_code_is_made_when_somebody_asks(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    monkeypatch.setattr("irscope.runtime.cpu.CpuDevice.assembly", lambda self, spec: made.append(spec))
+    monkeypatch.setattr("irscope.runtime.cpu.device.CpuDevice.assembly", lambda self, spec: made.append(spec))
     explorer_view(exploration)
     inspection = Inspection(exploration)
     for id in exploration.records:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import irscope as irs
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
-from irscope.report.fusion_view import remarks_table
-from irscope.report.inspection import Inspection
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.panes.fusion_view import remarks_table
 
 
 def numbered() -> tuple[irs.Fusion, irs.Value]:

@@ -10,11 +10,11 @@ import pytest
 
 import irscope as irs
 from irscope.ir.core import Graph, Node
-from irscope.ir.printer import print_node
-from irscope.report.lives import stretches
-from irscope.report.naming import names_in
-from irscope.report.text_view import text_view
-from irscope.report.timeline_view import timeline_view
+from irscope.ir.text.printer import print_node
+from irscope.report.history.node_lifetimes import stretches
+from irscope.report.history.timeline_view import timeline_view
+from irscope.report.panes.text_view import text_view
+from irscope.report.value_names import names_in
 from irscope.report.view_models import TextView, TimelineView
 from irscope.transforms.history import History
 from tests.strategies import random_program

@@ -10,8 +10,8 @@ pytest.importorskip("llvmlite")
 
 import llvmlite.binding as binding
 
-from irscope.runtime.arithmetic_peak import _VECTORS, _text, arithmetic_peak
-from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.peak_flops import _VECTORS, _text, arithmetic_peak
 
 
 @pytest.mark.parametrize("fused", [True, False])

@@ -16,10 +16,10 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.runtime import cpu
-from irscope.runtime.buffers import BufferPool
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.executable import Executable, compile_graph
+from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.cpu import device as cpu
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.program.executable import Executable, compile_graph
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.runtime import cache
-from irscope.runtime.cache import KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.device import kernel_cache as cache
+from irscope.runtime.device.kernel_cache import KernelCache, ObjectStore, user_cache_directory
 
 
 def test_many_threads_build_each_key_once() -> None:

@@ -19,9 +19,9 @@ import pytest
 import irscope as irs
 from irscope._base import private_folder
 from irscope._base.private_folder import Distrusted, PrivateFolder
-from irscope.runtime import cache
-from irscope.runtime.cache import ObjectStore, user_store
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.device import kernel_cache as cache
+from irscope.runtime.device.kernel_cache import ObjectStore, user_store
+from irscope.runtime.program.executable import compile_graph
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes and no owners")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
@@ -264,7 +264,7 @@ def test_descriptors_that_somebody_else_closed(store: ObjectStore, tmp_path: Pat
 
 def test_one_secret_for_processes_that_begin_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from irscope.runtime.cache import ObjectStore; "
+        "import sys; from pathlib import Path; from irscope.runtime.device.kernel_cache import ObjectStore; "
         "s = ObjectStore(Path(sys.argv[1])); sys.stdin.read(1); "
         "assert all(s.save(f'{sys.argv[2]}{i}', b'code') for i in range(20))"
     )

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.compare import compare
+from irscope.runtime.measure.benchmark import compare
 
 TEXT = """graph(%x : Tensor, %w : Tensor):
   %a : Tensor = aten::relu(%x)
@@ -140,7 +140,7 @@ def test_copies_of_the_arguments_in_turn(monkeypatch: pytest.MonkeyPatch):
 
     compare(irs.load(TEXT, x, w), x, w, peers={"peer": peer}, repeats=1)
     assert seen == {x.ctypes.data}
-    monkeypatch.setattr("irscope.runtime.compare.cache_bytes", lambda: 4 * x.nbytes)
+    monkeypatch.setattr("irscope.runtime.measure.benchmark.cache_bytes", lambda: 4 * x.nbytes)
     comparison = compare(irs.load(TEXT, x, w), x, w, peers={"peer": peer}, repeats=1, rotate=True)
     assert len(seen) == 4, "eight arrays fill the cache twice"
     assert "4 sets of arguments" in comparison.caption

@@ -12,11 +12,12 @@ import pytest
 import irscope as irs
 from irscope.errors import DeviceUnavailable, MissingExtra, UnknownName
 from irscope.ir.core import Graph
-from irscope.runtime import cuda_compiler, disassembler
-from irscope.runtime.base import device as device_named
-from irscope.runtime.compiled_kernel import CompiledKernel
-from irscope.runtime.cuda_code import CudaKernel
-from irscope.runtime.cuda_compiler import Compiled
+from irscope.runtime.cuda import nvdisasm as disassembler
+from irscope.runtime.cuda import nvrtc as cuda_compiler
+from irscope.runtime.cuda.kernel import CudaKernel
+from irscope.runtime.cuda.nvrtc import Compiled
+from irscope.runtime.device.protocol import device as device_named
+from irscope.runtime.executor.compiled_kernel import CompiledKernel
 
 
 def program(x: Any, w: Any) -> Any:

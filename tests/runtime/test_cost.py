@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.codegen.group_plan import spec_of_group
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.cost import stores_should_stream
+from irscope.runtime.cpu.cost_model import stores_should_stream
 from tests.codegen.groups import call, group
 
 

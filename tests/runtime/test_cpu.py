@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from irscope.errors import DeviceUnavailable
-from irscope.ops.expression import call, input_element
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
+from irscope.ops.expr.expression import call, input_element
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.groups import run
 from tests.codegen.kernels import expected, laid_out, plan_of
 
@@ -36,7 +36,7 @@ X, Y = input_element(0, "float32"), input_element(1, "float32")
 
 @pytest.fixture
 def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irscope.runtime.cpu._THREADS_PAY", 0.0)
+    monkeypatch.setattr("irscope.runtime.cpu.device._THREADS_PAY", 0.0)
 
 
 @pytest.mark.usefixtures("eager_threads")
@@ -114,8 +114,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 import numpy as np
-from irscope.ops.expression import call, input_element
-from irscope.runtime.cache import ObjectStore
+from irscope.ops.expr.expression import call, input_element
+from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
 from tests.codegen.groups import run
 from tests.codegen.kernels import plan_of
@@ -180,7 +180,7 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("irscope.runtime.cpu_compiler.object_file", interrupted)
+        patch.setattr("irscope.runtime.cpu.compiler.object_file", interrupted)
         with pytest.raises(KeyboardInterrupt):
             device.prepare(plan)
     values = np.ones((1, 4), np.float32)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
 from irscope.ir.types import TensorType
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.cpu_entry import python_symbols
-from irscope.runtime.cpu_launch import LaunchCall
+from irscope.runtime.cpu.builtin_entry import python_symbols
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.cpu.launch import LaunchCall
+from irscope.runtime.device.kernel_cache import ObjectStore
 
 pytest.importorskip("llvmlite")
 
@@ -83,7 +83,7 @@ def test_a_tensor_without_memory_is_refused(
     device: CpuDevice, place: int, python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if python == "another":
-        monkeypatch.setattr("irscope.runtime.cpu.python_symbols", dict)
+        monkeypatch.setattr("irscope.runtime.cpu.device.python_symbols", dict)
     product, filled, x = arrays()
     words: list[Any] = [product.ctypes.data, filled.ctypes.data, x.ctypes.data, 0, 0]
     words[place] = 0
@@ -162,7 +162,7 @@ def test_many_threads_call_one_function(device: CpuDevice) -> None:
 
 
 def test_without_cpython_the_same_is_packed(device: CpuDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irscope.runtime.cpu.python_symbols", dict)
+    monkeypatch.setattr("irscope.runtime.cpu.device.python_symbols", dict)
     jump = launched(device).jump
     assert not hasattr(jump, "__self__")
     product, filled, x = arrays()

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 
 from irscope._base import waiting
-from irscope.codegen.kernel_spec import Instruction, KernelSpec, Launch, Operand, Result
-from irscope.runtime import cpu_launch
-from irscope.runtime.cpu_launch import PoolCall, split_kept
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, Operand, Result
+from irscope.runtime.cpu import launch as cpu_launch
+from irscope.runtime.cpu.launch import PoolCall, split_kept
 
 SPEC = KernelSpec(
     (Operand("float32", "tensor", (1,)),), (Instruction("input", (), "float32", 0),), (Result("float32", (1,), 0),), 1

@@ -16,27 +16,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeStream
 
-from irscope.codegen.group_plan import spec_of_group
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import ArgumentError, DeviceUnavailable, MissingExtra, RunError, UnknownName
-from irscope.ir.parser import parse
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, TensorType
-from irscope.ops.expression import input_element
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.compare import compare
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.cuda_compiler import Compiled, Resources
-from irscope.runtime.cuda_gpu import CupyGpu
-from irscope.runtime.cuda_launch import CudaPlan
-from irscope.runtime.cuda_memory import CupyMemory, dtype_of
-from irscope.runtime.executable import Executable, compile_graph
+from irscope.ops.expr.expression import input_element
+from irscope.runtime.arrays.cupy_memory import CupyMemory, dtype_of
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.cuda.driver import CupyGpu
+from irscope.runtime.cuda.launch import CudaPlan
+from irscope.runtime.cuda.nvrtc import Compiled, Resources
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.measure.benchmark import compare
+from irscope.runtime.program.executable import Executable, compile_graph
 from irscope.session import load
-from irscope.transforms.fusion import fuse
+from irscope.transforms.fusion.fuse_pass import fuse
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
 from tests.codegen.groups import call, group
 from tests.codegen.kernels import plan_of
-from tests.runtime.fake_cupy import FakeArray, FakeCupy, FakeStream
 
 Array = np.ndarray[Any, Any]
 emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
@@ -222,7 +222,7 @@ def test_code_that_the_driver_does_not_load(cupy: FakeCupy, tmp_path: Path, monk
     def refuse(module: Any, cubin: bytes) -> None:
         raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
 
-    monkeypatch.setattr("tests.runtime.fake_cupy.FakeModule.load", refuse)
+    monkeypatch.setattr("tests.runtime.cuda.fake_cupy.FakeModule.load", refuse)
     x = np.ones((4, 4), np.float32)
     plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
     with pytest.raises(RunError, match=r"does not load code for compute capability 90.*NO_BINARY"):
@@ -405,7 +405,7 @@ def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
 def on_the_fake(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, folder: Path, program_: Any) -> Executable:
     """A program on the fake GPU, with a cache directory and so a device of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.setattr("irscope.runtime.cuda.Nvrtc", CountingCompiler)
+    monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)
     return compile_graph(program_, "cuda")
 
 
@@ -611,7 +611,7 @@ def test_a_program_of_cupys_arrays_leaves_torchs_stream_alone(
     cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, w = numbers()
-    monkeypatch.setattr("irscope.runtime.cuda_gpu.sys", SimpleNamespace(modules={"torch": fake_torch()}))
+    monkeypatch.setattr("irscope.runtime.cuda.driver.sys", SimpleNamespace(modules={"torch": fake_torch()}))
     compiled(cupy.asarray(x), cupy.asarray(w))
     assert [each[5] for each in launches(cupy)] == [0]
 
@@ -631,7 +631,7 @@ def test_a_comparison_of_programs_on_arrays_of_cupy(
     cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("irscope.runtime.cuda.Nvrtc", CountingCompiler)
+    monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)
     x, w = numbers()
     given = cupy.asarray(x), cupy.asarray(w)
     found = compare(fuse(load(text, x, w)), *given, devices=["cuda"], repeats=1, rotate=text is TEXT)

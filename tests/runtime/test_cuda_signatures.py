@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from tests.runtime.fake_cupy import FakeArray, FakeCupy, FakeDevice, FakeFunction, FakeModule, FakeStream
+from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeDevice, FakeFunction, FakeModule, FakeStream
 
 FAKE = FakeCupy()
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from irscope.errors import DeviceUnavailable, MissingExtra
-from irscope.ops.expression import call, input_element
-from irscope.runtime.base import device, devices
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cuda import CudaDevice
+from irscope.ops.expr.expression import call, input_element
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.protocol import device, devices
 from tests.codegen.groups import run
 from tests.codegen.kernels import plan_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executable import Executable, compile_graph
+from irscope.runtime.program.executable import Executable, compile_graph
 from tests.work import calls_made
 
 BODY = """  %a : Tensor = aten::relu(%x)
@@ -214,7 +214,7 @@ def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> N
 def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     if not guards:
-        monkeypatch.setattr("irscope.runtime.memory._quick_guards", lambda torch: None)
+        monkeypatch.setattr("irscope.runtime.arrays.array_memory._quick_guards", lambda torch: None)
     x, y = (torch.from_numpy(array) for array in given(8))
     run = fused(TEXT, x, y)
     run(x, y)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownName
-from irscope.runtime.executable import Executable, compile_graph
+from irscope.runtime.program.executable import Executable, compile_graph
 from tests.strategies import Program, programs
 
 CHAIN = """graph(%x : Tensor, %y : Tensor):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.behaviour.live_results import CountingLibrary
 
 from irscope.errors import RunError
-from irscope.ir.parser import parse
-from irscope.runtime.flat_code import flatten
-from irscope.runtime.library import NumpyLibrary
-from tests.runtime.live_results import CountingLibrary
+from irscope.ir.text.parser import parse
+from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.executor.bytecode import flatten
 
 
 def run(text: str, *args: object) -> list[object]:

@@ -9,8 +9,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executable import Executable
-from irscope.runtime.foreign_arrays import borrowed, is_foreign
+from irscope.runtime.arrays.dlpack import borrowed, is_foreign
+from irscope.runtime.program.executable import Executable
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)

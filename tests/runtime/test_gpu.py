@@ -1,6 +1,6 @@
 """On a real NVIDIA GPU: kernels against NumPy, whole programs against torch, streams and CUDA graphs.
 
-Skipped where there is none. The same kernels are compared in the emulator (`tests/codegen/test_cuda.py`) and the driver's
+Skipped where there is none. The same kernels are compared in the emulator (`tests/codegen/cuda/test_emit.py`) and the driver's
 code over a fake CuPy (`test_cuda.py`) everywhere.
 """
 
@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.numerics.test_random_kernels import Draw, check
 
 import irscope as irs
 from irscope.bench.cases import CASES, Case
-from irscope.codegen.kernel_spec import LaunchPlan
+from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.errors import IrscopeError
 from irscope.ir.types import TensorType
-from irscope.runtime.cache import ObjectStore
-from irscope.runtime.cuda import CudaDevice
-from irscope.runtime.executable import compile_graph
-from tests.codegen.test_random_kernels import Draw, check
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.program.executable import compile_graph
 
 pytestmark = pytest.mark.cuda
 torch = pytest.importorskip("torch")
@@ -138,7 +138,7 @@ def moved(things: Sequence[Any], device: str, storages: dict[int, Any]) -> list[
 
 def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
     """`run` for arguments of the processor: they go to the GPU, and what was written comes back into them."""
-    from tests.runtime.whole_programs import flat
+    from tests.behaviour.whole_programs import flat
 
     def call(*given: Any) -> list[Any]:
         there = moved(given, "cuda", {})
@@ -159,7 +159,8 @@ def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_whole(seed: int) -> bool:
     """Whether torch itself runs this program on the GPU; raises where we differ."""
-    from tests.runtime.whole_programs import Truth, check_call, interpreted, is_taken
+    from tests.behaviour.whole_programs import Truth, check_call, interpreted, is_taken
+
     from tests.torch_programs import torch_program
 
     program = torch_program(seed, 6 + seed % 17)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from irscope._base.private_folder import PrivateFolder
-from irscope.runtime.cache import ObjectStore, _OpenStore, user_cache_directory, user_store
+from irscope.runtime.device.kernel_cache import ObjectStore, _OpenStore, user_cache_directory, user_store
 
 pytest.importorskip("llvmlite")
 if sys.platform == "win32":
@@ -26,7 +26,7 @@ import os, sys
 import numpy as np
 import irscope as irs
 from irscope.errors import IrscopeError
-from irscope.runtime.executable import compile_graph
+from irscope.runtime.program.executable import compile_graph
 
 def program(scale):
     return irs.fuse(irs.parse(f'''graph(%x : Float(6, 4, strides=[4, 1])):

@@ -7,8 +7,8 @@ import pytest
 
 from irscope.errors import RunError
 from irscope.ir.core import Node
-from irscope.ir.parser import parse
-from irscope.runtime.library import NumpyLibrary, TorchLibrary, library_for
+from irscope.ir.text.parser import parse
+from irscope.runtime.arrays.library import NumpyLibrary, TorchLibrary, library_for
 
 
 def last(line: str, params: str = "%x : Tensor") -> Node:

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from irscope.runtime import llvm_emit
-from irscope.runtime.cpu_compiler import object_file, this_host
+from irscope.runtime.cpu import emit_object as llvm_emit
+from irscope.runtime.cpu.compiler import object_file, this_host
 
 binding = pytest.importorskip("llvmlite.binding")
 

@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, IrscopeError  # noqa: E402
-from irscope.runtime.executable import Executable  # noqa: E402
+from irscope.runtime.program.executable import Executable  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -12,8 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
+from tests.behaviour.whole_programs import Outcome, check_program, interpreted, is_taken  # noqa: E402
+
 from irscope.errors import IrscopeError  # noqa: E402
-from tests.runtime.whole_programs import Outcome, check_program, interpreted, is_taken  # noqa: E402
 from tests.torch_programs import TorchProgram  # noqa: E402
 
 pytestmark = pytest.mark.torch

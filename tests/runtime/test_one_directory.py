@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.runtime.cache import ObjectStore
+from irscope.runtime.device.kernel_cache import ObjectStore
 
 pytest.importorskip("llvmlite")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from irscope.analysis.shapes import infer
+from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError, RunError
-from irscope.ir.parser import parse
 from irscope.ir.payload import argument_type
+from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.runtime.reference import run_reference
 from tests.strategies import programs

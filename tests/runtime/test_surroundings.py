@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import irscope as irs  # noqa: E402
 from irscope.errors import RunError  # noqa: E402
-from irscope.runtime.executable import Executable  # noqa: E402
+from irscope.runtime.program.executable import Executable  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.runtime import cpu
-from irscope.runtime.cpu import CpuDevice
-from irscope.runtime.executable import compile_graph
-from irscope.runtime.team import HEADER_WORDS, OpenMP, Patience, loaded_openmp
+from irscope.runtime.cpu import device as cpu
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.cpu.openmp import HEADER_WORDS, OpenMP, Patience, loaded_openmp
+from irscope.runtime.program.executable import compile_graph
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
@@ -39,7 +39,7 @@ def openmp() -> OpenMP:
 
 
 def test_nothing_is_found_before_torch_is_imported() -> None:
-    code = "from irscope.runtime.team import loaded_openmp; print(loaded_openmp())"
+    code = "from irscope.runtime.cpu.openmp import loaded_openmp; print(loaded_openmp())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "None"
 

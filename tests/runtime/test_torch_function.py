@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
-from irscope.runtime.compare import compare  # noqa: E402
-from irscope.runtime.torch_function import torch_function, torch_peer  # noqa: E402
+from irscope.runtime.measure.benchmark import compare  # noqa: E402
+from irscope.runtime.measure.fx_export import torch_function, torch_peer  # noqa: E402
 from tests.strategies import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch

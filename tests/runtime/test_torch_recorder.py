@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError, RunError  # noqa: E402
-from irscope.runtime.cuda_graph import Captured, TorchRecorder, captured  # noqa: E402
-from irscope.runtime.executable import compile_graph  # noqa: E402
+from irscope.runtime.cuda.graph_capture import Captured, TorchRecorder, captured  # noqa: E402
+from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

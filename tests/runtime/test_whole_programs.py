@@ -9,8 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
-from tests.runtime.rounding import near, rounded_runs, spread  # noqa: E402
-from tests.runtime.whole_programs import Guard, Outcome, Truth, assert_alike, check, check_program, is_close  # noqa: E402
+from tests.behaviour.rounding import near, rounded_runs, spread  # noqa: E402
+from tests.behaviour.whole_programs import Guard, Outcome, Truth, assert_alike, check, check_program, is_close  # noqa: E402
+
 from tests.torch_programs import TorchProgram  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -36,7 +37,7 @@ def checked(seeds: range) -> Outcome:
         try:
             found += check(seed)
         except Exception as error:
-            error.add_note(f"seed {seed}: tests.runtime.whole_programs.check({seed})")
+            error.add_note(f"seed {seed}: tests.behaviour.whole_programs.check({seed})")
             raise
     return found
 

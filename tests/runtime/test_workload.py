@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.runtime.library import NumpyLibrary, TorchLibrary
-from irscope.runtime.workload import workload
+from irscope.runtime.arrays.library import NumpyLibrary, TorchLibrary
+from irscope.runtime.measure.workload import workload
 
 
 def found(text: str, *args: Any) -> Any:

@@ -10,8 +10,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executable import Executable
-from irscope.runtime.program import Program, as_torch
+from irscope.runtime.executor.bound_program import Program, as_torch
+from irscope.runtime.program.executable import Executable
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.behaviour.live_results import CountingLibrary
 
 import irscope as irs
 from irscope.errors import RunError
-from irscope.ir.parser import parse
-from irscope.runtime.executable import Executable
-from irscope.runtime.flat_code import FlatCode, flatten
-from irscope.runtime.library import NumpyLibrary
-from irscope.runtime.program import as_torch
-from irscope.runtime.written_program import written_runs
-from tests.runtime.live_results import CountingLibrary
+from irscope.ir.text.parser import parse
+from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.executor.bound_program import as_torch
+from irscope.runtime.executor.bytecode import FlatCode, flatten
+from irscope.runtime.executor.trace_codegen import written_runs
+from irscope.runtime.program.executable import Executable
 from tests.strategies import random_program
 
 TWO = """graph(%x : Tensor, %w : Tensor):

@@ -1,7 +1,7 @@
 """Whether a compiled program does to its caller just what torch does op by op.
 
 Looked at: every number (against torch's and torch's in double precision; what differs by more than a few units in the last
-place, against how far other roundings move it: `tests.runtime.rounding`), element types, shapes, strides, which results and
+place, against how far other roundings move it: `tests.behaviour.rounding`), element types, shapes, strides, which results and
 arguments are one memory, what is written into arguments and into the memory around them, and that kernels write all of
 their results and nothing beside them.
 """
@@ -18,13 +18,13 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from tests.behaviour.rounding import allowance, near, rounded_runs, spread
 
 import irscope as irs
 from irscope.errors import IrscopeError
 from irscope.ir.types import TensorType
-from irscope.runtime.executable import Executable, compile_graph
-from irscope.runtime.memory import TorchMemory, extents
-from tests.runtime.rounding import allowance, near, rounded_runs, spread
+from irscope.runtime.arrays.array_memory import TorchMemory, extents
+from irscope.runtime.program.executable import Executable, compile_graph
 from tests.torch_programs import TorchProgram, torch_program
 
 _MARGIN = 64

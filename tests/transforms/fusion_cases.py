@@ -18,7 +18,7 @@ from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
 
 
 def answer(sections: Mapping[str, str]) -> dict[str, str]:

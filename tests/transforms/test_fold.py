@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.transforms.fusion.test_fuse_pass import assert_same
 
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.rewriter import Created, Erased, Replaced
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.dce import remove_dead_nodes
-from irscope.transforms.fold import fold_constants
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.fold import fold_constants
 from tests.strategies import Program, programs
-from tests.transforms.fusion.test_fusion import assert_same
 
 
 def ops(graph: Graph) -> list[str]:

@@ -11,7 +11,7 @@ import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fold_tensors import fold_tensors
+from irscope.transforms.cleanup.fold_tensors import fold_tensors
 
 HEAD = """graph(%x : Float(3, 4, strides=[4, 1])):
   %none : NoneType = prim::Constant()

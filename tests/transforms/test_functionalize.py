@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.shapes import infer
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
-from irscope.ops.effects import statistics_flag
 from irscope.ops.registry import effect_of
+from irscope.ops.schema.effects import statistics_flag
 from irscope.transforms.base import PassRecord
-from irscope.transforms.fold import fold_constants
-from irscope.transforms.functionalize import functionalize
+from irscope.transforms.cleanup.fold import fold_constants
+from irscope.transforms.functionalize.functionalize_pass import functionalize
 
 torch = pytest.importorskip("torch")
 
@@ -310,7 +310,7 @@ def test_twins_lie_in_memory_as_what_is_written(name: str) -> None:
     """Of every in-place op of torch for which we claim that the pure result lies as its first operand, to the last
     stride, and has its element type."""
     from irscope.ir.payload import argument_type
-    from irscope.ops.strides import is_dense
+    from irscope.ops.typing.strides import is_dense
 
     target = (TARGETS[name]() + 1) / 8
     told = argument_type(target)
@@ -340,7 +340,7 @@ def test_twins_lie_in_memory_as_what_is_written(name: str) -> None:
 def test_results_of_pointwise_ops_lie_without_gaps() -> None:
     """Whatever the operands' strides are: `families` calls a result of such an op dense."""
     from irscope.ops.registry import known_names, lookup, overloads
-    from irscope.ops.strides import is_dense
+    from irscope.ops.typing.strides import is_dense
 
     tried = 0
     for name in known_names():
@@ -376,7 +376,7 @@ def twin_of(schema: Any, arguments: Any, type: TensorType) -> Any:
     from irscope.ir.core import make_node, make_value, new_id
     from irscope.ir.payload import argument_type
     from irscope.ops.registry import schema_of
-    from irscope.transforms.functionalize.pure_twin import Twin, Twins
+    from irscope.transforms.functionalize.pure_ops import Twin, Twins
 
     types = [type]
     for argument, operand in zip(schema.arguments[1:], arguments[1:], strict=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irscope.ir.core import Graph
-from irscope.ir.parser import parse
 from irscope.ir.rewriter import Rewriter
+from irscope.ir.text.parser import parse
 from irscope.transforms.base import PassRecord
 from irscope.transforms.history import History
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.transforms.dce import remove_dead_nodes
+from irscope.transforms.cleanup.dce import remove_dead_nodes
 
 NORM = "aten::batch_norm(%x, %w, %w, %w, %w, %flag, %half, %half, %flag)"
 DROPOUT = "aten::dropout(%x, %half, %flag)"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Graph
-from irscope.transforms.canonicalize import canonicalize
-from irscope.transforms.cse import eliminate_common_subexpressions
-from irscope.transforms.dce import remove_dead_nodes
-from irscope.transforms.pool_constants import pool_constants
-from irscope.transforms.rewrites import RULES
+from irscope.transforms.cleanup.canonicalize import canonicalize
+from irscope.transforms.cleanup.cse import eliminate_common_subexpressions
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.pool_constants import pool_constants
+from irscope.transforms.cleanup.rules import RULES
 from tests.work import calls_made
 
 pytest.importorskip("torch")

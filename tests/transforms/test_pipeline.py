@@ -13,9 +13,9 @@ from irscope.errors import ArgumentError, PassError
 from irscope.ir.core import Graph
 from irscope.ir.rewriter import Rewriter
 from irscope.transforms.base import PassRecord
-from irscope.transforms.dce import remove_dead_nodes
-from irscope.transforms.fusion import Fusion
-from irscope.transforms.passes import PASSES
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.fusion.fuse_pass import Fusion
+from irscope.transforms.pipeline.registry import PASSES
 
 PROGRAM = """graph(%x : Float(4)):
   %a : Float(4) = aten::neg(%x)

@@ -1,5 +1,5 @@
 """What may share memory: `AliasDb` answers, `points_to` argues why the answers hold."""
 
-from irscope.analysis.alias.alias_db import AliasDb
+import lazy_loader
 
-__all__ = ["AliasDb"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,8 +13,7 @@ import numpy as np
 from irscope.frontends.onnx.emit import Emitter, Refused
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.types import CODES, COMPUTED
-from irscope.ir.core import Value
-from irscope.ir.types import INT, Dim, TensorType, Type
+from irscope.ir import INT, Dim, TensorType, Type, Value
 
 if TYPE_CHECKING:
     from irscope.frontends.onnx.importer import Importer

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.types import type_of
+from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
-from irscope.ir.core import Value
-from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType, Type
 
 if TYPE_CHECKING:
     from irscope.frontends.onnx.importer import Frame, Importer

@@ -12,12 +12,26 @@ from dataclasses import replace
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
-from irscope.ir.builder import BlockBuilder, GraphBuilder, payload_type
-from irscope.ir.core import Location, Node, Value, make_value
-from irscope.ir.payload import TensorData
-from irscope.ir.types import ANY, FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type
+from irscope.ir import (
+    ANY,
+    FLOAT,
+    INT,
+    NONE,
+    TENSOR,
+    GraphBuilder,
+    ListType,
+    Location,
+    Node,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    make_value,
+    payload_type,
+)
+from irscope.ir.builder import BlockBuilder
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.type_rules import Unknown
+from irscope.ops.typing import Unknown
 
 __all__ = ["Emitter", "Refused"]
 

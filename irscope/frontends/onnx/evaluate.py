@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import MissingExtra, RunError
-from irscope.ir.core import Node
-from irscope.ir.payload import Opaque, TensorData, element_name
-from irscope.ir.types import NONE, TensorType
+from irscope.ir import NONE, Node, Opaque, TensorData, TensorType
+from irscope.ir.payload import element_name
 
 __all__ = ["function"]
 

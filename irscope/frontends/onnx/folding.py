@@ -13,8 +13,7 @@ import numpy as np
 
 from irscope.frontends.onnx.call import Call
 from irscope.frontends.onnx.held import Held, Item
-from irscope.ir.core import Value
-from irscope.ir.types import INT, TensorType
+from irscope.ir import INT, TensorType, Value
 
 __all__ = ["folded"]
 

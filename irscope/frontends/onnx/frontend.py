@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import ArgumentError, LoadError, MissingExtra
-from irscope.ir.core import Graph
+from irscope.ir import Graph
 
 __all__ = ["load", "name", "reads", "suffixes"]
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from irscope.ir.core import Value
+from irscope.ir import TENSOR, TensorType, Type, Value
 from irscope.ir.payload import element_name
-from irscope.ir.types import TENSOR, TensorType, Type
 
 __all__ = ["Held", "Item"]
 

@@ -31,9 +31,8 @@ from irscope.frontends.onnx.ops.table import rule_for
 from irscope.frontends.onnx.places import location_of, scope_of
 from irscope.frontends.onnx.tensors import dense_of, elements_of
 from irscope.frontends.onnx.types import ELEMENT_TYPES, merged, type_of
-from irscope.ir.core import Graph, Value
-from irscope.ir.payload import TensorData, element_name
-from irscope.ir.types import INT, TensorType, Type
+from irscope.ir import INT, Graph, TensorData, TensorType, Type, Value
+from irscope.ir.payload import element_name
 
 __all__ = ["Frame", "Importer"]
 

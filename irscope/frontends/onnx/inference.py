@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.onnx.types import ELEMENT_TYPES, type_of
-from irscope.ir.types import TENSOR, ListType, OptionalType, TensorType, Type
+from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Type
 
 __all__ = ["inferred", "proto_of", "schema_of_op"]
 

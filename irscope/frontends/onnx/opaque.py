@@ -14,9 +14,9 @@ import numpy as np
 from irscope.errors import LoadError
 from irscope.frontends.onnx import control
 from irscope.frontends.onnx.call import Call, Result
+from irscope.ir import TENSOR, Opaque, TensorData, Type
 from irscope.ir.builder import BlockBuilder
-from irscope.ir.payload import Opaque, TensorData, element_name
-from irscope.ir.types import TENSOR, Type
+from irscope.ir.payload import element_name
 
 if TYPE_CHECKING:
     from irscope.frontends.onnx.importer import Frame, Importer

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from irscope.ir.core import Location
+from irscope.ir import Location
 
 __all__ = ["location_of", "scope_of"]
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from irscope.ir.types import TENSOR, DictType, Dim, ListType, OptionalType, TensorType, Type
-from irscope.ops.type_rules import DTYPE_CODES
+from irscope.ir import TENSOR, DictType, Dim, ListType, OptionalType, TensorType, Type
+from irscope.ops.typing import DTYPE_CODES
 
 __all__ = ["CODES", "COMPUTED", "ELEMENT_TYPES", "FLOATS", "INTEGERS", "merged", "type_of"]
 

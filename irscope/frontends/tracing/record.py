@@ -20,11 +20,26 @@ import numpy as np
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, CaptureError
-from irscope.ir.builder import payload_type
-from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make_value, new_id
-from irscope.ir.payload import TensorData
-from irscope.ir.types import DTYPES, NONE, TENSOR, ListType, OptionalType, TensorType, Type
-from irscope.ops.type_rules import DTYPE_CODES
+from irscope.ir import (
+    DTYPES,
+    NONE,
+    TENSOR,
+    Block,
+    Graph,
+    ListType,
+    Location,
+    Node,
+    OptionalType,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    make_node,
+    make_value,
+    new_id,
+    payload_type,
+)
+from irscope.ops.typing import DTYPE_CODES
 
 __all__ = ["Recorder", "Traced", "code_of", "refused"]
 

@@ -38,12 +38,10 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Final
 
-from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import constant_value
-from irscope.ir.types import ANY, GENERATOR, PrimitiveType, TensorType, Type
-from irscope.ops.randomness import draws_random_numbers
+from irscope.ir import ANY, GENERATOR, Block, Graph, Node, PrimitiveType, TensorType, Type, Value, constant_value
 from irscope.ops.registry import effect_of, schema_of
-from irscope.transforms.dedup.spelling import Relation, prefixed, spell_attrs, spell_type
+from irscope.ops.schema import draws_random_numbers
+from irscope.transforms.dedup.encoding import Relation, prefixed, spell_attrs, spell_type
 
 __all__ = ["Piece", "Term", "Terms", "canonical_form", "fingerprint", "inner_blocks"]
 

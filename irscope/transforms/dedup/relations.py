@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import Opaque
-from irscope.ir.types import Type
+from irscope.ir import Block, Graph, Node, Opaque, Type, Value
 from irscope.ops.registry import schema_of
 from irscope.transforms.dedup.canonical import Piece, Terms, inner_blocks
-from irscope.transforms.dedup.spelling import Relation, spell_type
+from irscope.transforms.dedup.encoding import Relation, spell_type
 
 __all__ = ["Difference", "Hole", "bijection", "differences", "same_payload"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irscope.ir.core import Graph, Node, Value
+from irscope.ir import Graph, Node, Value
 
 __all__ = ["Refusal", "why_no_member"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.transforms.fusion.test_fuse_pass import assert_same
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph
@@ -14,9 +15,8 @@ from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
+from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs
 from tests.strategies import Program, programs, random_program
-from tests.transforms.fusion.test_fusion import assert_same
 from tests.work import calls_made
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

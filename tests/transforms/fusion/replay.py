@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from irscope.analysis.dependence import dependences
-from irscope.analysis.shapes import infer, refine
+from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.types import TENSOR, TensorType
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.grouping import Refusal
 
 PATHS = {"cycle", "blocked-by-write", "side-effect-between", "random-order"}
 LIMITS = {"argument-limit", "size-limit"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.errors import ArgumentError, PassError
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.alias_upkeep import check_following
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion.outline.alias_maintenance import check_following
 from tests.strategies import random_program
 from tests.transforms.fusion.test_steps import LATTICE
 from tests.work import calls_made

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 import irscope as irs
-from irscope.analysis.shapes import Shapes, infer
-from irscope.codegen.group_plan import spec_of_group
+from irscope.analysis.shapes.inference import Shapes, infer
+from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion import fuse
-from irscope.transforms.fusion.domain import Domain
-from irscope.transforms.fusion.views import SEEN_THROUGH
+from irscope.transforms.fusion.fuse_pass import fuse
+from irscope.transforms.fusion.legality.group_domain import Domain
+from irscope.transforms.fusion.legality.view_ops import SEEN_THROUGH
 from tests.strategies import FEATURES, MORE_FEATURES, Program, programs
-from tests.transforms.fusion.test_fusion import as_torch, assert_same
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ALL = FEATURES | MORE_FEATURES

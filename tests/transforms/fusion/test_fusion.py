@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
+from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Node
@@ -19,7 +19,7 @@ from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion import fuse
+from irscope.transforms.fusion.fuse_pass import fuse
 from tests.strategies import Program, programs
 
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

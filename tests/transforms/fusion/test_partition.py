@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.transforms.fusion.order import Line
-from irscope.transforms.fusion.partition import Partition
+from irscope.transforms.grouping.ordered_list import Line
+from irscope.transforms.grouping.partition import Partition
 
 EDGES = st.integers(2, 12).flatmap(
     lambda n: st.tuples(

@@ -7,9 +7,9 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.ir.verify import verify
-from irscope.transforms.fusion import Candidate, Fusion, fuse
-from irscope.transforms.fusion.domain import Domain
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.transforms.fusion.fuse_pass import Candidate, Fusion, fuse
+from irscope.transforms.fusion.legality.group_domain import Domain
+from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.strategies import random_program
 from tests.transforms.fusion.torch_plan import our_groups, program, torch_groups
 from tests.work import calls_made

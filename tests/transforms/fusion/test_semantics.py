@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 import irscope as irs
-from irscope.analysis.shapes import infer, refine
+from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.payload import argument_type
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion import Candidate, Fusion, fuse
-from irscope.transforms.fusion.best_first import Score
-from irscope.transforms.fusion.policies import POLICIES
+from irscope.transforms.fusion.fuse_pass import Candidate, Fusion, fuse
+from irscope.transforms.fusion.policy.best_first import Score
+from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.strategies import Program, random_program
-from tests.transforms.fusion.test_fusion import as_torch, assert_same
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

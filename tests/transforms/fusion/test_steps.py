@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.transforms.fusion.test_fuse_pass import assert_same
 
 import irscope as irs
 from irscope.errors import ArgumentError
@@ -11,9 +12,8 @@ from irscope.ir.core import Graph, Node
 from irscope.ir.rewriter import Merged
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion import fuse
+from irscope.transforms.fusion.fuse_pass import fuse
 from tests.strategies import Program, programs
-from tests.transforms.fusion.test_fusion import assert_same
 
 LATTICE = """graph(%x : Float(2, 3), %y : Float(2, 3)):
   %n : int = aten::dim(%x)

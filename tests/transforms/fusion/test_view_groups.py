@@ -6,26 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 import irscope as irs
-from irscope.analysis.alias.alias_db import AliasDb
-from irscope.analysis.shapes import infer, refine
-from irscope.codegen.llvm_text import emit_llvm
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.shapes.inference import infer, refine
+from irscope.codegen.llvm.emit import emit_llvm
 from irscope.ir.core import Graph, Node
 from irscope.ir.payload import argument_type
 from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
-from irscope.report.fusion_view import fusion_sentence, planner_renaming
-from irscope.report.kernel_view import KernelViews
+from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
+from irscope.report.panes.kernel_view import KernelViews
 from irscope.runtime.reference import run_reference
-from irscope.transforms.cse import eliminate_common_subexpressions as cse
-from irscope.transforms.dce import remove_dead_nodes
-from irscope.transforms.functionalize import functionalize
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.alias_upkeep import _differences
-from irscope.transforms.fusion.view_groups import NEVER_COPY
+from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.functionalize.functionalize_pass import functionalize
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion.outline.alias_maintenance import _differences
+from irscope.transforms.fusion.outline.view_groups import NEVER_COPY
 from tests.strategies import random_program
-from tests.transforms.fusion.test_fusion import as_torch, assert_same
 from tests.transforms.fusion.test_semantics import eager
 
 CHAIN = """graph(%x : Float(4, 6, strides=[6, 1])):

@@ -8,14 +8,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.transforms.fusion.explain.replay import confirm, neighbours, typed
 
 import irscope as irs
 from irscope.ir.core import Graph, Node
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.policies import POLICIES
-from irscope.transforms.fusion.rules import Refusal
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.grouping import Refusal
 from tests.strategies import random_program
-from tests.transforms.fusion.replay import confirm, neighbours, typed
 
 BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import irscope as irs
-from irscope.transforms.fusion import fuse
+from irscope.transforms.fusion.fuse_pass import fuse
 
 TENSOR = "Float(4, 4, strides=[4, 1], requires_grad=0, device=cpu)"
 

@@ -10,8 +10,7 @@ from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import CODES, COMPUTED, ELEMENT_TYPES
-from irscope.ir.core import Value
-from irscope.ir.types import ITEM_SIZE
+from irscope.ir import ITEM_SIZE, Value
 
 __all__ = ["OPS"]
 

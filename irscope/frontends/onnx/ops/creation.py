@@ -10,7 +10,7 @@ from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import CODES, COMPUTED, FLOATS
-from irscope.ir.core import Value
+from irscope.ir import Value
 from irscope.ir.payload import element_name
 
 __all__ = ["OPS"]

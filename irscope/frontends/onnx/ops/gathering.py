@@ -5,8 +5,7 @@ from __future__ import annotations
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import TENSOR, ListType, OptionalType, TensorType
+from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Value
 
 __all__ = ["OPS"]
 

@@ -7,8 +7,7 @@ from typing import Any
 from irscope.frontends.onnx.call import Call, Result, extents_of
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType
+from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Value
 
 __all__ = ["OPS"]
 

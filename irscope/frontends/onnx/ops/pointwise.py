@@ -11,7 +11,7 @@ from typing import Final
 from irscope.frontends.onnx.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import FLOATS
-from irscope.ir.core import Value
+from irscope.ir import Value
 
 __all__ = ["OPS"]
 

@@ -10,7 +10,7 @@ from typing import Final
 from irscope.frontends.onnx.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import ELEMENT_TYPES, FLOATS
-from irscope.ir.core import Value
+from irscope.ir import Value
 
 __all__ = ["OPS"]
 

@@ -11,8 +11,7 @@ from typing import Final
 
 from irscope.frontends.onnx.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import TENSOR
+from irscope.ir import TENSOR, Value
 
 __all__ = ["OPS"]
 

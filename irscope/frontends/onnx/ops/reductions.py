@@ -11,7 +11,7 @@ from irscope.frontends.onnx.call import Call, Result, extents_of
 from irscope.frontends.onnx.held import Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import CODES, FLOATS
-from irscope.ir.core import Value
+from irscope.ir import Value
 
 __all__ = ["OPS"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
+from irscope.ir import Value
 
 __all__ = ["OPS"]
 

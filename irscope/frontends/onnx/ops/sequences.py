@@ -5,8 +5,7 @@ from __future__ import annotations
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import BOOL, INT, NONE, TENSOR, ListType, OptionalType
+from irscope.ir import BOOL, INT, NONE, TENSOR, ListType, OptionalType, Value
 
 __all__ = ["OPS"]
 

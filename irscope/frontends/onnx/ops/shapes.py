@@ -7,8 +7,7 @@ import numpy as np
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import INT, TENSOR, TensorType
+from irscope.ir import INT, TENSOR, TensorType, Value
 
 __all__ = ["OPS"]
 

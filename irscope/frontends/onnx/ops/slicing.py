@@ -7,8 +7,7 @@ from typing import Final
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.ir.core import Value
-from irscope.ir.types import TENSOR, ListType, TensorType
+from irscope.ir import TENSOR, ListType, TensorType, Value
 
 __all__ = ["OPS"]
 

@@ -1,0 +1,51 @@
+from .analysis.alias import AliasDb
+from .errors import IrscopeError
+from .frontends.text import parse
+from .frontends.tracing import trace
+from .ir import Block, Graph, GraphBuilder, Module, Node, Value
+from .ir.structural import same_structure
+from .ops.accuracy import error_bound
+from .ops.node_check import verify
+from .runtime.device import devices
+from .session import compare, compile, explore, load, timeline, write_report
+from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
+from .transforms.dedup import Dedup, dedup
+from .transforms.functionalize import functionalize
+from .transforms.fusion import Fusion, fuse
+from .transforms.pipeline import Pipeline, Pipelined
+
+__all__ = [
+    "AliasDb",
+    "AutodiffSubgraphs",
+    "Block",
+    "Dedup",
+    "Fusion",
+    "Graph",
+    "GraphBuilder",
+    "IrscopeError",
+    "Module",
+    "Node",
+    "Pipeline",
+    "Pipelined",
+    "Value",
+    "autodiff_subgraphs",
+    "compare",
+    "compile",
+    "dedup",
+    "devices",
+    "error_bound",
+    "explore",
+    "functionalize",
+    "fuse",
+    "load",
+    "parse",
+    "same_structure",
+    "timeline",
+    "trace",
+    "verify",
+    "write_report",
+]
+
+__version__: str
+
+def load_ipython_extension(shell: object) -> None: ...

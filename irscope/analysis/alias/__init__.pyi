@@ -1,0 +1,7 @@
+from .query import (
+    AliasDb,
+)
+
+__all__ = [
+    "AliasDb",
+]

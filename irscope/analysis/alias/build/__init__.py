@@ -1,0 +1,5 @@
+"""What does each node add to the points-to graph, and what does it read and write (mod/ref)?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,51 @@
+from .call_graph import (
+    callees_of,
+    summaries,
+)
+from .callee_summary import (
+    NO_CALLEES,
+)
+from .conflict import (
+    Kind,
+    Obstacle,
+)
+from .mod_ref import (
+    EVERYTHING,
+    WAITS,
+    Access,
+    Accesses,
+    NodeAccesses,
+)
+from .node_rules import (
+    NodeRules,
+)
+from .schema_rules import (
+    REBINDING,
+    STATISTICS,
+)
+from .walk import (
+    NOTHING,
+    Walk,
+    build,
+    is_inlined,
+)
+
+__all__ = [
+    "Access",
+    "Accesses",
+    "EVERYTHING",
+    "Kind",
+    "NOTHING",
+    "NO_CALLEES",
+    "NodeAccesses",
+    "NodeRules",
+    "Obstacle",
+    "REBINDING",
+    "STATISTICS",
+    "WAITS",
+    "Walk",
+    "build",
+    "callees_of",
+    "is_inlined",
+    "summaries",
+]

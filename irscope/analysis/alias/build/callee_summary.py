@@ -1,0 +1,192 @@
+"""What a program does to the memory of its caller, so that it is walked once and not once for each call.
+
+**What is claimed.** A points-to graph to which a summary was applied answers every question about the caller's values
+as one for which the callee was inlined, or says "may" more often. Writes too.
+
+**Why it holds.** A summary is the callee's own points-to graph, not yet sealed, with elements of its own for the
+parameters, cut down to its *roots*: what a caller can get at or name. These are the parameters and results with all
+that they hold, memory from outside, attributes, constants, and bags and tensors that a rule looks at when the
+caller's graph is sealed. For each root the summary keeps which roots, and which memories that the callee makes, it
+leads to over elements in between. Applying it (`irscope.analysis.alias.build.call`) puts the operands' elements,
+and the caller's own shared ones, in the place of the roots, new elements in the place of memory that the callee
+makes, and repeats the edges by `PointsToBuilder.flow`, which joins contents as ever (rules 4 and 5).
+
+Of containers inside the callee that are no roots only the object stays. What they hold is not lost: everything that
+leads to such a container had its contents joined with the container's, and leads to what is in it by that way.
+Memories that the callee makes and that the same roots lead to cannot be told apart by a caller, and are one, if both
+are written or neither is. A write keeps what it leads to among roots and memories, in the name of the call.
+
+A constant tensor is one memory in all calls.
+
+**Cost.** One search from each root, over elements that are no roots. If these searches overlap so much that they look
+at more than a few times the graph, every element becomes a root: then nothing is searched and nothing cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irscope.analysis.alias.points_to import PointsToBuilder, Shared, Structure
+from irscope.ir import Value
+
+__all__ = ["NO_CALLEES", "Effects", "Summaries", "Summary", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a callee does besides reading and writing memory."""
+
+    has_side_effect: bool = False
+    is_random: bool = False
+    stops: bool = False
+    """May end the program by an exception."""
+    waits: bool = False
+    """Waits for a task that may have written anything."""
+    starts: bool = False
+    """Starts a task, which somebody else may wait for."""
+    is_unseen: bool = False
+    """Runs unseen code, which may wait for a task."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Summary:
+    """One callee, in terms of elements of the builder that it was walked with."""
+
+    name: str
+    params: tuple[tuple[int, Structure] | None, ...]
+    """For each operand of a call its element; None where it is no memory."""
+    results: tuple[int | None, ...]
+    shared: Mapping[int, Shared]
+    """Roots that the caller's graph has of its own."""
+    inner: tuple[int, ...]
+    """Roots and memories that each call has for itself."""
+    cells: Mapping[int, int]
+    fields: Mapping[int, tuple[int | None, ...]]
+    edges: Mapping[int, Sequence[int]]
+    writes: tuple[tuple[int, bool], ...]
+    """Elements, and whether shapes may change."""
+    given_away: tuple[int, ...]
+    rebound: tuple[tuple[int, int], ...]
+    effects: Effects
+
+
+Summaries = Mapping[str, Summary]
+NO_CALLEES: Final[Summaries] = {}
+
+
+def summarize(
+    builder: PointsToBuilder,
+    name: str,
+    params: Sequence[tuple[int, Structure] | None],
+    returns: Sequence[Value],
+    constants: Iterable[Value],
+    effects: Effects,
+) -> Summary:
+    """Cut down a builder that has visited the callee's nodes; it must not be used for anything else."""
+    results = tuple(map(builder.element, returns))
+    shared = builder.shared_elements(constants)
+    roots = [element for element, _ in filter(None, params)] + [element for element in results if element is not None]
+    roots += [*shared, *builder.given_away, *(element for t, s, _ in builder.rebound for element in (t, s))]
+    cut = _Cut(builder, roots)
+    known = {*shared, *(root for root in _closed(builder, [element for element, _ in filter(None, params)]))}
+    inner = tuple(element for element in cut.kept if element not in known)
+    return Summary(
+        name,
+        tuple(params),
+        results,
+        shared,
+        inner,
+        {root: builder.cells[root] for root in cut.roots if root in builder.cells},
+        {root: builder.fields[root] for root in cut.roots if root in builder.fields},
+        cut.edges,
+        cut.writes,
+        tuple(dict.fromkeys(builder.given_away)),
+        tuple(dict.fromkeys((tensor, source) for tensor, source, _ in builder.rebound)),
+        effects,
+    )
+
+
+def _closed(builder: PointsToBuilder, elements: Iterable[int]) -> dict[int, None]:
+    """The elements with all that they hold, at any depth."""
+    found = dict.fromkeys(elements)
+    todo = list(found)
+    while todo:
+        here = todo.pop()
+        held = [builder.cells.get(here), *builder.fields.get(here, ())]
+        fresh = [inside for inside in held if inside is not None and inside not in found]
+        found.update(dict.fromkeys(fresh))
+        todo.extend(fresh)
+    return found
+
+
+class _Cut:
+    """What is left of a builder's graph."""
+
+    def __init__(self, builder: PointsToBuilder, roots: Sequence[int]) -> None:
+        self._edges = builder.edges
+        self._budget = 8 * len(builder.labels) + 1000
+        self.roots = _closed(builder, roots)
+        found = self._search()
+        if found is None:
+            self.roots = dict.fromkeys(range(len(builder.labels)))
+            found = {root: tuple(self._edges.get(root, ())) for root in self.roots}
+        marks = {shape: self._spread(w.element for w in builder.writes if w.to_shape >= shape) for shape in (0, 1)}
+        stands = self._representatives(found, marks)
+        self.edges: dict[int, Sequence[int]] = {
+            root: tuple(dict.fromkeys(stands.get(target, target) for target in targets if target != root))
+            for root, targets in found.items()
+            if targets
+        }
+        self.kept = dict.fromkeys([*self.roots, *stands.values()])
+        written = dict.fromkeys(stands.get(element, element) for element in marks[0])
+        reshaped = {stands.get(element, element) for element in marks[1]}
+        self.writes = tuple((element, element in reshaped) for element in written if element in self.kept)
+
+    def _search(self) -> dict[int, tuple[int, ...]] | None:
+        """The roots and memories that each root leads to; None when that takes too long."""
+        found: dict[int, tuple[int, ...]] = {}
+        for root in self.roots:
+            seen, todo, ends = {root}, [root], dict[int, None]()
+            while todo:
+                for there in self._edges.get(todo.pop(), ()):
+                    if there in self.roots or there not in self._edges:
+                        ends[there] = None
+                    elif there not in seen:
+                        seen.add(there)
+                        todo.append(there)
+            self._budget -= len(seen)
+            if self._budget < 0:
+                return None
+            found[root] = tuple(ends)
+        return found
+
+    def _spread(self, elements: Iterable[int]) -> dict[int, None]:
+        """The roots and memories that some elements lead to first."""
+        todo, ends = list(dict.fromkeys(elements)), dict[int, None]()
+        seen = set(todo)
+        while todo:
+            here = todo.pop()
+            if here in self.roots or here not in self._edges:
+                ends[here] = None
+                continue
+            fresh = [there for there in self._edges[here] if there not in seen]
+            seen.update(fresh)
+            todo.extend(fresh)
+        return ends
+
+    def _representatives(
+        self, found: Mapping[int, Sequence[int]], marks: Mapping[int, Mapping[int, None]]
+    ) -> dict[int, int]:
+        """For each memory that the callee makes, the one that stands for all that nobody can tell from it."""
+        reached: dict[int, list[int]] = {}
+        for root, targets in found.items():
+            for target in targets:
+                if target not in self.roots:
+                    reached.setdefault(target, []).append(root)
+        first: dict[tuple[object, ...], int] = {}
+        return {
+            memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory)
+            for memory, by in reached.items()
+        }

@@ -1,0 +1,258 @@
+"""What each node of a program reads and writes, in terms of the points-to graph, with the nodes in its blocks counted
+in.
+
+Only memory that somebody writes is listed: reads of the rest conflict with nothing. Besides memory there are two
+orders that a program must keep: of effects on the world (print, raise, calls) and of draws of random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.analysis.alias.build.walk import GROUPS
+from irscope.analysis.alias.points_to import Called, PointsTo, Reach, class_name
+from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
+from irscope.ir import GENERATOR, NOT_CONSTANT, ClassType, Graph, Node, Value, constant_of
+from irscope.ops.registry import bind, schema_of
+from irscope.ops.schema import draws_random_numbers, has_side_effects
+
+__all__ = ["EVERYTHING", "WAITS", "Access", "Accesses", "NodeAccesses", "may_draw"]
+
+EVERYTHING: Final = -1
+"""The class number of an access to all memory: waiting for a task that may have written anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One reading or writing of memory."""
+
+    node: Node
+    """Who does it; inside a structured node, the inner node."""
+    value: Value | None
+    """The operand through which it is done; None where there is none (unseen code)."""
+    place: int
+    """The class of the points-to graph, or `EVERYTHING`."""
+    shape: bool
+    """A read: of the shape alone. A write: of the shape too."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NodeAccesses:
+    """All that one node does, its blocks included."""
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    side_effect: Node | None
+    """The first node in it with an effect on the world."""
+    random: Node | None
+    """The first node in it that draws random numbers."""
+    uses: tuple[Value, ...]
+    """All values that it or a node inside it names."""
+
+
+_NO_READS: Final = frozenset({"prim::If", "prim::Loop", "prim::GradOf", "prim::fork"}) | GROUPS
+TASKS: Final = frozenset({"prim::fork"})
+"""Ops that start a task whose block is in the graph."""
+
+WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
+"""Ops after which a task has run that may have written anything; so may unseen code wait, where there are tasks."""
+
+
+class Accesses:
+    """The accesses of the nodes of one graph, each found when first asked for."""
+
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+        self._reach = reach
+        self._graph = graph
+        self._points_to = points_to
+        self._signatures = Signatures()
+        self._known: dict[Node, NodeAccesses] = {}
+        self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(
+            called.starts for called in points_to.calls.values()
+        )
+        self._deep: dict[int, tuple[int, ...]] = {}
+        self._writes: dict[Node, list[tuple[int, bool]]] = {}
+        for write in points_to.writes:
+            self._writes.setdefault(write.node, []).append((points_to.class_of[write.element], write.to_shape))
+
+    def of(self, node: Node) -> NodeAccesses:
+        """What the node and all nodes inside it do."""
+        found = self._known.get(node)
+        if found is None and not node.blocks:
+            found = self._known[node] = self._own(node)
+        if found is None:
+            for holder in reversed(self._unknown_holders(node)):
+                found = self._known[holder] = self._with_blocks(holder)
+        assert found is not None
+        return found
+
+    def _unknown_holders(self, node: Node) -> list[Node]:
+        """The node and all nodes inside it that have blocks, each before those inside it: every one is asked once."""
+        holders = [node]
+        for holder in holders:  # grows
+            inside = (inner for block in holder.blocks for inner in block.nodes)
+            holders.extend(inner for inner in inside if inner.blocks and inner not in self._known)
+        return holders
+
+    def _with_blocks(self, node: Node) -> NodeAccesses:
+        """What a node does whose inner nodes with blocks are known."""
+        parts = [self._own(node)]
+        returned: list[Value] = []
+        for block in node.blocks:
+            returned.extend(block.returns)
+            parts.extend(self._known.get(inner) or self._own(inner) for inner in block.nodes)
+        return NodeAccesses(
+            _distinct([access for part in parts for access in part.reads]),
+            _distinct([access for part in parts for access in part.writes]),
+            next((part.side_effect for part in parts if part.side_effect is not None), None),
+            next((part.random for part in parts if part.random is not None), None),
+            tuple(dict.fromkeys([*(value for part in parts for value in part.uses), *returned])),
+        )
+
+    def _own(self, node: Node) -> NodeAccesses:
+        """What the node does by itself, without its blocks."""
+        if node.op == "prim::Constant":
+            return NodeAccesses((), (), None, None, ())
+        writes = tuple(
+            Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ())
+        )
+        reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
+        called = self._points_to.calls.get(node.id)
+        if called is not None:
+            waits, is_unseen = called.waits, called.is_unseen
+        else:
+            waits, is_unseen = node.op in WAITS, node.op not in _NO_READS and self._is_opaque(node)
+        if waits or (is_unseen and self._has_tasks):
+            reads.append(Access(node, None, EVERYTHING, False))
+            writes += (Access(node, None, EVERYTHING, True),)
+        if called is not None:
+            side_effect, random = called.has_side_effect, called.is_random
+        else:
+            side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
+        return NodeAccesses(
+            _distinct(reads),
+            _distinct(writes),
+            node if side_effect else None,
+            node if random else None,
+            node.inputs,
+        )
+
+    def _is_opaque(self, node: Node) -> bool:
+        return self._points_to.opaque is not None and any(
+            place == self._points_to.class_of[self._points_to.opaque] for place, _ in self._writes.get(node, ())
+        )
+
+    def _through(self, node: Node, place: int) -> Value | None:
+        """The operand by which the node gets at a class that it writes."""
+        element_of, class_of = self._points_to.element_of, self._points_to.class_of
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None and place in self._inside(class_of[element]):
+                return value
+        return None
+
+    def _reads(self, node: Node) -> list[Access]:
+        points_to = self._points_to
+        if node.op in _NO_READS and node.blocks:
+            return []
+        called = points_to.calls.get(node.id)
+        if called is not None:
+            return self._reads_of_call(node, called)
+        if node.op == "prim::GetAttr":
+            holder = node.inputs[0].type
+            slot = (
+                points_to.slots.get((class_name(holder), node.attrs.get("name", "")))
+                if isinstance(holder, ClassType)
+                else None
+            )
+            return (
+                [Access(node, node.inputs[0], points_to.class_of[slot], False)]
+                if slot is not None
+                else self._deep_reads(node)
+            )
+        if points_to.opaque is not None and self._is_opaque(node):
+            return [Access(node, None, points_to.class_of[points_to.opaque], False)]
+        kind = reads_by_name(node.op) or self._signatures.of(node).reads
+        reads = [] if kind == "none" else self._reads_of_kind(node, kind)
+        if is_stopping(node.op):
+            reads.extend(Access(node, None, place, False) for place in points_to.outside if points_to.is_written[place])
+        return reads
+
+    def _reads_of_call(self, node: Node, called: Called) -> list[Access]:
+        """All that the operands hold, and what the callee gets at by other ways."""
+        class_of, is_written = self._points_to.class_of, self._points_to.is_written
+        found = self._deep_reads(node)
+        shared = dict.fromkeys(place for element in called.reads for place in self._inside(class_of[element]))
+        if called.stops:
+            shared.update(dict.fromkeys(self._points_to.outside))
+        found.extend(Access(node, None, place, False) for place in shared if is_written[place])
+        return found
+
+    def _reads_of_kind(self, node: Node, kind: ReadKind) -> list[Access]:
+        if kind == "deep":
+            return self._deep_reads(node)
+        only_shape = kind == "shape"
+        marks = self._points_to.is_reshaped if only_shape else self._points_to.is_written
+        found: list[Access] = []
+        for value in node.inputs:
+            element = self._points_to.element_of.get(value)
+            if element is not None and marks[place := self._points_to.class_of[element]]:
+                found.append(Access(node, value, place, only_shape))
+        return found
+
+    def _deep_reads(self, node: Node) -> list[Access]:
+        element_of, class_of, is_written = (
+            self._points_to.element_of,
+            self._points_to.class_of,
+            self._points_to.is_written,
+        )
+        found: list[Access] = []
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None:
+                found.extend(
+                    Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place]
+                )
+        return found
+
+    def _inside(self, place: int) -> tuple[int, ...]:
+        """The class and the classes of all that it holds, at any depth."""
+        inside = self._reach.inside
+        if place not in inside:
+            return (place,)
+        known = self._deep.get(place)
+        if known is None:
+            seen, todo = {place: None}, [place]
+            while todo:
+                fresh = [held for held in inside.get(todo.pop(), ()) if held not in seen]
+                seen.update(dict.fromkeys(fresh))
+                todo.extend(fresh)
+            known = self._deep[place] = tuple(seen)
+        return known
+
+
+def may_draw(graph: Graph, node: Node, is_unseen: bool) -> bool:
+    """Whether a node may draw random numbers or set the random state; unseen code may."""
+    if any(value.type == GENERATOR for value in node.inputs):
+        return True
+    if not draws_random_numbers(node.op):
+        return changes_random_state(node.op) or is_unseen
+    schema = schema_of(node)
+    known: dict[str, Any] = {}
+    for name, value in (bind(node, schema) if schema is not None else {}).items():
+        payload = constant_of(graph, value) if isinstance(value, Value) else value
+        if payload is not NOT_CONSTANT:
+            known[name] = payload
+    return draws_random_numbers(node.op, known)
+
+
+def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
+    """One access for each class, the one that says most."""
+    if len(accesses) < 2:
+        return tuple(accesses)
+    kept: dict[tuple[int, bool], Access] = {}
+    for access in accesses:
+        kept.setdefault((access.place, access.shape), access)
+    return tuple(kept.values())

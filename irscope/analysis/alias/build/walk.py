@@ -1,0 +1,267 @@
+"""What each node adds to a points-to graph: one walk over a program, in textual order, with an explicit stack.
+
+Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule: what an op
+with so many operands does is planned when the first such node is met, and then is a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries
+from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, NodeRules, Rule
+from irscope.analysis.alias.build.schema_rules import REBINDING, STATISTICS
+from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structures, Write
+from irscope.analysis.effects import OBJECT, MemorySignature, fits
+from irscope.ir import Block, Graph, Node, TensorType, Value
+from irscope.ops.functional import functional_source
+from irscope.ops.registry import overloads
+
+__all__ = ["GROUPS", "NOTHING", "Plan", "Walk", "build", "is_inlined"]
+
+GROUPS: Final = frozenset(
+    f"prim::{name}"
+    for name in """
+    FusionGroup CudaFusionGroup oneDNNFusionGroup FunctionalGraph DifferentiableGraph FallbackGraph TensorExprGroup
+    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph FusedConcat""".split()
+)
+"""Nodes whose block is the program that they run, its parameters the node's inputs one to one."""
+
+_FRESH: Final = frozenset(
+    f"prim::{name}"
+    for name in """
+    CreateObject AutogradZero MMTreeReduce MMBatchSide BroadcastSizes ChunkSizes
+    ReductionSizes EmptyListLiteral tolist isinstance EnumName EnumValue NumToTensor device dtype
+    TensorExprDynamicGuard AutogradAnyNonZero AutogradAllNonZero AutogradAllZero StringIndex VarConcat VarStack Print""".split()
+)
+
+
+def _nothing(rules: NodeRules, node: Node) -> None:
+    """The plan of nodes that share nothing and write nothing."""
+
+
+NOTHING: Final = _nothing
+
+Plan = Rule | tuple[int, bool, bool]
+"""A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
+
+
+def build(
+    graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES
+) -> PointsTo:
+    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory.
+
+    `callees` has what is known of the programs that it calls, in terms of the same `structures`.
+    """
+    return Walk(graph, structures, distinct_inputs, callees).run()
+
+
+class Walk(NodeRules):
+    """The walk over one graph."""
+
+    def __init__(self, graph: Graph, structures: Structures, distinct_inputs: bool, callees: Summaries) -> None:
+        super().__init__(graph, structures, callees)
+        for value in graph.inputs:
+            structure = self.builder.structures.of(value.type)
+            if structure is not None:
+                shared = not distinct_inputs or structure.kind in ("mixed", "object")
+                element = self.builder.outside("input", structure) if shared else self.builder.fresh(structure, value)
+                self.builder.element_of[value] = element
+
+    def run(self) -> PointsTo:
+        """The whole program's points-to graph."""
+        self.visit(self.graph)
+        return self.builder.seal()
+
+    def visit(self, graph: Graph) -> None:
+        """Visit every node once; a structured node before its blocks, between them, and after them.
+
+        The three plans of `Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
+        work.
+        """
+        plans: dict[tuple[str, int], Any] = {}  # of Plan | dict[type, Plan]: the checker cannot follow `__class__ is`
+        known = plans.get
+        element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
+        stack: list[Iterator[Node]] = [iter(graph.body.nodes)]
+        open_nodes: list[tuple[Node, Iterator[Block]]] = []
+        while stack:
+            for node in stack[-1]:
+                inputs = node.inputs
+                key = (node.op, len(inputs))
+                plan: Any = known(key)
+                if plan is None:
+                    plan = plans[key] = self.plan(node)
+                if plan.__class__ is dict:  # the first operand's type decides
+                    kind = inputs[0].type.__class__
+                    chosen = plan.get(kind)
+                    if chosen is None:
+                        chosen = plan[kind] = self.plan(node, kind)
+                    plan = chosen
+                if plan is NOTHING:
+                    continue
+                if plan.__class__ is tuple:
+                    index, does_write, to_shape = plan
+                    shared = inputs[index]
+                    element = element_of.get(shared)
+                    if element is None:
+                        element = element_of[shared] = len(labels)
+                        labels.append(shared)
+                    if does_write:
+                        writes.append(Write(node, element, to_shape))
+                    for value in node.outputs:
+                        element_of[value] = element
+                elif node.blocks:
+                    self.enter(node)
+                    blocks = iter(node.blocks)
+                    open_nodes.append((node, blocks))
+                    stack.append(iter(next(blocks).nodes))
+                    break
+                else:
+                    plan(self, node)
+            else:
+                stack.pop()
+                if open_nodes:
+                    following = next(open_nodes[-1][1], None)
+                    if following is not None:
+                        stack.append(iter(following.nodes))
+                    else:
+                        self.leave(open_nodes.pop()[0])
+
+    def plan(self, node: Node, first: type | None = None) -> Plan | dict[type, Plan]:
+        """What to do with this node and all others of its op and number of operands (and class of the first one's
+        type)."""
+        op, count = node.op, len(node.inputs)
+        if op in _FRESH:
+            return NOTHING
+        if op in RULES or (op, count) in LIST_RULES:
+            return RULES.get(op) or LIST_RULES[op, count]
+        candidates = () if op in STATISTICS else self.signatures.candidates(op, count, first)
+        if functional_source(op):  # has no memory of its own, but perhaps blocks to be visited
+            return NodeRules.by_signature
+        if candidates and all(signature.is_pure for signature in candidates):
+            return NOTHING
+        if len(candidates) > 1 and first is None and count:
+            return {}
+        tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)
+        simple = _simple(candidates[0]) if len(candidates) == 1 and tensors and op not in REBINDING else None
+        return simple if simple is not None and _takes_tensor(op, count, first, simple[0]) else NodeRules.by_signature
+
+    # Nodes with blocks
+
+    def enter(self, node: Node) -> None:
+        """Bind the parameters of a node's blocks."""
+        builder = self.builder
+        if node.op == "prim::Loop":
+            body = node.blocks[0]
+            for param, start, end in zip(body.params[1:], node.inputs[2:], body.returns[1:], strict=False):
+                structure = builder.structures.of(param.type)
+                if structure is None:
+                    continue
+                start_element = builder.element(start)
+                if end is param:  # carried round unchanged
+                    builder.bind(param, start_element)
+                elif structure is TENSOR and start_element is not None:
+                    builder.carry_tensor(param, start_element)
+                else:
+                    element = builder.element_of[param] = builder.fresh(structure, param)
+                    if start_element is not None:
+                        builder.flow(element, start_element, node)
+        elif is_inlined(node):
+            for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
+                builder.share(param, operand, node)
+        elif not _is_understood(node):
+            for block in node.blocks:
+                for param in block.params:
+                    self.bind_unknown(param)
+
+    def leave(self, node: Node) -> None:
+        """Bind the outputs of a node whose blocks have been visited."""
+        builder = self.builder
+        if node.op == "prim::If" or node.op == "prim::GradOf":
+            for index, value in enumerate(node.outputs):
+                found = [builder.element(block.returns[index]) for block in node.blocks]
+                one, other = found if len(found) == 2 else (None, None)
+                if value.type.__class__ is TensorType and one is not None and other is not None:
+                    builder.merge_tensors(value, one, other)
+                else:
+                    builder.bind_any(value, found, node)
+        elif node.op == "prim::Loop":
+            self.leave_loop(node)
+        elif is_inlined(node):
+            self.leave_group(node)
+        else:
+            self.closure(node) if node.op == "prim::Closure" else self.opaque(node)
+            for value in _in_reach(node):
+                self.escape(value, node)
+
+    def leave_loop(self, node: Node) -> None:
+        builder, body = self.builder, node.blocks[0]
+        for value, param, end in zip(node.outputs, body.params[1:], body.returns[1:], strict=False):
+            element, end_element = builder.element(param), builder.element(end)
+            if element is None or builder.structures.of(value.type) is None:
+                continue
+            if end is not param and end_element is not None:
+                builder.flow(element, end_element, node)
+            if value.type.__class__ is TensorType:
+                builder.element_of[value] = element
+            else:
+                builder.bind_any(value, [element], node)
+
+    def leave_group(self, node: Node) -> None:
+        builder, returns = self.builder, node.blocks[0].returns
+        if node.op == "prim::fork":
+            returned = [builder.element(value) for value in returns]
+            for value in node.outputs:
+                future = builder.element(value)
+                if future is not None:
+                    builder.hold(future, [element for element in returned if element is not None], node)
+            return
+        for value, result in zip(node.outputs, returns, strict=True):
+            builder.share(value, result, node)
+
+
+def is_inlined(node: Node) -> bool:
+    """Whether a node's block is read as if it stood in the node's place."""
+    known = node.op in GROUPS or node.op == "prim::fork"
+    return known and len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)
+
+
+def _is_understood(node: Node) -> bool:
+    """Whether it is known when a node runs its blocks, and what becomes of their results."""
+    return node.op in ("prim::If", "prim::Loop", "prim::GradOf") or is_inlined(node)
+
+
+def _in_reach(node: Node) -> dict[Value, None]:
+    """What unseen code gets by running a node's blocks: their results, and what they use of the program around them.
+
+    Blocks of unseen code inside these blocks are left out: they have been asked before, so that all this is linear.
+    """
+    used, own = dict[Value, None](), set[Value]()
+    blocks = list(node.blocks)
+    for block in blocks:  # grows
+        own.update(block.params)
+        used.update(dict.fromkeys(block.returns))
+        for inner in block.nodes:
+            own.update(inner.outputs)
+            used.update(dict.fromkeys(inner.inputs))
+            blocks.extend(inner.blocks if _is_understood(inner) else ())
+    results = dict.fromkeys(value for block in node.blocks for value in block.returns)
+    return results | {value: None for value in used if value not in own}
+
+
+def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
+    """The operand that all results share and whether it is written, if that is all there is to an op."""
+    shared = set(signature.results)
+    if signature.is_container or signature.is_opaque or signature.stores or any(signature.held) or len(shared) != 1:
+        return None
+    (sources,) = shared
+    if len(sources) != 1 or sources[0][1] != OBJECT or signature.writes not in ((), sources):
+        return None
+    return sources[0][0], bool(signature.writes), signature.writes_shape
+
+
+def _takes_tensor(op: str, count: int, first: type | None, index: int) -> bool:
+    """Whether every overload that fits takes a tensor at a position."""
+    schemas = [schema for schema in overloads(op) if fits(schema, count, first) and index < len(schema.arguments)]
+    return bool(schemas) and all(isinstance(schema.arguments[index].type, TensorType) for schema in schemas)

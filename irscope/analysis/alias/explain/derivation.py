@@ -1,0 +1,138 @@
+"""What one value is by the node that makes it or has it as a parameter: a view, a cast, what comes out of a list or a block.
+
+A step says so in words, and whether it is always so. Chains of steps are followed in `irscope.analysis.alias.explain.paths`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from irscope.analysis.alias.build import is_inlined
+from irscope.analysis.alias.explain.names import Words
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.analysis.effects import OBJECT, TENSOR_VIEWS, Signatures
+from irscope.ir import Block, Graph, Node, Value
+
+__all__ = ["Derivation", "Step"]
+
+_ALWAYS_SHARE: Final = TENSOR_VIEWS | {f"aten::{name}" for name in "conj data lift positive".split()}
+"""Ops whose result is the operand or a view of it always. Others, such as `reshape` and `type_as`, may have to copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path: `source` may be `target`, because of `node`."""
+
+    source: Label
+    target: Label
+    words: str
+    node: Node | None
+    is_certain: bool
+    """Whether the source always is (a view of) the target."""
+
+
+class Derivation(Words):
+    """Steps from values to what they are derived from, in one graph."""
+
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+        super().__init__(graph, points_to, reach)
+        self._signatures = Signatures()
+
+    def element(self, value: Value) -> int | None:
+        return self._points_to.element_of.get(value)
+
+    def certain(self, value: Value) -> list[Step]:
+        """The steps from a value back through views and casts alone."""
+        steps: list[Step] = []
+        step = self.derivation(value)
+        while step is not None and step.is_certain and isinstance(step.target, Value):
+            steps.append(step)
+            step = self.derivation(step.target)
+        return steps
+
+    def derivation(self, value: Value) -> Step | None:
+        """What a value is by the node that makes it, or by the node whose parameter it is."""
+        node = self._graph.producer.get(value)
+        name = f"%{self.name(value)}"
+        if node is None:
+            return self._parameter(value)
+        index = node.outputs.index(value)
+        if node.op in ("prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack"):
+            holder = node.inputs[0]
+            element = self.element(value)
+            label = self._points_to.labels[element] if element is not None else holder
+            return Step(value, label, f"{name} is taken out of %{self.name(holder)} ({node.op})", node, False)
+        if node.blocks:
+            return self._structured(value, node, index)
+        if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
+            kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
+            certain = node.op != "prim::ConstantChunk" or self._keeps_storage(value)
+            return Step(
+                value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, certain
+            )
+        called = self._points_to.calls.get(node.id)
+        if called is not None:
+            element = self.element(value)
+            given = self._points_to.labels[element] if element is not None else value
+            words = f"{name} is {self.describe_label(given)}, which {called.callee} gives back ({node.op})"
+            return Step(value, given, words, node, False) if given is not value else None
+        signature = self._signatures.of(node)
+        sources = signature.results[index] if index < len(signature.results) else ()
+        if signature.is_container and not sources and node.inputs:
+            element = self.element(value)
+            if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
+                return Step(
+                    value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True
+                )
+            label = self._points_to.labels[element] if element is not None else node.inputs[0]
+            return Step(value, label, f"{name} is taken out of %{self.name(node.inputs[0])} ({node.op})", node, False)
+        if len(sources) == 1 and sources[0][1] == OBJECT:
+            operand = node.inputs[sources[0][0]]
+            if signature.writes:
+                return Step(value, operand, f"{name} is %{self.name(operand)} after {node.op}", node, True)
+            return Step(
+                value,
+                operand,
+                f"{name} is a view of %{self.name(operand)} ({node.op})",
+                node,
+                node.op in _ALWAYS_SHARE and self._keeps_storage(value),
+            )
+        return None
+
+    def _keeps_storage(self, value: Value) -> bool:
+        """Whether no tensor object that it may be gets another storage (`set_`): else what was a view need not stay one."""
+        element = self.element(value)
+        return element is None or not self._points_to.is_reshaped[self._points_to.class_of[element]]
+
+    def _structured(self, value: Value, node: Node, index: int) -> Step | None:
+        name = f"%{self.name(value)}"
+        if node.op == "prim::Loop" and len(node.blocks[0].params) > index + 1:
+            param = node.blocks[0].params[index + 1]
+            return Step(value, param, f"{name} is %{self.name(param)} after the loop", node, False)
+        found = [block.returns[index] for block in node.blocks if len(block.returns) > index]
+        if not found:
+            return None
+        element = self.element(value)
+        returned = next((other for other in found if self.element(other) == element), found[0])
+        certain = is_inlined(node) and node.op != "prim::fork"
+        return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
+
+    def _parameter(self, value: Value) -> Step | None:
+        block: Block = self._graph.block_of[value]
+        owner = self._graph.owner.get(block)
+        if owner is None:
+            return None
+        index = block.params.index(value)
+        name = f"%{self.name(value)}"
+        if owner.op == "prim::Loop":
+            start = owner.inputs[index + 1] if index else None
+            return (
+                Step(value, start, f"{name} is %{self.name(start)} in every round of the loop", owner, False)
+                if start is not None
+                else None
+            )
+        if len(block.params) == len(owner.inputs):
+            operand = owner.inputs[index]
+            return Step(value, operand, f"{name} stands for %{self.name(operand)} in {owner.op}", owner, True)
+        return None

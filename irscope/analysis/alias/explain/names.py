@@ -1,0 +1,63 @@
+"""What values, nodes and places are called in the sentences of an alias db. Names are the printed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.ir import Graph, Node, Value
+
+__all__ = ["Words"]
+
+
+class Words:
+    """The words for what is in one graph and its points-to graph."""
+
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+        self._graph = graph
+        self._points_to = points_to
+        self._reach = reach
+
+    def name(self, value: Value) -> str:
+        return self._graph.names.get(value, value.name or f"#{value.id}")
+
+    def node_words(self, node: Node) -> str:
+        """The op, and what it makes: `aten::mul (%c)`."""
+        made = ", ".join(f"%{self.name(value)}" for value in node.outputs)
+        return f"{node.op} ({made})" if made else node.op
+
+    def label_of(self, place: int) -> Label:
+        """The label of a class: that of its first element that is a value's, or of its first."""
+        labels = [self._points_to.labels[element] for element in self._members[place]]
+        return next((label for label in labels if isinstance(label, Value)), labels[0])
+
+    @cached_property
+    def _members(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for element, place in enumerate(self._points_to.class_of):
+            found.setdefault(place, []).append(element)
+        return found
+
+    def describe_label(self, label: Label) -> str:
+        """A value by name, a place in words."""
+        return f"%{self.name(label)}" if isinstance(label, Value) else self.describe_place(label)
+
+    def describe_place(self, label: Label) -> str:
+        if isinstance(label, Value):
+            return f"%{self.name(label)}"
+        of = f"%{self.name(label.of)}" if label.of is not None else ""
+        kind = label.name.replace("Tensor", "tensor")
+        words = {
+            "contents": f"what {of or 'a container from outside'} holds",
+            "field": f"field {label.name} of {of}",
+            "input": f"an input ({kind})",
+            "escaped": "what was given to code that is not in the graph",
+            "unknown": f"memory of unknown origin ({kind})",
+            "attribute": f"the attribute {label.name.removeprefix('*.')}",
+            "slot": f"the place of the attribute {label.name.removeprefix('*.')}",
+            "objects": "what an object holds",
+            "opaque": "all that was given away",
+            "called": f"memory of {label.name}",
+        }
+        return words[label.kind]

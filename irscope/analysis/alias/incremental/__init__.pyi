@@ -1,0 +1,15 @@
+from .delta_builder import (
+    CannotFollow,
+)
+from .update import (
+    Knowledge,
+    Record,
+    follow,
+)
+
+__all__ = [
+    "CannotFollow",
+    "Knowledge",
+    "Record",
+    "follow",
+]

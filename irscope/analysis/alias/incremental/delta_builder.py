@@ -1,0 +1,222 @@
+"""A points-to graph that is sealed, and gets a few more elements, edges and writes: a builder under the edits of one pass.
+
+It knows which elements are a value's own, and refuses whatever would change the classes of the graph or what is common to
+the whole program. The argument why this is right is in `irscope.analysis.alias.incremental.update`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from irscope.analysis.alias.incremental.persistent_map import Draft, DraftList
+from irscope.analysis.alias.points_to import Label, PointsTo, PointsToBuilder, Structure, Structures, make_place
+from irscope.ir import Node, TensorType, Value
+
+__all__ = ["CannotFollow", "Extension"]
+
+_SEARCHED: Final = 256
+"""How many classes below a new edge are searched for a cycle."""
+
+
+class CannotFollow(Exception):
+    """The edits have to be answered by building anew; says why."""
+
+
+class _ElementOf(Draft[Value, int]):
+    """Which element each value has; a value that has another one already is joined with the new one, or refused."""
+
+    __slots__ = ("_builder",)
+
+    def __init__(self, builder: Extension, base: Any) -> None:
+        super().__init__(base)
+        self._builder = builder
+
+    def __setitem__(self, value: Value, element: int) -> None:
+        known = dict.get(self, value)
+        if known is None:
+            known = self._base.get(value)
+        if known is not None and known != element:
+            self._builder.redirect(value, known, element)
+        dict.__setitem__(self, value, element)
+
+
+class _Seen(set[Value]):
+    """Additions to a set while they are made."""
+
+    def __init__(self, base: Any) -> None:
+        self._base = base
+
+    def __contains__(self, value: object) -> bool:
+        return set.__contains__(self, value) or value in self._base
+
+
+class _Edges(dict[int, list[int]]):
+    """New edges on their way into an extension, by whichever rule they come."""
+
+    __slots__ = ("_builder",)
+
+    def __init__(self, builder: Extension) -> None:
+        self._builder = builder
+
+    def __setitem__(self, source: int, targets: list[int]) -> None:
+        for target in targets:
+            self._builder.add_edge(source, target)
+
+
+class Extension(PointsToBuilder):
+    """Adds elements, edges and writes to a graph that is sealed; refuses what would change its classes."""
+
+    def __init__(self, before: PointsTo, structures: Structures) -> None:
+        super().__init__(structures)
+        self.element_of = _ElementOf(self, before.element_of)
+        self._known_elements = before.element_of
+        self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
+        self.cells, self.fields = Draft(before.cells), Draft(before.fields)
+        self.labels: DraftList[Label] = DraftList(before.labels)
+        self.edges = _Edges(self)
+        self.known_edges: Draft[int, Sequence[int]] = Draft(before.edges)
+        self.targets: Draft[int, Sequence[int]] = Draft(before.targets)
+        self.relabelled: dict[int, Label] = {}
+        self.moved: dict[int, int] = {}
+        self.gone: set[Value] = set()
+        """Values that no node of the new program makes."""
+        self._class_of = before.class_of
+        self.reasons = self._reason_of_source, self._reason_of_edge
+
+    # Whose an element is
+
+    def owns(self, value: Value, element: int) -> bool:
+        """Whether all other names of the element come from readers of the value, or from what is gone."""
+        label = self.label(element)
+        return (label is value or label in self.gone) and self.is_plain(value, element)
+
+    def label(self, element: int) -> Label:
+        """The label of an element by now."""
+        found = self.relabelled.get(element)
+        return found if found is not None else self.labels[element]
+
+    def is_plain(self, value: Value, element: int) -> bool:
+        """Whether an element of a value is a tensor's, and a location."""
+        return value.type.__class__ is TensorType and element not in self.known_edges and element not in self.cells
+
+    def keep(self, value: Value) -> None:
+        """A value is memory of its own, whoever makes it now."""
+        element = self.element_of.get(value)
+        if element is not None:
+            if not self.owns(value, element):
+                raise CannotFollow(f"{value!r} was known as other memory, and is its own now")
+            if self.labels[element] is not value:
+                self.relabelled[element] = value
+
+    def redirect(self, value: Value, element: int, target: int) -> None:
+        """All that knew a value by an element mean another one now."""
+        if not self.owns(value, element):
+            raise CannotFollow(f"the memory of {value!r} has other names, which are not told apart")
+        self.relabelled[element] = value
+        self.stand_for(element, target)
+
+    def stand_for(self, element: int, target: int) -> None:
+        """An element that was a location is from now on just what another is."""
+        self.add_edge(element, target)
+        self.moved[element] = target
+
+    def share(self, value: Value, source: Value, node: Node) -> None:  # the layers looked through by hand
+        known, base = self.element_of, self._known_elements
+        if value.type.__class__ is not TensorType or source.type.__class__ is not TensorType:
+            super().share(value, source, node)
+            return
+        element = dict.get(known, source)
+        if element is None:
+            element = base.get(source)
+        if element is None:
+            if source in self.nones:
+                return
+            element = len(self.labels)
+            self.labels.append(source)
+            dict.__setitem__(known, source, element)
+        if value in known:
+            known[value] = element
+        else:
+            dict.__setitem__(known, value, element)
+
+    # Edges
+
+    def class_of(self, element: int) -> int:
+        while (target := self.moved.get(element)) is not None:
+            element = target
+        return self._class_of[element] if element < len(self._class_of) else element
+
+    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
+        self.add_edge(source, target)
+        if reason is not None:
+            self._reason_of_edge[source, target] = reason
+
+    def add_edge(self, source: int, target: int) -> None:
+        """One more edge, to an element and so to its class."""
+        here, there = self.class_of(source), self.class_of(target)
+        if here == there:
+            return
+        if self._reaches(there, here):
+            raise CannotFollow("an edit closes a cycle of names")
+        self.known_edges[source] = (*self.known_edges.get(source, ()), target)
+        self.targets[here] = (*self.targets.get(here, ()), there)
+
+    def _reaches(self, start: int, goal: int) -> bool:
+        if start not in self.targets:
+            return False
+        seen, todo = {start}, [start]
+        while todo:
+            fresh = [there for there in self.targets.get(todo.pop(), ()) if there not in seen]
+            seen.update(fresh)
+            todo.extend(fresh)
+            if goal in seen:
+                return True
+            if len(seen) > _SEARCHED:
+                raise CannotFollow("too much lies below a new edge")
+        return False
+
+    def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
+        held = [element for element in dict.fromkeys(map(self.element, tensors)) if element is not None]
+        container = self.element_of[value] = self.new(value)  # after what it holds, so that edges go down
+        cell = self.cells[container] = self.new(make_place("contents", value, ""))
+        for element in held:
+            self.add_edge(cell, element)
+
+    # What is common to the whole program
+
+    def fresh(self, structure: Structure, label: Label) -> int:
+        if structure.kind in ("mixed", "object"):
+            _refuse()
+        return super().fresh(structure, label)
+
+    def _joins(self, cell: int, other: int) -> bool:
+        raise CannotFollow("two containers share what they hold")
+
+    def outside(self, *_: Any) -> int:
+        _refuse()
+
+    def escape(self, *_: Any) -> None:
+        _refuse()
+
+    def opaque(self) -> int:
+        _refuse()
+
+    def give_away(self, *_: Any) -> None:
+        _refuse()
+
+    def attribute(self, *_: Any) -> int:
+        _refuse()
+
+    def slot(self, *_: Any) -> int:
+        _refuse()
+
+    def bag_of_objects(self) -> int:
+        _refuse()
+
+    def rebind_storage(self, *_: Any) -> None:
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise CannotFollow("a node deals with memory that the whole program shares")

@@ -1,0 +1,257 @@
+"""A points-to graph that went through edits, as the queries see it: the sealed graph it started from, under layers.
+
+What the first graph had worked out for its own queries (regions, who points where) is used again; only what the edits
+touched is searched, and only when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+from irscope.analysis.alias.incremental.persistent_map import Layers
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Reasons, Write
+from irscope.ir import Graph, Node
+
+__all__ = ["Classes", "FollowedReach", "FollowedReasons", "Labels", "Marks", "Writes"]
+
+
+class _View(Sequence[Any]):
+    """A sequence that is only ever indexed one by one."""
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self.at(here) for here in range(*index.indices(len(self)))]
+        if index >= len(self):
+            raise IndexError(index)
+        return self.at(index)
+
+    def at(self, index: int) -> Any:
+        raise NotImplementedError
+
+
+class Classes(_View):
+    """Element to class. An element that an edit made is a class by itself, with its own number; one that stands for just
+    another by now has the class of that one."""
+
+    def __init__(self, base: Sequence[int], moved: Layers[int, int], count: int) -> None:
+        self.base = base
+        self.moved = moved
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def at(self, index: int) -> int:
+        here = self.stands_for(index)
+        return self.base[here] if here < len(self.base) else here
+
+    def stands_for(self, element: int) -> int:
+        """The element that this one is just another name of by now; itself, mostly."""
+        while (target := self.moved.get(element)) is not None:
+            element = target
+        return element
+
+
+class Labels(_View):
+    """Element to label. One that stands for just another has the label of that one."""
+
+    def __init__(self, base: Sequence[Label], changed: Layers[int, Label], classes: Classes) -> None:
+        self.base = base
+        self.changed = changed
+        self._classes = classes
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def at(self, index: int) -> Label:
+        here = self._classes.stands_for(index)
+        found = self.changed.get(here)
+        return found if found is not None else self.base[here]
+
+
+class Writes(Sequence[Write]):
+    """The writes of the base that are still made and those that edits brought, in textual order of the graph at hand."""
+
+    def __init__(self, graph: Graph, base: Sequence[Write], changed: Layers[int, tuple[Write, ...]]) -> None:
+        self._graph = graph
+        self.base = base
+        self.changed = changed
+        """By the id of the node: all that it writes now."""
+
+    @cached_property
+    def _all(self) -> list[Write]:
+        changed, position = self.changed.changed_keys(), self._graph.position
+        found = [write for write in self.base if write.node.id not in changed]
+        found += [write for writes in self.changed.changes().values() for write in writes]
+        if any(write.node not in position for write in found):  # renaming an operand makes a new Node
+            nodes = {node.id: node for node in position}
+            found = [write._replace(node=nodes[write.node.id]) for write in found if write.node.id in nodes]
+        return sorted(found, key=lambda write: position[write.node])
+
+    @overload
+    def __getitem__(self, index: int) -> Write: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Write]: ...
+    def __getitem__(self, index: int | slice) -> Write | Sequence[Write]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def touched(self) -> Iterable[int]:
+        """The elements that are written no longer, or newly."""
+        changed = self.changed.changed_keys()
+        if changed:
+            yield from (write.element for write in self.base if write.node.id in changed)
+            yield from (write.element for writes in self.changed.changes().values() for write in writes)
+
+
+class FollowedReasons(Reasons):
+    """Which node made an edge, by its name in the graph at hand."""
+
+    __slots__ = ("_graph",)
+    _graph: Graph
+
+    @classmethod
+    def in_graph(cls, of_source: Mapping[int, Node], of_edge: Mapping[tuple[int, int], Node], graph: Graph) -> Reasons:
+        reasons = cls(of_source, of_edge)
+        object.__setattr__(reasons, "_graph", graph)
+        return reasons
+
+    def of(self, source: int, target: int) -> Node | None:
+        found = Reasons.of(self, source, target)
+        if found is None or found in self._graph.position:
+            return found
+        made = self._graph.producer.get(found.outputs[0]) if found.outputs else None
+        return made if made is not None and made.id == found.id else found
+
+
+class FollowedReach(Reach):
+    """Searches over a graph under layers."""
+
+    def __init__(self, points_to: PointsTo, base: PointsTo, base_reach: Reach) -> None:
+        super().__init__(points_to)
+        self.base = base
+        self.base_reach = base_reach
+
+    @cached_property
+    def new_targets(self) -> Mapping[int, Sequence[int]]:
+        """The classes whose targets are not those of the base."""
+        targets = self._points_to.targets
+        assert isinstance(targets, Layers)
+        return targets.changes()
+
+    @cached_property
+    def _above(self) -> Mapping[int, Sequence[int]]:
+        added: dict[int, list[int]] = {}
+        for source, targets in self.new_targets.items():
+            for target in targets:
+                added.setdefault(target, []).append(source)
+        base = self.base_reach._above
+        return ChainMap({target: (*base.get(target, ()), *found) for target, found in added.items()}, base)  # type: ignore[arg-type]
+
+    @cached_property
+    def region(self) -> Sequence[int]:
+        return _Regions(self.base_reach.region, len(self._points_to.labels), self.new_targets)
+
+    @cached_property
+    def inside(self) -> Mapping[int, Sequence[int]]:
+        return ChainMap(self._new_inside, self.base_reach.inside)  # type: ignore[arg-type]
+
+    @cached_property
+    def _new_inside(self) -> dict[int, Sequence[int]]:
+        """What the new elements hold; the old ones hold what they held."""
+        class_of, cells, fields = self._points_to.class_of, self._points_to.cells, self._points_to.fields
+        assert isinstance(cells, Layers) and isinstance(fields, Layers)
+        found: dict[int, Sequence[int]] = {class_of[here]: (class_of[cell],) for here, cell in cells.changes().items()}
+        for here, held in fields.changes().items():
+            found[class_of[here]] = tuple(dict.fromkeys(class_of[field] for field in held if field is not None))
+        return found
+
+    @cached_property
+    def _region_inside(self) -> Sequence[int]:
+        joined = dict(self.new_targets)
+        for holder, held in self._new_inside.items():
+            joined[holder] = (*joined.get(holder, ()), *held)
+        return _Regions(self.base_reach._region_inside, len(self._points_to.labels), joined)
+
+
+class _Regions(_View):
+    """The regions of the base, some joined by new edges."""
+
+    def __init__(self, base: Sequence[int], count: int, edges: Mapping[int, Sequence[int]]) -> None:
+        self._base = base
+        self._count = count
+        self._joined: dict[int, int] = {}
+        for source, targets in edges.items():
+            for target in targets:
+                here, there = self.at(source), self.at(target)
+                if here != there:
+                    self._joined[here] = there
+
+    def __len__(self) -> int:
+        return self._count
+
+    def at(self, index: int) -> int:
+        here, joined = self._base[index] if index < len(self._base) else index, self._joined
+        while here in joined:
+            if joined[here] in joined:
+                joined[here] = joined[joined[here]]
+            here = joined[here]
+        return here
+
+
+class Marks(_View):
+    """Which classes somebody writes: as in the base, except in the regions where edits added or took away something."""
+
+    _points_to: PointsTo
+    _reach: FollowedReach
+
+    def __init__(self, base: Sequence[int], *, to_shape: bool = False) -> None:
+        self._base = base
+        self._to_shape = to_shape
+
+    def see(self, points_to: PointsTo, reach: FollowedReach) -> None:
+        """Learn which graph this belongs to, which has this among its parts."""
+        self._points_to, self._reach = points_to, reach
+
+    def __len__(self) -> int:
+        return len(self._points_to.labels)
+
+    def at(self, index: int) -> int:
+        if self._reach.region[index] in self._touched_regions:
+            return index in self._written
+        return self._base[index] if index < len(self._base) else 0
+
+    @cached_property
+    def _touched_regions(self) -> set[int]:
+        region, class_of = self._reach.region, self._points_to.class_of
+        writes = self._points_to.writes
+        assert isinstance(writes, Writes)
+        touched = {region[class_of[element]] for element in writes.touched()}
+        return touched.union(region[source] for source in self._reach.new_targets)
+
+    @cached_property
+    def _written(self) -> set[int]:
+        """The written classes of the touched regions: down from the writes to the locations, and up again."""
+        region, class_of, targets = self._reach.region, self._points_to.class_of, self._points_to.targets
+        touched = self._touched_regions
+        starts = {class_of[write.element] for write in self._points_to.writes if write.to_shape or not self._to_shape}
+        below = _closure({start for start in starts if region[start] in touched}, targets)
+        return _closure({here for here in below if here not in targets}, self._reach._above)
+
+
+def _closure(start: set[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
+    found, todo = set(start), list(start)
+    while todo:
+        fresh = [there for there in edges.get(todo.pop(), ()) if there not in found]
+        found.update(fresh)
+        todo.extend(fresh)
+    return found

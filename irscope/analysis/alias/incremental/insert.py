@@ -1,0 +1,151 @@
+"""Adding created nodes to a points-to graph that is there, with the elements by which readers know what they make.
+
+Rules 1, 4 and 5 of the argument in `irscope.analysis.alias.incremental.update`. A created node may be an erased one
+under other names, so this is on top of erasing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from irscope.analysis.alias.build import NOTHING, STATISTICS, NodeRules
+from irscope.analysis.alias.incremental.delta_builder import CannotFollow
+from irscope.analysis.alias.incremental.net_edits import NetEdits
+from irscope.analysis.alias.incremental.remove import NO_CONSTANTS, Erasing, Knowledge
+from irscope.analysis.alias.points_to import PointsTo
+from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of, make_block, make_node
+
+__all__ = ["Creating"]
+
+
+class Creating(Erasing):
+    """The part of one record that makes nodes."""
+
+    def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: NetEdits) -> None:
+        super().__init__(points_to, knowledge)
+        self._edits = edits
+
+    def _create(self, node: Node) -> None:
+        """Add a node; a group with everything in it."""
+        structure_of = self.builder.structures.of
+        pending: list[Iterator[Node]] = [iter((node,))]
+        groups: list[Node] = []
+        while pending:
+            for node in pending[-1]:
+                if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
+                    continue
+                if self._edits.replaced:
+                    node = self._renamed(node)
+                if node.blocks:
+                    self._check_group(node)
+                    self._lend(node)
+                    self.enter(node)
+                    groups.append(node)
+                    pending.append(iter(node.blocks[0].nodes))
+                    break
+                self._add(node, self._plan_of(node))
+            else:
+                pending.pop()
+                if groups:
+                    self.leave_group(groups.pop())
+
+    def _renamed(self, node: Node) -> Node:
+        if not any(value in self._edits.replaced for value in node.inputs):
+            return node
+        inputs = tuple(map(self._edits.resolve, node.inputs))
+        return make_node(node.id, node.op, inputs, node.outputs, node.attrs, node.blocks, node.location, node.scope)
+
+    def _add(self, node: Node, plan: Any) -> None:
+        builder = self.builder
+        if plan is NOTHING:
+            old = self._forgotten.get(node.id)
+            if old is not None and old.outputs is not node.outputs:
+                self._hand_on(old, node)
+            for value in node.outputs:
+                builder.keep(value)
+            return
+        if node.id in self._forgotten and self._is_carried_over(node):
+            return
+        if plan.__class__ is tuple:
+            index, does_write, to_shape = plan
+            element = builder.element(node.inputs[index])
+            if element is None:
+                raise CannotFollow(f"{node.op} is given None")
+            if does_write:
+                builder.write(node, element, to_shape=to_shape)
+            for value in node.outputs:
+                builder.element_of[value] = element
+            return
+        self._add_by_rule(node, plan)
+
+    def _add_by_rule(self, node: Node, rule: Any) -> None:
+        builder = self.builder
+        known = node.inputs[1:2] if node.op == "prim::TupleIndex" else ()
+        if node.op in STATISTICS:
+            known = node.inputs[STATISTICS[node.op][2] :][:1]
+        if known and self.graph is NO_CONSTANTS:  # rules look here for what is known
+            self.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
+        if any(constant_of(self.graph, value) is NOT_CONSTANT for value in known):
+            raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
+        is_something = rule is NodeRules.constant and any(payload is not None for payload in node.attrs.values())
+        if is_something or (node.op in STATISTICS and self.signatures.of(node).is_pure):
+            for value in node.outputs:
+                builder.keep(value)
+        elif any(value in builder.element_of or value in builder.nones for value in node.outputs):
+            raise CannotFollow(f"{node.op} makes a value that was known before")
+        rule(self, node)
+
+    def _hand_on(self, old: Node, new: Node) -> None:
+        """A node that is renamed: its fresh results keep the elements by which they were known."""
+        builder = self.builder
+        for known, value in zip(old.outputs, new.outputs, strict=False):
+            element = builder.element_of.get(known)
+            if element is not None and value not in builder.element_of and builder.owns(known, element):
+                builder.element_of[value] = element
+                builder.relabelled[element] = value
+
+    def _is_carried_over(self, node: Node) -> bool:
+        """Whether an erased node is made again, with operands that are the same memory: then what it added stays, and its
+        results have other names."""
+        old, element_of = self._forgotten[node.id], self.builder.element_of
+        if old.op != node.op or old.attrs != node.attrs or len(old.inputs) != len(node.inputs):
+            return False
+        if node.op in STATISTICS:
+            flag = STATISTICS[node.op][2]
+            if node.inputs[flag : flag + 1] != old.inputs[flag : flag + 1]:
+                return False
+        for known, new in zip(old.inputs, node.inputs, strict=True):
+            if known is not new and element_of.get(known) != element_of.get(new):
+                return False
+        for known, new in (*zip(old.inputs, node.inputs, strict=True), *zip(old.outputs, node.outputs, strict=True)):
+            if known is not new and (known.type != new.type or known in self.builder.consulted):
+                return False
+        for known, new in zip(old.outputs, node.outputs, strict=True):
+            element = element_of.get(known)
+            if element_of.get(new, element) != element:
+                return False
+        self._rename(old, node)
+        return True
+
+    def _rename(self, old: Node, new: Node) -> None:
+        builder = self.builder
+        for known, value in zip(old.outputs, new.outputs, strict=True):
+            element = builder.element_of.get(known)
+            if element is None:
+                continue
+            builder.element_of[value] = element
+            if value is not known and builder.label(element) is known:
+                builder.relabelled[element] = value
+        self._in_doubt.pop(old, None)
+        self._writes.pop(old.id, None)
+
+    def _lend(self, node: Node) -> None:
+        """Let the values inside a new group have the elements by which their readers know what leaves it."""
+        builder, block = self.builder, node.blocks[0]
+        for value, inner in zip(node.outputs, block.returns, strict=True):
+            element = builder.element_of.get(value)
+            if element is None or inner in builder.element_of or inner in block.params:
+                continue
+            if builder.label(element) is value and builder.is_plain(value, element):
+                builder.element_of[inner] = element
+                builder.relabelled[element] = inner

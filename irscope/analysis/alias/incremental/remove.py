@@ -1,0 +1,138 @@
+"""Taking back what erased nodes added to a points-to graph, where it can be told apart from what others added.
+
+Rule 2 of the argument in `irscope.analysis.alias.incremental.update`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from irscope.analysis.alias.build import NO_CALLEES, NOTHING, REBINDING, STATISTICS, NodeRules, Walk, is_inlined
+from irscope.analysis.alias.incremental.delta_builder import CannotFollow, Extension
+from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structure, Structures, Write
+from irscope.analysis.effects import Signatures
+from irscope.ir import Graph, Node, TensorType, make_block
+
+__all__ = ["NO_CONSTANTS", "Erasing", "Knowledge"]
+
+_SHARES_ONLY: Final = frozenset(
+    {
+        NodeRules.constant,
+        NodeRules.uninitialized,
+        NodeRules.tuple_unpack,
+        NodeRules.tuple_index,
+        NodeRules.list_unpack,
+    }
+)
+"""Rules that add nothing but names, and edges down from their results, if those are tensors or numbers."""
+
+NO_CONSTANTS: Final = Graph(make_block(0, (), (), ()))
+
+
+class Knowledge:
+    """What was found out of ops and types, for all graphs of a history."""
+
+    def __init__(self) -> None:
+        self.signatures = Signatures()
+        self.structures = Structures()
+        self.plans: dict[tuple[str, int], Any] = {}
+
+
+class Erasing(Walk):
+    """The part of one record that takes nodes away: which writes and names are gone, and what is in doubt."""
+
+    builder: Extension
+
+    def __init__(self, points_to: PointsTo, knowledge: Knowledge) -> None:
+        self.before = points_to
+        self.signatures = knowledge.signatures
+        self.callees = NO_CALLEES
+        self._list_of_tensors = None
+        self.builder = Extension(points_to, knowledge.structures)
+        self.graph = NO_CONSTANTS
+        self._plans = knowledge.plans
+        self._writes: dict[int, tuple[Write, ...]] = {}
+        self._forgotten: dict[int, Node] = {}
+        self._in_doubt: dict[Node, Any] = {}
+        """Erased nodes and their rules, as long as nobody makes the same node again."""
+
+    def _forget(self, nodes: Iterable[Node]) -> None:
+        """Note what is gone with some nodes; rules that may have done more than can be taken back stay in doubt."""
+        gone, forgotten, structure_of = self.builder.gone, self._forgotten, self.builder.structures.of
+        todo = list(nodes)
+        for node in todo:  # grows
+            if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
+                continue  # a number is no memory: no rule ever saw an element of it
+            gone.update(node.outputs)
+            if node.blocks:
+                self._check_group(node)
+                gone.update(node.blocks[0].params)
+                todo.extend(node.blocks[0].nodes)
+                continue
+            forgotten[node.id] = node
+            plan = self._plan_of(node)
+            if plan is NOTHING:
+                continue
+            if plan.__class__ is not tuple:
+                self._in_doubt[node] = plan
+            elif plan[1]:
+                self._writes[node.id] = ()
+
+    def _forget_rule(self, node: Node, rule: Any) -> None:
+        """Take back what a rule added, if that is no more than names, writes and edges that nobody comes to from above."""
+        if rule in (NodeRules.constant, NodeRules.uninitialized):
+            return
+        structures = [self.builder.structures.of(value.type) for value in node.outputs]
+        if rule in (NodeRules.list_construct, NodeRules.tuple_construct):
+            if any(s is not None and s.kind != "tuple" and s.content not in (None, TENSOR) for s in structures):
+                raise CannotFollow(f"{node.op} joined what it held")
+            if any(s is not None and s.kind not in ("tuple", "box") for s in structures):
+                raise CannotFollow(f"{node.op} made a value of any type")
+            return
+        is_plain = all(structure in (None, TENSOR) for structure in structures)
+        if rule in _SHARES_ONLY and is_plain:
+            return
+        signature = self.signatures.of(node)
+        if not is_plain and (
+            any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)
+        ):
+            raise CannotFollow(f"what {node.op} gave is not told apart from what it was given")
+        joins = signature.is_container and signature.writes
+        if rule not in (NodeRules.by_signature, NodeRules.get_item) or signature.is_opaque or signature.stores or joins:
+            raise CannotFollow(f"what {node.op} did cannot be taken back")
+        if node.op in REBINDING:
+            raise CannotFollow(f"{node.op} exchanged a storage")
+        self._writes[node.id] = ()
+
+    def _plan_of(self, node: Node) -> Any:
+        key = (node.op, len(node.inputs))
+        plan: Any = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self.plan(node)
+        if plan.__class__ is dict:
+            kind = node.inputs[0].type.__class__
+            chosen: Any = plan.get(kind)
+            if chosen is None:
+                chosen = plan[kind] = self.plan(node, kind)
+            plan = chosen
+        if plan is NodeRules.by_signature and node.op not in STATISTICS and self.signatures.of(node).is_pure:
+            return NOTHING
+        return plan
+
+    def _check_group(self, node: Node) -> None:
+        if not is_inlined(node) or node.op == "prim::fork":
+            raise CannotFollow(f"{node.op} has blocks, and they come or go")
+        block = node.blocks[0]
+        for inner, outer in (
+            *zip(block.params, node.inputs, strict=True),
+            *zip(block.returns, node.outputs, strict=True),
+        ):
+            if inner.type is outer.type or inner.type.__class__ is outer.type.__class__ is TensorType:
+                continue
+            if inner.type != outer.type:
+                raise CannotFollow(f"{outer!r} has another type inside {node.op}")
+
+
+def _holds_tensors(structure: Structure) -> bool:
+    return structure.kind == "tensor" or (structure.kind == "box" and structure.content in (None, TENSOR))

@@ -1,0 +1,45 @@
+from .builder import (
+    PointsToBuilder,
+    Shared,
+)
+from .memory_structure import (
+    MIXED,
+    TENSOR,
+    Structure,
+    Structures,
+    class_name,
+)
+from .reachability import (
+    Reach,
+)
+from .records import (
+    Called,
+    Label,
+    Place,
+    PointsTo,
+    Reasons,
+    Write,
+    make_place,
+)
+from .solver import (
+    collapse_cycles,
+)
+
+__all__ = [
+    "Called",
+    "Label",
+    "MIXED",
+    "Place",
+    "PointsTo",
+    "PointsToBuilder",
+    "Reach",
+    "Reasons",
+    "Shared",
+    "Structure",
+    "Structures",
+    "TENSOR",
+    "Write",
+    "class_name",
+    "collapse_cycles",
+    "make_place",
+]

@@ -1,0 +1,247 @@
+"""Elements, and the edges between them: what a name may be, what a container holds, and how both follow from each other.
+
+Rules 2 to 5 of the argument in `irscope.analysis.alias.points_to.builder` come down to a few ways to make an element and one way
+to add an edge, `Elements.flow`, which joins contents and fields as it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.analysis.alias.points_to.memory_structure import Structure, Structures
+from irscope.analysis.alias.points_to.records import Label, LazyLabels, Place, make_place
+from irscope.ir import Node, TensorType, Value
+
+__all__ = ["Elements"]
+
+
+class Elements:
+    """The elements of a program that is being walked, with cells, fields and edges; only grows.
+
+    >>> from irscope.ir.types import TENSOR, ListType
+    >>> x, xs = Value(1, TENSOR, "x"), Value(2, ListType(TENSOR), "xs")
+    >>> elements = Elements()
+    >>> elements.list_of_tensors(xs, [x])
+    >>> held = elements.cells[elements.element_of[xs]]
+    >>> elements.edges[held] == [elements.element_of[x]]
+    True
+    """
+
+    def __init__(self, structures: Structures | None = None) -> None:
+        self.element_of: dict[Value, int] = {}
+        self.nones: set[Value] = set()
+        self.consulted: set[Value] = set()
+        self.structures = structures or Structures()
+        self.cells: dict[int, int] = {}
+        self.fields: dict[int, tuple[int | None, ...]] = {}
+        self.labels: list[Label] = LazyLabels()
+        self.edges: dict[int, list[int]] = {}
+        self._is_cyclic = False
+        self._reason_of_source: dict[int, Node] = {}
+        self._reason_of_edge: dict[tuple[int, int], Node] = {}
+        self._same_cell: dict[int, int] = {}
+        self._bag_of_objects: int | None = None
+
+    # Elements
+
+    def new(self, label: Label) -> int:
+        """One more element, with no edges."""
+        self.labels.append(label)
+        return len(self.labels) - 1
+
+    def fresh(self, structure: Structure, label: Label) -> int:
+        """An element for memory that is shared with nothing, with its cells and fields."""
+        element = self.new(label)
+        of = label if isinstance(label, Value) else label.of
+        if structure.kind == "box":
+            if structure.content is not None:
+                self.cells[element] = self.fresh(structure.content, make_place("contents", of, ""))
+        elif structure.kind == "tuple":
+            self.fields[element] = tuple(
+                self.fresh(field, make_place("field", of, str(index))) if field is not None else None
+                for index, field in enumerate(structure.fields)
+            )
+        elif structure.kind == "mixed":
+            bag = self.cells[element] = self.new(Place("contents", of))
+            self.cells[bag] = bag
+        elif structure.kind == "object":
+            self.cells[element] = self.bag_of_objects()
+        return element
+
+    def element(self, value: Value) -> int | None:
+        """The element of a value, made now if nothing was known of it; None for numbers, for None, and the like."""
+        found = self.element_of.get(value)
+        if found is None and value not in self.nones:
+            if value.type.__class__ is TensorType:
+                found = self.element_of[value] = len(self.labels)
+                self.labels.append(value)
+                return found
+            structure = self.structures.of(value.type)
+            if structure is not None:
+                found = self.element_of[value] = self.fresh(structure, value)
+        return found
+
+    def bind(self, value: Value, element: int | None) -> None:
+        """Let a value share an element: it is always one of the memories that the element stands for."""
+        if element is not None and self.structures.of(value.type) is not None:
+            self.element_of[value] = element
+
+    def bind_any(self, value: Value, elements: Sequence[int | None], node: Node) -> None:
+        """Let a value be whatever one of these elements is; with a single one it shares that element."""
+        structure = self.structures.of(value.type)
+        if structure is None:
+            return
+        found = list(dict.fromkeys(element for element in elements if element is not None))
+        if len(found) == 1 and not self._needs_own(structure, found[0]):
+            self.element_of[value] = found[0]
+            return
+        merged = self.element_of[value] = self.fresh(structure, value)
+        for element in found:
+            self.flow(merged, element, node)
+
+    def share(self, value: Value, source: Value, node: Node) -> None:
+        """Let a value be what another is: `bind_any` of one element, at once where both are tensors."""
+        if value.type.__class__ is TensorType and source.type.__class__ is TensorType:
+            element = self.element_of.get(source)
+            if element is None and source not in self.nones:
+                element = self.element_of[source] = len(self.labels)
+                self.labels.append(source)
+            if element is not None:
+                self.element_of[value] = element
+        else:
+            self.bind_any(value, [self.element(source)], node)
+
+    def _needs_own(self, structure: Structure, element: int) -> bool:
+        """Whether a value of this structure has parts that the element lacks (a list taken out of an `Any`)."""
+        if structure.kind == "tuple":
+            return len(self.fields.get(element, ())) != len(structure.fields)
+        return (
+            structure.kind in ("box", "mixed", "object")
+            and (structure.content is not None or structure.kind != "box")
+            and element not in self.cells
+        )
+
+    def bag_of_objects(self) -> int:
+        """The one cell that all objects of classes share."""
+        if self._bag_of_objects is None:
+            bag = self._bag_of_objects = self.new(Place("objects"))
+            self.cells[bag] = bag
+        return self._bag_of_objects
+
+    # Edges
+
+    def flow(self, source: int, target: int, reason: Node | None = None) -> None:
+        """`source` may be whatever `target` may be, and what they hold follows (rules 4 and 5)."""
+        cells, fields = self.cells, self.fields
+        if target not in cells and target not in fields and source not in fields:
+            if source != target:
+                self._add_edge(source, target, reason)
+            return
+        todo = [(source, target)]
+        while todo:
+            here, there = todo.pop()
+            if here == there:
+                continue
+            self._add_edge(here, there, reason)
+            mine, others = cells.get(here), cells.get(there)
+            if mine is not None and others is not None and self._joins(mine, others):
+                todo.append((mine, others))
+                todo.append((others, mine))
+            if here in fields or there in fields:
+                todo.extend(self._field_flows(here, there))
+
+    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
+        known = self.edges.get(source)
+        if known is None:
+            self.edges[source] = [target]
+            if reason is not None:
+                self._reason_of_source[source] = reason
+        else:
+            known.append(target)
+            if reason is not None and self._reason_of_source.get(source) is not reason:
+                self._reason_of_edge[source, target] = reason
+        if source <= target:
+            self._is_cyclic = True
+
+    def merge_tensors(self, value: Value, one: int, other: int) -> None:
+        """Let a tensor be one of two things: what `bind_any` does, without looking for cells and fields."""
+        if one == other:
+            self.element_of[value] = one
+            return
+        merged = self.element_of[value] = len(self.labels)
+        self.labels.append(value)
+        self.edges[merged] = [one, other]
+
+    def carry_tensor(self, value: Value, start: int) -> None:
+        """Let a tensor be what a loop starts with; an edge to what a round ends with follows by `flow`."""
+        carried = self.element_of[value] = len(self.labels)
+        self.labels.append(value)
+        self.edges[carried] = [start]
+
+    def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
+        """A new list that holds these: what `fresh` and `hold` do, for a container that nobody knows yet."""
+        element_of, labels = self.element_of, self.labels
+        things: list[int] = []
+        for tensor in tensors:
+            element = element_of.get(tensor)
+            if element is None:
+                if tensor.type.__class__ is not TensorType or tensor in self.nones:
+                    element = self.element(tensor)
+                    if element is None:
+                        continue
+                else:
+                    element = element_of[tensor] = len(labels)
+                    labels.append(tensor)
+            if len(things) > 8 or element not in things:
+                things.append(element)
+        container = element_of[value] = len(labels)
+        cell = self.cells[container] = container + 1
+        labels += (value, None)  # type: ignore[arg-type]  # see LazyLabels
+        if things:
+            self.edges[cell] = things if len(things) <= 8 else list(dict.fromkeys(things))
+
+    def _joins(self, cell: int, other: int) -> bool:
+        """Note that two cells are the same from now on; False if they were already."""
+        same = self._same_cell
+        while cell in same:
+            same[cell] = same.get(same[cell], same[cell])
+            cell = same[cell]
+        while other in same:
+            same[other] = same.get(same[other], same[other])
+            other = same[other]
+        if cell == other:
+            return False
+        same[other] = cell
+        return True
+
+    def _field_flows(self, here: int, there: int) -> list[tuple[int, int]]:
+        mine, others = self.fields.get(here), self.fields.get(there)
+        if mine is not None and others is not None and len(mine) == len(others):
+            pairs = zip(mine, others, strict=True)
+        else:
+            # a tuple that was put into a container of anything is there by its fields, which may be the thing itself
+            left = mine if mine is not None else (self.cells.get(here), here)
+            right = others if others is not None else (self.cells.get(there), there)
+            pairs = ((a, b) for a in left for b in right)  # type: ignore[assignment]
+        return [(a, b) for a, b in pairs if a is not None and b is not None]
+
+    def hold(self, container: int, things: Sequence[int], reason: Node | None) -> None:
+        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's
+        fields)."""
+        atoms = self._atoms(things)
+        for place in (self.cells.get(container), *self.fields.get(container, ())):
+            for target in self._atoms([place]) if place is not None else ():
+                for atom in atoms:
+                    self.flow(target, atom, reason)
+
+    def _atoms(self, elements: Sequence[int]) -> list[int]:
+        """The elements, with tuples replaced by their fields."""
+        found: list[int] = []
+        todo = list(reversed(elements))
+        while todo:
+            element = todo.pop()
+            if element in self.fields:
+                todo.extend(field for field in reversed(self.fields[element]) if field is not None)
+            else:
+                found.append(element)
+        return found

@@ -1,0 +1,7 @@
+from .alias_db import (
+    AliasDb,
+)
+
+__all__ = [
+    "AliasDb",
+]

@@ -1,0 +1,233 @@
+"""What may share memory in a program, asked: every answer is a verdict with its reason and the path that proves it.
+
+Here are how a db is made, how it follows edits, and the order of nodes. Questions about sharing are answered in `aliasing`,
+about writes in `writes`. The argument for the answers is in `irscope.analysis.alias.points_to.builder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
+from irscope.analysis.alias.build import EVERYTHING, Obstacle, build, callees_of, summaries
+from irscope.analysis.alias.explain import points_to_dot
+from irscope.analysis.alias.incremental import CannotFollow, Knowledge, Record, follow
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Structures
+from irscope.analysis.alias.query import code_motion as moves
+from irscope.analysis.alias.query import table
+from irscope.analysis.alias.query.aliasing import Values
+from irscope.analysis.alias.query.working_set import WorkingSet
+from irscope.analysis.alias.query.writes import WriteQuestions
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, Module, Node, Value, graph_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AliasDb"]
+
+
+
+def _promise(graph: Graph) -> bool:
+    """Whether its inputs are distinct."""
+    return graph.distinct_inputs or bool(graph.functional)
+
+
+_FOLLOWED: Final = no("the edits were followed")
+
+
+class AliasDb(WriteQuestions):
+    """Aliases and writes of one graph.
+
+    Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
+    from a language without memory (ONNX, StableHLO: `graph.functional`). A call is unseen
+    code, unless `callees` (a Module, or graphs by name) has what it runs. Wherever a value or node is asked for, its
+    printed name will do; an unknown one raises UnknownName.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Tensor, %i : int):
+    ...   %a : Tensor = aten::neg(%x)
+    ...   %b : Tensor = aten::select(%a, %i, %i)
+    ...   %c : Tensor = aten::relu_(%b)
+    ...   return (%a)''')
+    >>> db = AliasDb(g)
+    >>> print(db.may_alias("a", "b"))
+    yes, because %b is a view of %a (aten::select)
+    >>> print(db.may_alias("a", "x"))
+    no, because they are different memory: %a is made by aten::neg, %x is an input
+    >>> print(db.has_writers("a"))
+    yes, because aten::relu_ writes %b, and %b is a view of %a (aten::select)
+
+    >>> helper = parse('graph(%p : Tensor):\\n  %q : Tensor = aten::neg(%p)\\n  return (%q)')
+    >>> g = parse('''graph(%x : Tensor):
+    ...   %f : Function = prim::Constant[name="helper"]()
+    ...   %a : Tensor = prim::CallFunction(%f, %x)
+    ...   return (%a)''')
+    >>> bool(AliasDb(g).may_alias("a", "x")), bool(AliasDb(g, callees={"helper": helper}).may_alias("a", "x"))
+    (True, False)
+    """
+
+    def __init__(
+        self, graph: Graph, *, distinct_inputs: bool = False, callees: Module | Mapping[str, Graph] | None = None
+    ) -> None:
+        self.graph = graph = graph_of(graph, "AliasDb")
+        self.callees = callees_of(callees)
+        self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
+        self.was_rebuilt: Verdict = no("it was made from the graph alone, and follows nothing")
+        """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
+        self._structures = Structures()
+        self._points_to: PointsTo = build(
+            graph,
+            self._structures,
+            distinct_inputs=self.distinct_inputs,
+            callees=summaries(graph, self.callees, self._structures),
+        )
+        self._reach = Reach(self._points_to)
+
+    def follow(self, record: Record) -> AliasDb:
+        """The db of the graph after a pass, made from this one in time linear in the edits; this one stays as it is.
+
+        It answers as `AliasDb(record.after)` does. Ifs, loops, calls and objects that come or go, and values whose other
+        names cannot be told apart, are answered by building anew: see `was_rebuilt`.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> from irscope.ir.rewriter import Rewriter
+        >>> from irscope.transforms.base import PassRecord
+        >>> g = parse('''graph(%x : Tensor):
+        ...   %a : Tensor = aten::neg(%x)
+        ...   %b : Tensor = aten::neg(%x)
+        ...   %t : Tensor = aten::t(%b)
+        ...   return (%a, %t)''')
+        >>> rewriter = Rewriter(g)
+        >>> rewriter.replace(g.value("b"), g.value("a"), reason="the same computation")
+        >>> rewriter.erase(g.node("b"), reason="nobody reads it")
+        >>> db = AliasDb(g)
+        >>> next_db = db.follow(PassRecord("cse", g, rewriter.finish(), rewriter.edits))
+        >>> bool(db.may_alias("a", "t")), str(next_db.may_alias("a", "t"))
+        (False, 'yes, because %t is a view of %a (aten::t)')
+        """
+        if record.before is not self.graph:
+            raise ArgumentError(
+                f"the record starts from another graph than the one this AliasDb is of ({self.graph.name!r})",
+                hint="follow the records of a history in order, each with the db of the graph before it",
+            )
+        if record.after is self.graph:
+            return self
+        try:
+            if _promise(record.before) != _promise(record.after):
+                raise CannotFollow("what is promised of the inputs changed")
+            points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
+        except CannotFollow as why:
+            rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)
+            rebuilt.was_rebuilt = yes(str(why))
+            return rebuilt
+        found = AliasDb.__new__(AliasDb)
+        found.graph, found.distinct_inputs, found.callees = record.after, self.distinct_inputs, self.callees
+        found.was_rebuilt = _FOLLOWED
+        found._points_to, found._reach, found._structures = points_to, reach, self._structures
+        found.__dict__["_knowledge"] = self._knowledge
+        return found
+
+    @cached_property
+    def _knowledge(self) -> Knowledge:
+        return Knowledge()
+
+    # Order
+
+    @cached_property
+    def _index(self) -> dict[Node, int]:
+        return {node: index for block in self.graph.blocks() for index, node in enumerate(block.nodes)}
+
+    def obstacle(self, earlier: Node, later: Node) -> Obstacle | None:
+        """What keeps two nodes of one block in their order, if anything does."""
+        alone = WorkingSet(self, towards_end=True)
+        alone.add(earlier)
+        return alone.obstacle(later)
+
+    def can_move_before(self, node: Node | str, point: Node | str) -> Verdict:
+        """Whether `node` can be brought to stand directly before `point`; the witness lists the nodes that move
+        along."""
+        return moves.can_move(self, self._node(node), self._node(point), before=True)
+
+    def can_move_after(self, node: Node | str, point: Node | str) -> Verdict:
+        """Whether `node` can be brought to stand directly after `point`; the witness lists the nodes that move
+        along."""
+        return moves.can_move(self, self._node(node), self._node(point), before=False)
+
+    def index_of(self, node: Node) -> int:
+        """The node's place in its block."""
+        return self._index[node]
+
+    # For analyses and passes on top
+
+    @property
+    def sealed(self) -> PointsTo:
+        """The points-to graph itself, for drawing it."""
+        return self._points_to
+
+    @property
+    def reach(self) -> Reach:
+        """The searches that the answers rest on."""
+        return self._reach
+
+    def region(self, place: int) -> int:
+        """The region of a class: accesses in two regions never collide; `EVERYTHING` is a region of its own."""
+        return place if place == EVERYTHING else self._reach.region[place]
+
+    def node_words(self, node: Node) -> str:
+        """A node in a sentence: `aten::mul (%c)`."""
+        return self._explainer.node_words(node)
+
+    def label_of(self, place: int) -> Label:
+        """The value or place that a class is named by."""
+        return self._explainer.label_of(place)
+
+    def is_memory(self, value: Value) -> bool:
+        """Whether values of its type can be shared at all: not numbers, strings and the like."""
+        return self._is_memory(value)
+
+    def place_words(self, label: Label) -> str:
+        """A value by its name, a place in words: `what %list holds`."""
+        return self._explainer.describe_label(label)
+
+    def obstacle_words(self, obstacle: Obstacle) -> str:
+        """Why one node must come after another, as a sentence."""
+        return self._explainer.obstacle_words(obstacle)
+
+    # Tables
+
+    def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
+        """One row a value that is memory: name, type, alias set, locations, writers; long lists by their first items.
+
+        `alias_set`, `locations` and `writers` give them whole. Linear in the program: where nearly everything may be
+        everything, rows after the first ones give upper bounds (`up to 5000 values`).
+        """
+        import pandas as pd
+
+        wanted = self.graph.values() if values is None else map(self._value, values)
+        found = table.rows(self, [value for value in wanted if self._is_memory(value)])
+        return pd.DataFrame(found, columns=list(table.COLUMNS))
+
+    def to_graphviz(self, values: Values | None = None) -> str:
+        """The points-to graph in Graphviz's language, of some values and what they may be and hold, or of all.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::t(%a)\\n  return (%b)")
+        >>> print(AliasDb(g).to_graphviz("b"))
+        digraph {
+          node [shape=box style=rounded fontname="Helvetica" fontsize=10]
+          c1 [label="%a\\n%b"]
+        }
+        """
+        starts = None
+        if values is not None:
+            starts = {place for place in map(self._place, self._values(values)) if place is not None}
+        return points_to_dot(self._points_to, self._reach, self._explainer.describe_label, starts)
+
+    def __repr__(self) -> str:
+        sealed = self._points_to
+        counts = f"{plural(len(sealed.labels), 'element')}, {plural(len(sealed.writes), 'write')}"
+        return f"<AliasDb of {self.graph.name!r}: {counts}>"

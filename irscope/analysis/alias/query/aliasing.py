@@ -1,0 +1,188 @@
+"""Questions about sharing: which values may be the same memory, hold it, or be within reach of code outside the graph.
+
+Two values of different regions are told apart at once, others by a search of the part of the points-to graph below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+from irscope._base.verdict import Verdict, no, yes
+from irscope.analysis.alias.explain import Explainer, lazy
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Structures
+from irscope.errors import UnknownName
+from irscope.ir import Graph, Node, Value
+
+__all__ = ["SharingQuestions", "Values"]
+
+Values = Value | str | Sequence[Value | str]
+
+
+class SharingQuestions:
+    """What may be the same memory in one graph, by its points-to graph; `AliasDb` is the one that people make."""
+
+    graph: Graph
+    _structures: Structures
+    _points_to: PointsTo
+    _reach: Reach
+
+    # Names and places
+
+    def _value(self, value: Value | str) -> Value:
+        if not isinstance(value, Value):
+            return self.graph.value(value)
+        if value not in self._points_to.element_of and value not in self.graph.block_of:
+            raise UnknownName(
+                f"{value!r} is not a value of graph {self.graph.name!r}",
+                hint="make an AliasDb of the graph it came from",
+            )
+        return value
+
+    def _values(self, values: Values) -> list[Value]:
+        if isinstance(values, Iterable) and not isinstance(values, str):
+            return [self._value(value) for value in values]
+        return [self._value(values)]
+
+    def _node(self, node: Node | str) -> Node:
+        if not isinstance(node, Node):
+            return self.graph.node(node)
+        if node not in self.graph.block_of:
+            raise UnknownName(
+                f"{node!r} is not a node of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from"
+            )
+        return node
+
+    def _place(self, value: Value) -> int | None:
+        """The class of a value; None when it is memory that no other name can have, or not memory."""
+        element = self._points_to.element_of.get(value)
+        return None if element is None else self._points_to.class_of[element]
+
+    def _is_memory(self, value: Value) -> bool:
+        return self._structures.of(value.type) is not None
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.graph, self._points_to, self._reach)
+
+    # Sharing
+
+    def may_alias(self, a: Values, b: Values) -> Verdict:
+        """Whether some value of `a` and some value of `b` may be the same memory: one storage, one container object."""
+        if a.__class__ is Value is b.__class__:
+            return self._may_alias(self._value(a), self._value(b))
+        return self._first_yes(a, b, self._may_alias)
+
+    def may_contain_alias(self, a: Values, b: Values) -> Verdict:
+        """Whether `a` and `b` may share memory, themselves or through anything that they hold, at any depth."""
+        if a.__class__ is Value is b.__class__:
+            return self._may_contain_alias(self._value(a), self._value(b))
+        return self._first_yes(a, b, self._may_contain_alias)
+
+    def _first_yes(self, a: Values, b: Values, question: Callable[[Value, Value], Verdict]) -> Verdict:
+        answer = no("there is nothing to compare")
+        for left in self._values(a):
+            for right in self._values(b):
+                answer = question(left, right)
+                if answer:
+                    return answer
+        return answer
+
+    def _may_alias(self, a: Value, b: Value) -> Verdict:
+        if not (self._is_memory(a) and self._is_memory(b)):
+            copied = b if self._is_memory(a) else a
+            return no(f"%{self.graph.names[copied]} is {copied.type}: such values are copied, never shared", copied)
+        if a is b:
+            return yes("they are one value", a)
+        left, right = self._place(a), self._place(b)
+        if left is not None and right is not None and self._reach.meet(left, right):
+            return lazy(True, SharingQuestions._why_alias, self, a, b)
+        return lazy(False, SharingQuestions._why_apart, self, a, b)
+
+    def _why_alias(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_alias(a, b)
+
+    def _why_apart(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_apart(a, b)
+
+    def _why_contain(self, a: Value, b: Value) -> Verdict:
+        return self._explainer.why_contain(a, b)
+
+    def _may_contain_alias(self, a: Value, b: Value) -> Verdict:
+        direct = self._may_alias(a, b)
+        left, right = self._place(a), self._place(b)
+        if direct or left is None or right is None:
+            return direct
+        if self._reach.meet_inside(left, right):
+            return lazy(True, SharingQuestions._why_contain, self, a, b)
+        return direct
+
+    def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
+        """Whether two values are certainly the same memory whenever both are bound: one is the other, or a view of
+        it."""
+        return self._explainer.why_must(self._value(a), self._value(b))
+
+    def explain(self, a: Value | str, b: Value | str) -> Verdict:
+        """The full answer about two values: may they alias, and if not, may one hold the other."""
+        return self.may_contain_alias(a, b)
+
+    def points_to(self, value: Value | str) -> tuple[Label, ...]:
+        """What a value may be, one step on: values and places; itself if it is memory of its own."""
+        found = self._value(value)
+        element = self._points_to.element_of.get(found)
+        return (
+            self._explainer.next_labels(element) or (self._points_to.labels[element],)
+            if element is not None
+            else (found,)
+        )
+
+    def locations(self, value: Value | str) -> tuple[Label, ...]:
+        """The memories that a value may be, each named by the value or place that it came into being with."""
+        found = self._value(value)
+        place = self._place(found)
+        if place is None:
+            return (found,) if self._is_memory(found) else ()
+        return tuple(self._explainer.label_of(leaf) for leaf in sorted(self._reach.leaves(place)))
+
+    def alias_set(self, value: Value | str) -> tuple[Value, ...]:
+        """All values of the graph that may be the same memory as this one, itself included, in order of definition."""
+        found = self._value(value)
+        place = self._place(found)
+        if place is None:
+            return (found,)
+        meeting = self._reach.all_meeting(place)
+        element_of, class_of = self._points_to.element_of, self._points_to.class_of
+        return tuple(
+            other for other, element in element_of.items() if class_of[element] in meeting and self._is_memory(other)
+        )
+
+    def may_alias_wildcard(self, value: Value | str) -> Verdict:
+        """Whether a value may be memory from outside: an input, or what code that is not in the graph may know."""
+        found = self._value(value)
+        place = self._place(found)
+        for outside in sorted(self._points_to.outside) if place is not None else ():
+            assert place is not None
+            if self._reach.meet(place, outside):
+                label = self._explainer.label_of(outside)
+                return yes(f"%{self.graph.names[found]} may be {self._explainer.describe_place(label)}", found)
+        return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
+
+    def escapes(self, value: Value | str) -> Verdict:
+        """Whether code outside the graph can get at a value: through inputs, outputs, or calls."""
+        found = self._value(value)
+        for output in self.graph.outputs:
+            shared = (
+                self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
+            )
+            if shared:
+                return yes(
+                    f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness
+                )
+        place = self._place(found)
+        for outside in sorted(self._points_to.outside) if place is not None else ():
+            assert place is not None
+            if self._reach.meet_inside(place, outside):
+                return yes(
+                    f"it can be reached from {self._explainer.describe_place(self._explainer.label_of(outside))}", found
+                )
+        return no(f"no input, output or call can reach %{self.graph.names[found]}", found)

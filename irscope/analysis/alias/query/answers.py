@@ -1,0 +1,49 @@
+"""What code motion and tables ask of an alias db."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from irscope.analysis.alias.build import NodeAccesses, Obstacle
+from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.ir import Graph, Node, Value
+
+__all__ = ["Answers"]
+
+
+class Answers(Protocol):
+    """The part of `AliasDb` that its own room builds on. Places are classes of elements, as `Reach` numbers them."""
+
+    graph: Graph
+
+    @property
+    def sealed(self) -> PointsTo:
+        """The points-to graph."""
+
+    @property
+    def reach(self) -> Reach:
+        """Which places reach which."""
+
+    def accesses(self, node: Node | str) -> NodeAccesses:
+        """What a node reads and writes."""
+
+    def region(self, place: int) -> int:
+        """The region of a place: places of different regions never meet."""
+
+    def index_of(self, node: Node) -> int:
+        """Where a node stands in its block."""
+
+    def is_memory(self, value: Value) -> bool:
+        """Whether a value is, or may hold, mutable memory."""
+
+    def label_of(self, place: int) -> Label:
+        """What a place stands for."""
+
+    def node_words(self, node: Node) -> str:
+        """A node in a sentence."""
+
+    def place_words(self, label: Label) -> str:
+        """A place in a sentence."""
+
+    def obstacle_words(self, obstacle: Obstacle) -> str:
+        """What keeps two nodes in order, as a sentence."""

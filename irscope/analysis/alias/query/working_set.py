@@ -1,0 +1,84 @@
+"""A growing set of nodes that is asked whether the next one can cross it."""
+
+from __future__ import annotations
+
+from irscope.analysis.alias.build import EVERYTHING, Access, Kind, NodeAccesses, Obstacle
+from irscope.analysis.alias.points_to import Reach
+from irscope.analysis.alias.query.answers import Answers
+from irscope.ir import Node, Value
+
+__all__ = ["WorkingSet"]
+
+def _collide(reach: Reach, read: Access, write: Access) -> bool:
+    """Whether a write may change what a read sees. Shapes are changed by few writes."""
+    if read.shape and not write.shape:
+        return False
+    return EVERYTHING in (read.place, write.place) or reach.meet(read.place, write.place)
+
+
+class WorkingSet:
+    """Nodes that move together towards one end of their block."""
+
+    def __init__(self, db: Answers, *, towards_end: bool) -> None:
+        self._db = db
+        self._towards_end = towards_end
+        self.members: list[Node] = []
+        self._values: dict[Value, Node] = {}
+        """Moving to the end: what members make. Moving to the start: what members use."""
+        self._reads: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
+        self._writes: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
+        self._effect: Node | None = None
+        self._random: Node | None = None
+
+    def add(self, node: Node) -> None:
+        """Take one more node along."""
+        accesses = self._db.accesses(node)
+        self.members.append(node)
+        for value in node.outputs if self._towards_end else accesses.uses:
+            self._values.setdefault(value, node)
+        for table, found in ((self._reads, accesses.reads), (self._writes, accesses.writes)):
+            for access in found:
+                kept = table.setdefault(self._db.region(access.place), {})
+                kept.setdefault((access.place, access.shape), (node, access))
+        self._effect = self._effect or (node if accesses.side_effect else None)
+        self._random = self._random or (node if accesses.random else None)
+
+    def obstacle(self, node: Node) -> Obstacle | None:
+        """What keeps the members from crossing a node that stands in their way."""
+        accesses = self._db.accesses(node)
+        for value in accesses.uses if self._towards_end else node.outputs:
+            member = self._values.get(value)
+            if member is not None:
+                return self._between("data", member, node, value)
+        found = self._memory(node, accesses)
+        if found is not None:
+            return found
+        if self._effect is not None and accesses.side_effect is not None:
+            return self._between("effect", self._effect, node)
+        if self._random is not None and accesses.random is not None:
+            return self._between("random", self._random, node)
+        return None
+
+    def _memory(self, node: Node, accesses: NodeAccesses) -> Obstacle | None:
+        for table, found in ((self._reads, accesses.writes), (self._writes, accesses.reads)):
+            for access in found:
+                for region in (
+                    (self._db.region(access.place), EVERYTHING) if access.place != EVERYTHING else tuple(table)
+                ):
+                    for member, other in table.get(region, {}).values():
+                        read, write = (other, access) if table is self._reads else (access, other)
+                        if _collide(self._db.reach, read, write):
+                            return self._between("memory", member, node, accesses=(other, access))
+        return None
+
+    def _between(
+        self,
+        kind: Kind,
+        member: Node,
+        node: Node,
+        value: Value | None = None,
+        accesses: tuple[Access, Access] | None = None,
+    ) -> Obstacle:
+        if self._towards_end:
+            return Obstacle(kind, member, node, value, accesses)
+        return Obstacle(kind, node, member, value, accesses and (accesses[1], accesses[0]))

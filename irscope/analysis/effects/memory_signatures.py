@@ -1,0 +1,309 @@
+"""What one op does to memory: which operands its results share, what it reads and writes, and what else it does.
+
+The knowledge is the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
+`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias`. This
+file knows ops, not programs: which two operands are the same memory is the points-to graph's question.
+
+Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,
+`_foreach_add_` writes the tensors and not the object. Of a tensor, the data and the shape (extents, strides, which
+storage) are told apart: taking a view reads the shape alone, so that it may cross a write of data, and `transpose_`
+or an `out=` argument, which may be resized, write both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from irscope.analysis.effects.op_effects import (
+    OBJECT_READERS,
+    READ_NOTHING,
+    SHAPE_READERS,
+    SHAPE_WRITERS,
+    TENSOR_VIEWS,
+    ReadKind,
+    is_fully_opaque,
+)
+from irscope.ir import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NUMBER,
+    REQUIRED,
+    STR,
+    AliasAnnotation,
+    Argument,
+    ListType,
+    Node,
+    OpSchema,
+    OptionalType,
+    PrimitiveType,
+    TensorType,
+    Type,
+    parts,
+)
+from irscope.ops.functional import functional_source
+from irscope.ops.registry import effect_of, overloads, schema_of
+from irscope.ops.schema import has_side_effects
+
+__all__ = [
+    "CONTENTS",
+    "OBJECT",
+    "OPAQUE",
+    "PASSED_ON",
+    "PURE",
+    "MemorySignature",
+    "Part",
+    "Signatures",
+    "Source",
+    "compile_signature",
+    "fits",
+    "is_type_variable",
+]
+
+Part = Literal[0, 1]
+OBJECT: Final[Part] = 0
+"""The operand itself: a tensor's memory, a list's slots."""
+CONTENTS: Final[Part] = 1
+"""What the operand, a container, holds."""
+
+Source = tuple[int, Part]
+"""An operand's position, and the part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySignature:
+    """What one overload does to the memory of its operands."""
+
+    results: tuple[tuple[Source, ...], ...] = ()
+    """For each declared result, what it may be; empty: fresh memory."""
+    held: tuple[tuple[Source, ...], ...] = ()
+    """For each declared result that is a list, what it may hold besides fresh memory."""
+    writes: tuple[Source, ...] = ()
+    stores: tuple[int, ...] = ()
+    """Operands that something of an unknown place may hold afterwards: `(a -> *)`."""
+    reads: ReadKind = "deep"
+    is_pure: bool = False
+    """Nothing written, every result fresh and with fresh contents: aliasing need not look at the node at all."""
+    is_container: bool = False
+    """Stores into or takes out of containers: results and stores follow from the operands' own types."""
+    is_opaque: bool = False
+    """May do anything to what it is given."""
+    writes_shape: bool = False
+    """Whether its writes may change shape or storage, not just data."""
+    has_side_effect: bool = False
+
+
+PURE: Final = MemorySignature(is_pure=True)
+PASSED_ON: Final = MemorySignature(is_pure=True, reads="none")
+OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True, has_side_effect=True)
+
+_TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
+_IMMUTABLE: Final[frozenset[Type]] = frozenset(
+    {INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")}
+)
+
+
+def is_type_variable(type: Type) -> bool:
+    """Whether a schema's type stands for any type, as `t` does in `t[](a!) self`."""
+    return isinstance(type, PrimitiveType) and type.name in _TYPE_VARIABLES
+
+
+class Signatures:
+    """The signature of each node of one program; asks the registry once per op name and overload.
+
+    >>> from irscope.ir.core import Node
+    >>> Signatures().of(Node(0, "nobody::knows")).is_opaque
+    True
+    """
+
+    def __init__(self) -> None:
+        self._candidates: dict[tuple[str, int, type | None], tuple[MemorySignature, ...]] = {}
+        self._of_schema: dict[int, tuple[OpSchema, MemorySignature]] = {}
+
+    def of(self, node: Node) -> MemorySignature:
+        """What the node does; conservative where nothing is known."""
+        candidates = self.candidates(node.op, len(node.inputs))
+        return candidates[0] if len(candidates) == 1 else self._chosen(node)
+
+    def candidates(self, op: str, operands: int, first: type | None = None) -> tuple[MemorySignature, ...]:
+        """The different signatures of the overloads that take this many operands, the first of this class of type if
+        given.
+
+        None for an unknown op.
+        """
+        key = (op, operands, first)
+        found = self._candidates.get(key)
+        if found is None:
+            if is_fully_opaque(op):
+                found = (OPAQUE,)
+            else:
+                found = tuple(dict.fromkeys(compile_signature(s) for s in overloads(op) if fits(s, operands, first)))
+                found = found or ((PURE,) if functional_source(op) else ())
+            self._candidates[key] = found
+        return found
+
+    def _chosen(self, node: Node) -> MemorySignature:
+        schema = schema_of(node)
+        if schema is None:
+            return OPAQUE if effect_of(node) != "pure" else PASSED_ON if node.op in READ_NOTHING else PURE
+        kept = self._of_schema.get(id(schema))
+        if kept is None:
+            kept = self._of_schema[id(schema)] = (schema, compile_signature(schema))
+        return kept[1]
+
+
+def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
+    """Whether an overload may take this many operands, the first of a type of this class.
+
+    Errs towards yes: only lists where a tensor is wanted, and tensors where a list or number is, are told apart.
+    """
+    if operands > len(schema.arguments):
+        return schema.is_vararg
+    if any(argument.default is REQUIRED for argument in schema.arguments[operands:]):
+        return False
+    if first not in (TensorType, ListType) or not operands:
+        return True
+    wanted = schema.arguments[0].type
+    while isinstance(wanted, OptionalType):
+        wanted = wanted.element
+    return (
+        not isinstance(wanted, TensorType)
+        if first is ListType
+        else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
+    )
+
+
+def compile_signature(schema: OpSchema) -> MemorySignature:
+    """What an overload does to memory, from its annotations.
+
+    >>> from irscope.ops.schema.parser import parse_schema
+    >>> compile_signature(parse_schema("aten::relu(Tensor self) -> Tensor")) is PURE
+    True
+    >>> signature = compile_signature(parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"))
+    >>> signature.results, signature.writes
+    ((((0, 0),),), ((0, 0),))
+    """
+    if is_fully_opaque(schema.name) or schema.is_varret:  # results that are not declared may be anything
+        return OPAQUE
+    letters = _letters(schema)
+    results = tuple(_sources(result.alias, letters) for result in schema.returns)
+    held = tuple(_sources(result.alias.element if result.alias else None, letters) for result in schema.returns)
+    writes = tuple(write for index, argument in enumerate(schema.arguments) for write in _writes(index, argument))
+    stores = tuple(i for i, argument in enumerate(schema.arguments) if _is_stored(argument, schema))
+    container = _is_container(schema)
+    side_effect = has_side_effects(schema.name)
+    if (
+        not (any(results) or any(held) or writes or stores or container or side_effect)
+        and _read_kind(schema, container) == "deep"
+    ):
+        return PURE
+    resizes = bool(writes) and (
+        schema.name in SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
+    )
+    pure = not (any(results) or any(held) or writes or stores or container)
+    return MemorySignature(
+        results, held, writes, stores, _read_kind(schema, container), pure, container, False, resizes, side_effect
+    )
+
+
+def _letters(schema: OpSchema) -> dict[str, list[Source]]:
+    """What each letter of the annotations stands for when the op starts."""
+    found: dict[str, list[Source]] = {}
+    for index, argument in enumerate(schema.arguments):
+        alias = argument.alias
+        if alias is None:
+            continue
+        for letter in alias.before:
+            found.setdefault(letter, []).append((index, OBJECT))
+        for letter in alias.element.before if alias.element else ():
+            found.setdefault(letter, []).append((index, CONTENTS))
+    return found
+
+
+def _sources(alias: AliasAnnotation | None, letters: Mapping[str, list[Source]]) -> tuple[Source, ...]:
+    if alias is None:
+        return ()
+    return tuple(source for letter in sorted(alias.after | alias.before) for source in letters.get(letter, ()))
+
+
+def _writes(index: int, argument: Argument) -> list[Source]:
+    alias, found = argument.alias, list[Source]()
+    while alias is not None:
+        if alias.is_write:
+            found.append((index, CONTENTS if found or alias is not argument.alias else OBJECT))
+        alias = alias.element
+    return found
+
+
+def _is_stored(argument: Argument, schema: OpSchema) -> bool:
+    """`(a -> *)` says that something holds the operand from now on; where a result's annotation names a, that is what
+    holds it."""
+    alias = argument.alias
+    if alias is None or "*" not in alias.after:
+        return False
+    shared = {
+        letter
+        for r in schema.returns
+        if r.alias is not None
+        for letter in (r.alias.before | (r.alias.element.before if r.alias.element else frozenset()))
+    }
+    return not alias.before & shared
+
+
+def _is_container(schema: OpSchema) -> bool:
+    """Whether the op moves things into or out of containers."""
+    if any(_mentions_variable(a.type) for a in (*schema.arguments, *schema.returns)):
+        return True
+    if any(r.alias is not None and "*" in (r.alias.before | r.alias.after) for r in schema.returns):
+        return True
+    takes = any(_holds_memory(a.type) for a in schema.arguments)
+    gives = any(_holds_memory(r.type) and not _is_annotated(r.alias) for r in schema.returns)
+    return takes and gives and not schema.name.startswith("aten::_foreach_")
+
+
+def _is_annotated(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and bool(alias.before or _is_annotated(alias.element))
+
+
+def _mentions_variable(type: Type) -> bool:
+    stack = [type]
+    while stack:
+        here = stack.pop()
+        if is_type_variable(here):
+            return True
+        stack.extend(parts(here))
+    return False
+
+
+def _holds_memory(type: Type) -> bool:
+    """Whether a value of this type may hold another with memory of its own, or be of a type that says nothing."""
+    if isinstance(type, PrimitiveType):
+        return type not in _IMMUTABLE and type.name in ("Any", "AnyListType", "AnyTupleType", "AnyClassType")
+    return any(part not in _IMMUTABLE for part in parts(type)) and not _is_plain(type)
+
+
+def _is_plain(type: Type) -> bool:
+    """Optional tensors and optional numbers hold nothing."""
+    while isinstance(type, OptionalType):
+        type = type.element
+    return (
+        isinstance(type, TensorType)
+        or type in _IMMUTABLE
+        or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
+    )
+
+
+def _read_kind(schema: OpSchema, container: bool) -> ReadKind:
+    name = schema.name
+    if name in READ_NOTHING:
+        return "none"
+    if (container and name in OBJECT_READERS) or (
+        name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)
+    ):
+        return "object"
+    if name in SHAPE_READERS or (name in TENSOR_VIEWS and not container):
+        return "shape"
+    return "deep"

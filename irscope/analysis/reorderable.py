@@ -1,0 +1,57 @@
+"""Which nodes are calm: they have no effect, write nothing, draw nothing, and read only memory that nobody writes.
+
+Nothing but data ties such a node to others, so most of a program needs no closer look. Where that is not seen at once, the
+answer is no.
+"""
+
+from __future__ import annotations
+
+from irscope.analysis.alias.build import WAITS
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.effects import changes_random_state, is_stopping
+from irscope.ir import GENERATOR, Node, TensorType
+from irscope.ops.schema import draws_random_numbers, has_side_effects
+
+__all__ = ["CalmNodes"]
+
+
+class CalmNodes:
+    """Tells the calm nodes of one graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::relu_(%a)\\n  return (%b)")
+    >>> calm = CalmNodes(AliasDb(g))
+    >>> calm.is_calm(g.node("a")), calm.is_calm(g.node("b"))
+    (True, False)
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        sealed = db.sealed
+        self._element_of, self._class_of, self._is_written = sealed.element_of, sealed.class_of, sealed.is_written
+        self._holds = db.reach.inside
+        self._active = {write.node for write in sealed.writes}
+        self._calls = sealed.calls
+        self._ops: dict[str, bool] = {}
+
+    def is_calm(self, node: Node) -> bool:
+        """False also where that is not seen at once."""
+        calm = self._ops.get(node.op)
+        if calm is None:
+            calm = self._ops[node.op] = _is_calm_op(node.op)
+        if not calm or node.blocks or node in self._active or node.id in self._calls:
+            return False
+        element_of = self._element_of
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None:
+                place = self._class_of[element]
+                if self._is_written[place] or place in self._holds:
+                    return False
+            if value.type.__class__ is not TensorType and value.type == GENERATOR:
+                return False
+        return True
+
+
+def _is_calm_op(op: str) -> bool:
+    restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
+    return not restless and op not in WAITS and op != "prim::GetAttr"

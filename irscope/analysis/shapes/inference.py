@@ -1,0 +1,160 @@
+"""What is known of every value before the program runs: element types, shapes, strides, devices, and numbers.
+
+One abstract run of the program (`irscope.analysis.shapes.abstract_interpreter`) over the ops' type rules gives facts; this file says
+how to ask for them, and writes them into a graph's types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from irscope.analysis.shapes.abstract_interpreter import AbstractRun, Form
+from irscope.analysis.shapes.lattice import Fact, payload_of
+from irscope.ir import (
+    NOT_CONSTANT,
+    Block,
+    Graph,
+    Node,
+    OptionalType,
+    TensorType,
+    Type,
+    Value,
+    make_block,
+    make_node,
+    make_value,
+)
+from irscope.ops.typing import Unknown
+
+__all__ = ["Form", "Shapes", "infer", "refine"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The facts about one graph. They hold on every run with arguments of the types that were given."""
+
+    graph: Graph
+    unreached: frozenset[Block]
+    """Branches that never run, because their condition is known; of their values only the declared type is known."""
+    _facts: Mapping[Value, Fact] = field(repr=False)
+    _run: AbstractRun = field(repr=False)
+
+    def type(self, value: Value | str) -> Type:
+        """The value's type, refined as far as is known; what a container holds is not refined."""
+        value = self.graph.value(value) if isinstance(value, str) else value
+        fact = self._facts.get(value)
+        if not isinstance(fact, TensorType):
+            return value.type
+        if isinstance(value.type, OptionalType):
+            return OptionalType(fact) if isinstance(value.type.element, TensorType) else value.type
+        return fact if isinstance(value.type, TensorType) else value.type
+
+    def known(self, value: Value | str) -> Any:
+        """What a number, string, None, or a list or tuple of these always is, lists as tuples; or `NOT_CONSTANT`."""
+        value = self.graph.value(value) if isinstance(value, str) else value
+        fact = self._facts.get(value, NOT_CONSTANT)
+        return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
+
+    def form(self, node: Node) -> Form | None:
+        """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
+        more to it. Questions that depend on nothing else need to be asked once a form."""
+        return self._run.form_of.get(node)
+
+    @property
+    def unknown(self) -> tuple[tuple[Value, str], ...]:
+        """The tensors without a full type, and other values not known for a reason worth telling, in textual order."""
+        found: dict[Value, str] = {}
+        for value in self.graph.values():
+            fact = self._facts.get(value)
+            if isinstance(fact, TensorType) and not fact.is_static:
+                found[value] = self._run.reasons.get(value) or self._follows_from(value, found)
+            elif isinstance(fact, Unknown) and (fact.because or value in self._run.reasons):
+                found[value] = fact.because or self._run.reasons[value]
+        return tuple(found.items())
+
+    def _follows_from(self, value: Value, unknown: Mapping[Value, str]) -> str:
+        producer = self.graph.producer.get(value)
+        if producer is None:
+            return "its declared type does not say"
+        source = next((operand for operand in producer.inputs if operand in unknown), None)
+        return (
+            "runs differ"
+            if producer.blocks
+            else f"%{self.graph.names[source]} is not known"
+            if source
+            else f"{producer.op} does not tell"
+        )
+
+
+def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, strict: bool = False) -> Shapes:
+    """Everything that follows from the types of the inputs; those not given have their declared or bound types.
+
+    With `strict` a shape error that every such run must meet raises ArgumentError; without it the result is unknown.
+    Never raises otherwise: what cannot be known is unknown, for a reason.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1])):
+    ...   %n : int = prim::Constant[value=1]()
+    ...   %y : Tensor = aten::unsqueeze(%x, %n)
+    ...   %r : int = aten::dim(%y)
+    ...   return (%y, %r)''')
+    >>> shapes = infer(g)
+    >>> str(shapes.type("y")), shapes.known("r")
+    ('Float(2, 1, 3, strides=[3, 3, 1])', 3)
+    """
+    run = AbstractRun(graph, strict=strict)
+    run.start(input_types or {})
+    return Shapes(graph, frozenset(run.unreached - run.reached), run.facts, run)
+
+
+def refine(graph: Graph, shapes: Shapes) -> Graph:
+    """The graph with the types that were found written into its tensors; ids, names, locations and bound values stay.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> print(refine(g, infer(g)))
+    graph(%x : Float(2, 3)):
+      %y : Float(2, 3) = aten::relu(%x)
+      return (%y)
+    """
+    renewed: dict[Value, Value] = {}
+    for value in graph.values():
+        type = shapes.type(value)
+        if type != value.type:
+            renewed[value] = make_value(value.id, type, value.name)
+    if not renewed:
+        return graph
+    blocks: dict[Block, Block] = {}
+    for block in reversed(list(graph.blocks())):
+        blocks[block] = _renewed_block(block, renewed, blocks)
+    bound = {renewed.get(value, value): tensor for value, tensor in graph.bound.items()}
+    return replace(graph, body=blocks[graph.body], bound=bound)
+
+
+def _renewed_block(block: Block, renewed: Mapping[Value, Value], blocks: Mapping[Block, Block]) -> Block:
+    """The block over the new values; itself, and its nodes themselves, where nothing changed."""
+
+    def new(values: tuple[Value, ...]) -> tuple[Value, ...]:
+        if any(value in renewed for value in values):
+            return tuple(renewed.get(value, value) for value in values)
+        return values
+
+    nodes = tuple(_renewed_node(node, new(node.inputs), new(node.outputs), blocks) for node in block.nodes)
+    params, returns = new(block.params), new(block.returns)
+    if params is block.params and returns is block.returns and all(map(_is, nodes, block.nodes)):
+        return block
+    return make_block(block.id, params, nodes, returns)
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def _renewed_node(
+    node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: Mapping[Block, Block]
+) -> Node:
+    inner = tuple(blocks[block] for block in node.blocks)
+    if inputs is node.inputs and outputs is node.outputs and all(map(_is, inner, node.blocks)):
+        return node
+    return make_node(node.id, node.op, inputs, outputs, node.attrs, inner, node.location, node.scope)

@@ -1,0 +1,176 @@
+"""What can be known of a value before the program runs, and how two such facts join.
+
+A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `NOTHING` is the
+fact about a value that is never made. Facts are what type rules take and give (`irscope.ops.typing.type_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from irscope.ir import (
+    ANY,
+    NOT_CONSTANT,
+    Dim,
+    ListType,
+    Opaque,
+    OptionalType,
+    TensorData,
+    TensorType,
+    TupleType,
+    Type,
+    argument_type,
+)
+from irscope.ops.typing import Unknown
+
+__all__ = ["NOTHING", "Fact", "KnownList", "fact_of_payload", "join", "payload_of", "settled"]
+
+Fact = Any
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING: Final = _Nothing()
+
+
+class KnownList(list[Fact]):
+    """One list that the program makes, element by element. It is the same object wherever the program can see it."""
+
+    __slots__ = ("epoch", "is_lost", "is_written", "type")
+
+    def __init__(self, items: Iterable[Fact], type: Type, epoch: int) -> None:
+        super().__init__(items)
+        self.type = type
+        """Its type, refinements forgotten; a list of another type is another list."""
+        self.epoch = epoch
+        """How many clobbering writes to lists of its type there had been when it was made."""
+        self.is_written = False
+        self.is_lost = False
+        """Whether something was written into it that is not known."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def settled(fact: Fact, declared: Type) -> Fact:
+    """A rule's answer in the light of the declared type: unknown fields filled in, `Any` replaced.
+
+    >>> str(settled(TensorType("float32"), TensorType(None, (2, 3))))
+    'Float(2, 3)'
+    """
+    if isinstance(fact, TensorType):
+        return _filled(fact, declared) if isinstance(declared, TensorType) else fact
+    if isinstance(fact, Unknown):
+        if isinstance(declared, TensorType):
+            return declared
+        return Unknown(declared, fact.because) if fact.type == ANY or fact.type != declared else fact
+    if type(fact) is tuple and isinstance(declared, TupleType) and len(fact) == len(declared.elements):
+        return tuple(map(settled, fact, declared.elements))
+    if isinstance(declared, TensorType) and not isinstance(fact, _Nothing):
+        return declared
+    return fact
+
+
+def _filled(fact: TensorType, declared: TensorType) -> TensorType:
+    if declared.shape is None and declared.dtype is None and declared.device is None and declared.requires_grad is None:
+        return fact
+    shape = fact.shape
+    if shape is None:
+        shape = declared.shape
+    elif declared.shape is not None and len(declared.shape) == len(shape):
+        shape = tuple(b if a is None else a for a, b in zip(shape, declared.shape, strict=True))
+    strides = fact.strides
+    if strides is None and shape == declared.shape:
+        strides = declared.strides
+    return TensorType(
+        fact.dtype or declared.dtype,
+        shape,
+        strides,
+        fact.device or declared.device,
+        declared.requires_grad if fact.requires_grad is None else fact.requires_grad,
+    )
+
+
+def join(a: Fact, b: Fact, declared: Type) -> Fact:
+    """What holds of a value that is either the one or the other.
+
+    >>> str(join(TensorType("float32", (2, 3)), TensorType("float32", (4, 3)), TensorType()))
+    'Float(*, 3)'
+    >>> join(1, 2, ANY), join(1, 1, ANY), join(NOTHING, 1, ANY)
+    (Unknown(type=PrimitiveType(name='Any'), because='it differs between runs'), 1, 1)
+    """
+    if a is b or isinstance(b, _Nothing):
+        return a
+    if isinstance(a, _Nothing):
+        return b
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return _joined_tensors(a, b)
+    if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+        parts = (
+            declared.elements
+            if isinstance(declared, TupleType) and len(declared.elements) == len(a)
+            else (ANY,) * len(a)
+        )
+        return tuple(map(join, a, b, parts))
+    if type(a) is type(b) and not isinstance(a, KnownList | Unknown) and repr(a) == repr(b) and a == b:
+        return a
+    if isinstance(declared, TensorType):
+        return declared
+    return Unknown(declared, "it differs between runs")
+
+
+def _joined_tensors(a: TensorType, b: TensorType) -> TensorType:
+    if a == b:
+        return a
+    shape: tuple[Dim, ...] | None = None
+    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+        shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
+    return TensorType(
+        a.dtype if a.dtype == b.dtype else None,
+        shape,
+        a.strides if a.strides == b.strides and shape == a.shape else None,
+        a.device if a.device == b.device else None,
+        a.requires_grad if a.requires_grad == b.requires_grad else None,
+    )
+
+
+def fact_of_payload(payload: Any, declared: Type) -> Fact:
+    """What a constant is known to be; tuples stand for lists where a list is declared (the caller wraps them)."""
+    if isinstance(payload, TensorData):
+        if payload.original is not None and callable(getattr(payload.original, "stride", None)):
+            return argument_type(payload.original)
+        if payload.array is not None:
+            return argument_type(payload.array).with_(dtype=payload.dtype)  # type: ignore[attr-defined]
+        return TensorType(payload.dtype, payload.shape, device=payload.device)
+    if isinstance(payload, Opaque) or payload is NOT_CONSTANT:
+        return declared if isinstance(declared, TensorType) else Unknown(declared)
+    if isinstance(payload, tuple):
+        return tuple(fact_of_payload(item, _part(declared, index)) for index, item in enumerate(payload))
+    if payload is None or isinstance(payload, bool | int | float | complex | str):
+        return payload
+    return declared if isinstance(declared, TensorType) else Unknown(declared)
+
+
+def _part(declared: Type, index: int) -> Type:
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    if isinstance(declared, ListType):
+        return declared.element
+    if isinstance(declared, TupleType) and index < len(declared.elements):
+        return declared.elements[index]
+    return ANY
+
+
+def payload_of(fact: Fact, is_current: Callable[[KnownList], bool]) -> Any:
+    """The value as a constant's payload, or NOT_CONSTANT; a list counts only if nothing ever wrote it."""
+    if isinstance(fact, KnownList) and (fact.is_written or not is_current(fact)):
+        return NOT_CONSTANT
+    if isinstance(fact, list | tuple):
+        items = [payload_of(item, is_current) for item in fact]
+        return NOT_CONSTANT if any(item is NOT_CONSTANT for item in items) else tuple(items)
+    if isinstance(fact, TensorType | Unknown | _Nothing):
+        return NOT_CONSTANT
+    return fact

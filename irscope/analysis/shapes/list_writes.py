@@ -1,0 +1,98 @@
+"""Which types of list each node may write, nested blocks included: what `irscope.analysis.shapes.abstract_interpreter` must forget.
+
+Coarser than the alias analysis, and needs nothing but schemas: which list, of those of the type, is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from irscope.ir import (
+    ANY,
+    AliasAnnotation,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    PrimitiveType,
+    Type,
+    UnionType,
+    erase_refinements,
+    walk,
+)
+from irscope.ops.registry import effect_of, schema_of
+
+__all__ = ["list_writes"]
+
+Written = frozenset[Type] | None
+"""None: lists of any type."""
+
+_NOTHING: Final[frozenset[Type]] = frozenset()
+
+_LOUD_ONLY: Final = frozenset(
+    {
+        "aten::manual_seed",
+        "aten::warn",
+        "prim::Print",
+        "prim::RaiseException",
+        "prim::SetAttr",
+        "prim::TimePoint",
+    }
+)
+"""Ops with side effects that write no list."""
+
+
+def list_writes(graph: Graph) -> Mapping[Node, Written]:
+    """The nodes that may write lists; one that is missing writes none."""
+    found: dict[Node, Written] = {}
+    inside: dict[Block, Written] = {}
+    for block in reversed(list(graph.blocks())):
+        total: Written = _NOTHING
+        for node in block.nodes:
+            written = _merged([inside[inner] for inner in node.blocks]) if node.blocks else _own(node)
+            if written is None or written:
+                found[node] = written
+                total = _merged([total, written])
+        inside[block] = total
+    return found
+
+
+def _merged(parts: list[Written]) -> Written:
+    result: set[Type] = set()
+    for part in parts:
+        if part is None:
+            return None
+        result |= part
+    return frozenset(result) if result else _NOTHING
+
+
+def _own(node: Node) -> Written:
+    effect = effect_of(node)
+    if effect == "opaque":
+        harmless = node.op in _LOUD_ONLY or node.op.startswith("aten::_assert")
+        return _NOTHING if harmless else None
+    if effect != "in-place":
+        return _NOTHING
+    schema = schema_of(node)
+    if schema is None:
+        return None
+    types: set[Type] = set()
+    for argument, value in zip(schema.arguments, node.inputs, strict=False):
+        if isinstance(argument.type, ListType) and _writes_list(argument.alias):
+            types.add(erase_refinements(value.type))
+    return None if any(map(_is_vague, types)) else frozenset(types)
+
+
+def _writes_list(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and alias.is_write
+
+
+def _is_vague(type: Type) -> bool:
+    """Whether a list of this type may be a list of another: through `Any`, a type variable or a union."""
+    if not isinstance(type, ListType):
+        return True
+    return any(
+        part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t")
+        for part in walk(type)
+    )

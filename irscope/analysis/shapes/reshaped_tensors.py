@@ -1,0 +1,146 @@
+"""Which values may be a tensor object whose shape an op changes in place.
+
+`add_` writes elements; `resize_`, `t_`, `set_` and the `out=` forms change the object itself, and so every other name
+of it. Names are followed through ops that may give back their argument, branches, loops and containers, all in one
+union-find; a graph without such ops, which is nearly every graph, costs one look at each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Final
+
+from irscope.ir import Graph, Node, Value
+from irscope.ops.registry import effect_of, schema_of
+
+__all__ = ["HeldObjects", "reshaped_objects"]
+
+_RESHAPING: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "_resize_output_",
+        "as_strided_",
+        "resize_",
+        "resize_as_",
+        "resize_as_sparse_",
+        "rename_",
+        "set_",
+        "set_data",
+        "squeeze_",
+        "swapaxes_",
+        "swapdims_",
+        "t_",
+        "transpose_",
+        "unsqueeze_",
+        "_set_item_data",
+    )
+)
+
+
+_MAKES_ANOTHER: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "as_strided", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "squeeze", "swapaxes", "swapdims",
+        "t", "transpose", "unsqueeze", "view",
+    )
+)  # fmt: skip
+"""Views that are a tensor of their own even where they show all that there was."""
+
+
+def reshaped_objects(graph: Graph) -> frozenset[Value]:
+    """The values whose shape and strides may not be what the op that made them gave."""
+    seeds = [value for node in graph.nodes() for value in _changed(node)]
+    if not seeds:
+        return frozenset()
+    roots, find = _classes(graph, seeds)
+    return frozenset(value for value in graph.values() if find(value) in roots)
+
+
+class HeldObjects:
+    """The values that may be a tensor object of the caller's: one that was given, or one that is given back.
+
+    Two names of one memory are one for who reads and writes elements, and two for who has both and calls `t_` on one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _held(self) -> set[Value]:
+        graph = self._graph
+        held = [*graph.inputs, *graph.outputs]
+        held += [value for node in graph.nodes() if _is_unseen(node) for value in (*node.inputs, *node.outputs)]
+        roots, find = _classes(graph, held)
+        return {value for value in graph.values() if find(value) in roots}
+
+    def tell_apart(self, node: Node, stays: Value) -> bool:
+        """Whether a caller could tell if the view that a node makes were another value, a view of just its elements."""
+        return node.op in _MAKES_ANOTHER and node.output in self._held and stays in self._held
+
+    def become_one(self, gone: Value, stays: Value) -> None:
+        """Take note that a value stands for another from now on."""
+        if gone in self._held:
+            self._held.add(stays)
+
+
+def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable[[Value], Value]]:
+    """The representatives of these values, and what finds that of any."""
+    parent: dict[Value, Value] = {}
+
+    def find(value: Value) -> Value:
+        while value in parent:
+            above = parent[value]
+            if above in parent:
+                parent[value] = parent[above]
+            value = above
+        return value
+
+    for node in graph.nodes():
+        for a, b in _same_object(node):
+            a, b = find(a), find(b)
+            if a is not b:
+                parent[a] = b
+    return {find(value) for value in seeds}, find
+
+
+def _is_unseen(node: Node) -> bool:
+    return not node.blocks and not node.op.startswith("prim::") and schema_of(node) is None
+
+
+def _changed(node: Node) -> tuple[Value, ...]:
+    if node.op in _RESHAPING:
+        return node.inputs[:1]
+    schema = schema_of(node) if effect_of(node) == "in-place" else None
+    if schema is None:
+        return ()
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return tuple(
+        value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write
+    )
+
+
+def _same_object(node: Node) -> list[tuple[Value, Value]]:
+    """Pairs of names that may be one object. Pure ops make new ones; all others are taken to give back any argument."""
+    pairs: list[tuple[Value, Value]] = []
+    if node.op == "prim::Loop":
+        (block,) = node.blocks
+        carried = list(zip(node.outputs, block.params[1:], strict=True))
+        pairs += carried + list(zip(node.inputs[2:], block.params[1:], strict=True))
+        pairs += zip(block.returns[1:], node.outputs, strict=True)
+        return pairs
+    if node.blocks:
+        for block in node.blocks:
+            pairs += zip(block.returns, node.outputs, strict=False)
+            pairs += zip(node.inputs, block.params, strict=False)
+        return pairs
+    if effect_of(node) == "pure" and node.op not in (
+        "prim::ListConstruct",
+        "prim::TupleConstruct",
+        "prim::DictConstruct",
+    ):
+        return pairs
+    if node.op in _MAKES_ANOTHER:
+        return pairs
+    values = (*node.inputs, *node.outputs)
+    return [(values[0], other) for other in values[1:]]

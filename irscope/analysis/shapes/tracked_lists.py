@@ -1,0 +1,79 @@
+"""The lists that a program makes, followed as objects, and when they can no longer be trusted.
+
+A write through a name that is known to mean a list writes the one `KnownList`. A write through any other name may reach
+every list of its type, so all of them are forgotten: each type has an epoch, and a list of an older epoch is not
+current. Forgetting costs the same however many lists there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.analysis.shapes.lattice import Fact, KnownList
+from irscope.ir import ListType, Node, OptionalType, Type, erase_refinements
+from irscope.ops.typing import Unknown
+
+__all__ = ["KnownLists"]
+
+
+class KnownLists:
+    """Makes lists, and knows which are current."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[Type, int] = {}
+        self._epoch = 0
+        self._constants: dict[Node, KnownList] = {}
+
+    def is_current(self, known: KnownList) -> bool:
+        """Whether no write that is not followed can have reached the list."""
+        return not known.is_lost and known.epoch == self._epoch_of(known.type)
+
+    def _epoch_of(self, type: Type) -> int:
+        return self._epoch + self._epochs.get(type, 0)
+
+    def forget(self, types: frozenset[Type] | None) -> None:
+        """Trust no list of these types any more; None: no list at all."""
+        if types is None:
+            self._epoch += 1
+            return
+        for type in types:
+            self._epochs[type] = self._epochs.get(type, 0) + 1
+
+    def make(self, items: Sequence[Fact], declared: Type) -> KnownList:
+        """A new list, with new lists inside where tuples stand for them."""
+        inner = declared.element if isinstance(declared, OptionalType) else declared
+        type = erase_refinements(inner)
+        element = inner.element if isinstance(inner, ListType) else None
+        if isinstance(element, ListType):
+            items = [self.make(item, element) if isinstance(item, tuple) else item for item in items]
+        return KnownList(items, type, self._epoch_of(type))
+
+    def constant(self, node: Node, items: Sequence[Fact], declared: Type) -> KnownList:
+        """The list of a constant: one object, however often it is read."""
+        if node not in self._constants:
+            self._constants[node] = self.make(items, declared)
+        return self._constants[node]
+
+    def trusted(self, fact: Fact, declared: Type) -> Fact:
+        """A container without the lists in it that are not current; itself a list, it stays the same object."""
+        if isinstance(fact, KnownList):
+            if not self.is_current(fact):
+                return Unknown(declared, "the list may have been written since it was made")
+            for index, item in enumerate(fact):
+                if isinstance(item, list | tuple):
+                    fact[index] = self.trusted(item, _element(fact.type))
+        elif isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):
+            return tuple(self.trusted(item, item.type if isinstance(item, KnownList) else declared) for item in fact)
+        return fact
+
+    def written(self, target: Fact, types: frozenset[Type] | None, *, applied: bool) -> None:
+        """A node wrote `target`, or any list of these types; `applied` when what it wrote is in the list already."""
+        if types is not None and isinstance(target, KnownList):
+            target.is_written = True
+            target.is_lost = target.is_lost or not applied
+        else:
+            self.forget(types)
+
+
+def _element(type: Type) -> Type:
+    return type.element if isinstance(type, ListType) else type

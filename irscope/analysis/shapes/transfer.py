@@ -1,0 +1,248 @@
+"""What single nodes do in an abstract run: their operands' facts go into the op's type rule, and what comes out is noted.
+
+**Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
+type rule is asked once a form. Equal facts are made the same object, and then told apart by identity. Lists and what is
+unknown have no identity of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from irscope._base.frozen import EMPTY
+from irscope.analysis.shapes.lattice import NOTHING, Fact, fact_of_payload, join, settled
+from irscope.analysis.shapes.list_writes import list_writes
+from irscope.analysis.shapes.reshaped_tensors import reshaped_objects
+from irscope.analysis.shapes.tracked_lists import KnownLists
+from irscope.errors import ArgumentError
+from irscope.ir import Block, Graph, ListType, Node, OptionalType, TensorType, Type, Value, constant_value
+from irscope.ir.text.excerpt import excerpt
+from irscope.ops.registry import op_of, schema_of
+from irscope.ops.schema import Op
+from irscope.ops.typing import Unknown
+
+__all__ = ["NO_LISTS", "AbstractNodes", "Form"]
+
+NO_LISTS: Final[frozenset[Type]] = frozenset()
+
+_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
+"""What a type rule raises when it is given less than it can handle; the answer is then: unknown."""
+
+
+class Form:
+    """What nodes have in common that have the same op, and the same types and known numbers as operands and results."""
+
+    __slots__ = ("fact", "token")
+
+    def __init__(self, fact: Fact, token: int) -> None:
+        self.fact = fact
+        self.token = token
+
+
+class AbstractNodes:
+    """The state of one run, and what a node without blocks does to it."""
+
+    def __init__(self, graph: Graph, *, strict: bool) -> None:
+        self.graph = graph
+        self.strict = strict
+        self.facts: dict[Value, Fact] = {}
+        """The join over all visits."""
+        self.reasons: dict[Value, str] = {}
+        self.unreached: set[Block] = set()
+        self.reached: set[Block] = set()
+        self._now: dict[Value, Fact] = {}
+        self.lists = KnownLists()
+        self._certain = True
+        """Whether the node at hand runs in every run."""
+        self._writes = list_writes(graph)
+        self._reshaped = reshaped_objects(graph)
+        self._budget = 16 * sum(len(block.nodes) for block in graph.blocks()) + 50_000
+        self.form_of: dict[Node, Form] = {}
+        """The forms of the nodes that were visited once, and that have one."""
+        self._forms: dict[tuple[object, ...], Form] = {}
+        self._tokens: dict[tuple[int, int], int] = {}
+        self._same: dict[object, Fact] = {}
+        self._token_of: dict[Value, int] = {}
+        """What stands for the fact and the declared type of a value; of lists and unknown things there is none."""
+
+    # the facts now
+
+    def _set(self, value: Value, fact: Fact) -> None:
+        fact = settled(fact, value.type)
+        if value in self._reshaped and isinstance(fact, TensorType):
+            fact = TensorType(fact.dtype, device=fact.device)
+        fixed = fact.__class__ in _FIXED
+        if fixed:
+            fact = self._same.setdefault(fact if fact.__class__ is TensorType else (fact.__class__, repr(fact)), fact)
+        self._now[value] = fact
+        before = self.facts.get(value, NOTHING)
+        self.facts[value] = fact if before is NOTHING else join(before, fact, value.type)
+        self._token_of.pop(value, None)
+        if fixed:
+            key = id(fact), id(value.type)  # both live as long as the run
+            self._token_of[value] = self._tokens.setdefault(key, len(self._tokens))
+
+    def _get(self, value: Value) -> Fact:
+        fact = self._now.get(value, NOTHING)
+        if fact is NOTHING:
+            return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
+        if isinstance(fact, list | tuple):
+            return self.lists.trusted(fact, value.type)
+        return fact
+
+    def _get_raw(self, value: Value) -> Fact:
+        """As `_get`, but of a value that is never made: nothing."""
+        return NOTHING if self._now.get(value, NOTHING) is NOTHING and value in self._now else self._get(value)
+
+    # one node
+
+    def _node(self, node: Node) -> None:
+        """Go by the form of a node, if one like it was met before."""
+        if len(node.outputs) != 1 or node.attrs is not EMPTY:
+            self._visit(node)
+            return
+        output = node.outputs[0]
+        token_of = self._token_of
+        try:
+            key = (node.op, id(output.type), *[token_of[value] for value in node.inputs])
+        except KeyError:
+            self._visit(node)
+            return
+        form = self._forms.get(key)
+        if form is None:
+            self._visit(node)
+            self._note_form(node, output, key)
+        elif output in self.facts:
+            self._set(output, form.fact)
+            self.form_of.pop(node, None)
+        else:
+            self._now[output] = self.facts[output] = form.fact
+            token_of[output] = form.token
+            self.form_of[node] = form
+
+    def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
+        """Remember what came of a node, unless more came of it than a fact, or less."""
+        token = self._token_of.get(output)
+        fact = self._now.get(output)
+        fresh = self.facts.get(output) is fact
+        if token is None or not fresh or output in self.reasons or node in self._writes or self._reshaped:
+            return
+        self.form_of[node] = self._forms[key] = Form(fact, token)
+
+    def _visit(self, node: Node) -> None:
+        if node.op == "prim::Constant":
+            self._constant(node)
+            return
+        if node.op == "prim::Uninitialized":
+            for output in node.outputs:
+                self._now[output] = NOTHING
+            return
+        op, schema = op_of(node), schema_of(node)
+        operands = [self._get(value) for value in node.inputs]
+        writes = self._writes.get(node, NO_LISTS)
+        if op is None or op.type_rule is None:
+            if writes is None or writes:
+                self.lists.written(operands[0] if operands else None, writes, applied=False)
+            self._without_rule(node, operands)
+            return
+        named: dict[str, Fact] = {}
+        if schema is not None and not schema.is_vararg:
+            for index, argument in enumerate(schema.arguments):
+                named[argument.name] = operands[index] if index < len(operands) else argument.default
+        try:
+            result = op.type_rule(**named) if named else op.type_rule(*operands)
+        except ArgumentError as error:
+            result = self._failed(node, error)
+        except _SLIPS as error:
+            result = _NoAnswer(f"the type rule of {node.op} does not cover this call ({type(error).__name__}: {error})")
+        if writes is None or writes:
+            applied = not isinstance(result, Unknown | _NoAnswer)
+            self.lists.written(operands[0] if operands else None, writes, applied=applied)
+        self._store(node, op, operands, named, result)
+
+    def _constant(self, node: Node) -> None:
+        output = node.outputs[0]
+        fact = fact_of_payload(constant_value(node), output.type)
+        inner = output.type.element if isinstance(output.type, OptionalType) else output.type
+        is_list = isinstance(fact, tuple) and isinstance(inner, ListType)
+        self._set(output, self.lists.constant(node, fact, inner) if is_list else fact)
+
+    def _store(self, node: Node, op: Op, operands: Sequence[Fact], named: Mapping[str, Fact], result: Fact) -> None:
+        outputs = node.outputs
+        if isinstance(result, _NoAnswer):
+            self._give_up(node, result.because)
+            return
+        if isinstance(result, Unknown) and (result.because or len(outputs) != 1 or node.op in _UNPACKING):
+            self._give_up(node, result.because)
+            return
+        if not outputs:
+            return
+        results = result if len(outputs) != 1 or node.op in _UNPACKING else (result,)
+        if len(results) != len(outputs):
+            self._give_up(node, f"{node.op} gives {len(results)} values here, and {len(outputs)} are named")
+            return
+        device = None if named.get("device") is not None else _common_device(operands)
+        for output, fact in zip(outputs, results, strict=True):
+            self._set(output, self._placed(fact, device, output.type))
+
+    def _placed(self, fact: Fact, device: str | None, declared: Type) -> Fact:
+        """A result with the device of the operands, and a list that the op makes as a list of this run."""
+        if isinstance(fact, TensorType):
+            return fact if device is None or fact.device is not None else fact.with_(device=device)
+        if type(fact) is list:
+            return self.lists.make([self._placed(item, device, _element(declared)) for item in fact], declared)
+        return fact
+
+    def _give_up(self, node: Node, because: str) -> None:
+        for output in node.outputs:
+            if because:
+                self.reasons.setdefault(output, because)
+            self._set(output, Unknown(output.type, because))
+
+    def _without_rule(self, node: Node, operands: Sequence[Fact]) -> None:
+        from irscope.ops.torch_meta import meta_types
+
+        found = meta_types(node, operands)
+        if isinstance(found, str):
+            self._give_up(node, found)
+            return
+        device = _common_device(operands)
+        for output, fact in zip(node.outputs, found, strict=True):
+            self._set(output, self._placed(fact, device, output.type))
+
+    def _failed(self, node: Node, error: ArgumentError) -> Fact:
+        if not self.strict or not self._certain:
+            return _NoAnswer(f"{node.op} fails here: {error.what}")
+        hint = error.hint or "check the shapes of the example arguments and parameters against the program"
+        raise ArgumentError(
+            f"{node.op} cannot run: {error.what}", where=excerpt(self.graph, {node: "here"}), rule=error.rule, hint=hint
+        ) from None
+
+
+class _NoAnswer:
+    """What stands for the result of a rule that had none."""
+
+    def __init__(self, because: str) -> None:
+        self.because = because
+
+
+_FIXED: Final = frozenset({TensorType, bool, int, float, str, type(None)})
+"""Facts that cannot change, and that are therefore as good as their identity."""
+
+_UNPACKING: Final = frozenset({"prim::TupleUnpack", "prim::ListUnpack"})
+
+
+def _element(type: Type) -> Type:
+    return type.element if isinstance(type, ListType) else type
+
+
+def _common_device(operands: Sequence[Fact]) -> str | None:
+    """The device that all tensors among the operands share."""
+    found: set[str | None] = set()
+    for operand in operands:
+        if isinstance(operand, TensorType):
+            found.add(operand.device)
+        elif isinstance(operand, list | tuple):
+            found.update(item.device for item in operand if isinstance(item, TensorType))
+    return found.pop() if len(found) == 1 else None

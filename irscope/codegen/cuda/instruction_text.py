@@ -1,0 +1,286 @@
+"""Each instruction of a kernel spec as a CUDA C++ expression, and how each element type lies in memory and in
+registers.
+
+Without headers there is no `__half`: halves lie in memory as 16-bit words, and are converted by one instruction on
+the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the
+text.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irscope.codegen.kernel import Instruction, constant_value, is_float
+from irscope.errors import CodegenError
+
+__all__ = ["HELPERS", "MEMORY", "REGISTER", "element_text", "literal", "load_text", "store_text"]
+
+REGISTER: Final = {
+    "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "int",
+    "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+}  # fmt: skip
+MEMORY: Final = {**REGISTER, "float16": "unsigned short", "bfloat16": "unsigned short", "bool": "unsigned char"}
+
+_UNSIGNED: Final = {
+    "int64": "unsigned long long", "int32": "unsigned", "int16": "unsigned", "int8": "unsigned", "uint8": "unsigned",
+    "bool": "unsigned",
+}  # fmt: skip
+"""Where integer arithmetic is done, so that it wraps around."""
+
+_INFIX: Final = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+_CALLS: Final = {
+    "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil",
+    "trunc", "pow", "fmod", "fma",
+}  # fmt: skip
+_OWN: Final = {
+    "minimum": "least", "maximum": "greatest", "remainder": "python_remainder", "sigmoid": "sigmoid", "sign": "sign",
+}  # fmt: skip
+
+_PAIRS: Final = """template <int N> static __device__ __forceinline__ Pack<unsigned short, N> packed_NAME(const float* f) {
+  Pack<unsigned short, N> p;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#pragma unroll
+  for (int i = 0; i < N; i += 2) {
+    unsigned r; asm("cvt.rn.TYPE.f32 %0, %1, %2;" : "=r"(r) : "f"(f[i + 1]), "f"(f[i]));
+    p.e[i] = (unsigned short)r; p.e[i + 1] = (unsigned short)(r >> 16);
+  }
+#else
+  for (int i = 0; i < N; i++) p.e[i] = to_NAME(f[i]);
+#endif
+  return p;
+}"""
+"""Two floats are rounded by one instruction from compute capability 8.0 on."""
+
+HELPERS: Final = {
+    "quotient": """static __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
+  if (((unsigned long long)a | (unsigned long long)b) >> 32) return a / b;
+  return (unsigned)a / (unsigned)b;
+}""",
+    "Pack": "template <class T, int N> struct __align__(sizeof(T) * N) Pack { T e[N]; };\ntypedef Pack<unsigned, 4> uint4_words;",
+    "load_once": """template <class P> static __device__ __forceinline__ P load_once(const P* at) {
+#ifdef __CUDA_ARCH__
+  if (sizeof(P) == 16) {
+    uint4_words w;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w.e[0]), "=r"(w.e[1]), "=r"(w.e[2]), "=r"(w.e[3]) : "l"(at));
+    return *(P*)&w;
+  }
+#endif
+  return *at;
+}""",
+    "store_past": """template <class P> static __device__ __forceinline__ void store_past(P* at, const P& value) {
+#ifdef __CUDA_ARCH__
+  if (sizeof(P) == 16) {
+    const uint4_words& w = *(const uint4_words*)&value;
+    asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};"
+                 :: "l"(at), "r"(w.e[0]), "r"(w.e[1]), "r"(w.e[2]), "r"(w.e[3]) : "memory");
+    return;
+  }
+#endif
+  *at = value;
+}""",
+    "from_half": """static __device__ __forceinline__ float from_half(unsigned short h) {
+#ifdef __CUDA_ARCH__
+  float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f;
+#else
+  const unsigned m = (h & 0x7fffu) << 13, s = (h & 0x8000u) << 16;
+  const unsigned moved = __float_as_uint(__uint_as_float(m) * 5.192296858534828e33f);
+  const unsigned bits = m >= 0x0f800000u ? m | 0x7f800000u : moved;
+  return __uint_as_float(bits | s);
+#endif
+}""",
+    "to_half": """static __device__ __forceinline__ unsigned short to_half(float f) {
+#ifdef __CUDA_ARCH__
+  unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h;
+#else
+  const unsigned u = __float_as_uint(f), m = u & 0x7fffffffu, s = u >> 16 & 0x8000u;
+  if (m > 0x7f800000u) return s | 0x7e00u;
+  if (m >= 0x47800000u) return s | 0x7c00u;
+  if (m < 0x38800000u) return s | (__float_as_uint(__uint_as_float(m) + 0.5f) - 0x3f000000u);
+  return s | (m - 0x38000000u + 0xfffu + (m >> 13 & 1u)) >> 13;
+#endif
+}""",
+    "from_bfloat": """static __device__ __forceinline__ float from_bfloat(unsigned short h) {
+  return __uint_as_float((unsigned)h << 16);
+}""",
+    "to_bfloat": """static __device__ __forceinline__ unsigned short to_bfloat(float f) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h;
+#else
+  const unsigned u = __float_as_uint(f);
+  return f != f ? 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+#endif
+}""",
+    "packed_half": _PAIRS.replace("NAME", "half").replace("TYPE", "f16x2"),
+    "packed_bfloat": _PAIRS.replace("NAME", "bfloat").replace("TYPE", "bf16x2"),
+    "least": """template <class T> static __device__ __forceinline__ T least(T a, T b) {
+  return a != a ? a : a < b ? a : b;
+}
+static __device__ __forceinline__ float least(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float c; asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+#else
+  return a != a ? a : a < b ? a : b;
+#endif
+}""",
+    "greatest": """template <class T> static __device__ __forceinline__ T greatest(T a, T b) {
+  return a != a ? a : a > b ? a : b;
+}
+static __device__ __forceinline__ float greatest(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float c; asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+#else
+  return a != a ? a : a > b ? a : b;
+#endif
+}""",
+    "sign": """template <class T> static __device__ __forceinline__ T sign(T a) { return (T)((a > 0) - (a < 0)); }""",
+    "sigmoid": """static __device__ __forceinline__ float sigmoid(float x) {
+#ifdef __CUDA_ARCH__
+  float r; asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x))); return r;
+#else
+  return 1.0f / (1.0f + expf(-x));
+#endif
+}
+static __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }""",
+    "python_remainder": """static __device__ __forceinline__ float rest(float a, float b) { return fmodf(a, b); }
+static __device__ __forceinline__ double rest(double a, double b) { return fmod(a, b); }
+static __device__ __forceinline__ i64 rest(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }
+template <class T> static __device__ __forceinline__ T python_remainder(T a, T b) {
+  const T r = rest(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}""",
+    "whole_quotient": """static __device__ __forceinline__ i64 whole_quotient(i64 a, i64 b) {
+  return b == 0 ? 0 : b == -1 ? -a : a / b;
+}""",
+    "whole_rest": """static __device__ __forceinline__ i64 whole_rest(i64 a, i64 b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}""",
+}
+"""Functions that the text of a kernel uses, in an order in which they can stand; only those in use are written."""
+
+
+def element_text(code: Instruction, args: list[str], arg_types: list[str], helpers: set[str]) -> str:
+    """The instruction as an expression over the names of its operands; notes the helpers that it calls.
+
+    >>> element_text(Instruction("exp", (0,), "float32"), ["t0"], ["float32"], set())
+    'expf(t0)'
+    """
+    dtype = code.dtype
+    if code.op == "input":
+        return f"a{code.value}"
+    if code.op == "const":
+        assert code.value is not None
+        return literal(constant_value(code.value, dtype), dtype)
+    if code.op == "cast":
+        return _cast(args[0], arg_types[0], dtype, helpers)
+    if code.op == "where":
+        return f"{args[0]} ? {args[1]} : {args[2]}"
+    if code.op == "isnan":
+        return f"{args[0]} != {args[0]}"
+    text = (
+        _float_text(code.op, args, dtype, helpers)
+        if is_float(arg_types[0])
+        else _integer_text(code.op, args, dtype, helpers)
+    )
+    if text is None:
+        raise CodegenError(f"no CUDA text for {code.op} on {dtype}", rule="codegen-op")
+    return _rounded(text, dtype, helpers)
+
+
+def load_text(place: str, dtype: str, helpers: set[str]) -> str:
+    """The register value of a word in memory."""
+    if dtype in ("float16", "bfloat16"):
+        name = "from_half" if dtype == "float16" else "from_bfloat"
+        helpers.add(name)
+        return f"{name}({place})"
+    return f"{place} != 0" if dtype == "bool" else place
+
+
+def store_text(value: str, dtype: str, helpers: set[str]) -> str:
+    """The word to store for a register value."""
+    if dtype in ("float16", "bfloat16"):
+        name = "to_half" if dtype == "float16" else "to_bfloat"
+        helpers.add(name)
+        return f"{name}({value})"
+    return value
+
+
+def _float_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> str | None:
+    suffix = "" if dtype == "float64" else "f"
+    if op in _INFIX:
+        return f"{args[0]} {_INFIX[op]} {args[1]}"
+    if op in _CALLS:
+        return f"{op}{suffix}({', '.join(args)})"
+    if op in _OWN:
+        helpers.add(_OWN[op])
+        return f"{_OWN[op]}({', '.join(args)})"
+    match op:
+        case "neg":
+            return f"-{args[0]}"
+        case "abs":
+            return f"fabs{suffix}({args[0]})"
+        case "round":
+            return f"rint{suffix}({args[0]})"
+        case "reciprocal":
+            return f"1.0{suffix} / {args[0]}"
+    return None
+
+
+def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> str | None:
+    kind = REGISTER[dtype]
+    if op in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"):
+        return f"{args[0]} {_INFIX[op]} {args[1]}"
+    if op in ("add", "sub", "mul"):
+        wide = _UNSIGNED[dtype]
+        return f"({kind})(({wide}){args[0]} {_INFIX[op]} ({wide}){args[1]})"
+    if op in ("minimum", "maximum", "sign"):
+        helpers.add(_OWN[op])
+        return f"{_OWN[op]}({', '.join(args)})"
+    if op in ("div", "fmod", "remainder"):
+        name = {"div": "whole_quotient", "fmod": "whole_rest", "remainder": "python_remainder"}[op]
+        helpers.add(name)
+        return f"({kind}){name}((i64){args[0]}, (i64){args[1]})"
+    match op:
+        case "neg":
+            return f"({kind})(({_UNSIGNED[dtype]})0 - ({_UNSIGNED[dtype]}){args[0]})"
+        case "abs":
+            return f"{args[0]} < 0 ? ({kind})(({_UNSIGNED[dtype]})0 - ({_UNSIGNED[dtype]}){args[0]}) : {args[0]}"
+        case "not":
+            return f"!{args[0]}" if dtype == "bool" else f"({kind})~{args[0]}"
+    return None
+
+
+def _cast(arg: str, source: str, target: str, helpers: set[str]) -> str:
+    if target == "bool":
+        return f"{arg} != 0"
+    text = arg if REGISTER[source] == REGISTER[target] else f"({REGISTER[target]}){arg}"
+    if is_float(source) and target in ("int8", "int16", "uint8"):
+        text = f"({REGISTER[target]})(int){arg}"
+    return _rounded(text, target, helpers) if source != target else text
+
+
+def _rounded(text: str, dtype: str, helpers: set[str]) -> str:
+    """A float rounded to a half type and back; every other type is what it is."""
+    if dtype not in ("float16", "bfloat16"):
+        return text
+    return load_text(store_text(text, dtype, helpers), dtype, helpers)
+
+
+def literal(value: float, dtype: str) -> str:
+    """A constant that the compiler reads back as exactly this number."""
+    if dtype == "bool":
+        return "true" if value else "false"
+    if not is_float(dtype):
+        return f"({REGISTER[dtype]})({int(value)}ll)" if value != -(2**63) else "(i64)(-9223372036854775807ll - 1)"
+    if REGISTER[dtype] == "double":
+        bits = int(np.float64(value).view(np.uint64))
+        return f"({float(value)!r})" if np.isfinite(value) else f"__longlong_as_double(0x{bits:x}ull)"
+    single = np.float32(value)
+    return (
+        f"({float(str(single))!r}f)" if np.isfinite(single) else f"__uint_as_float(0x{int(single.view(np.uint32)):x}u)"
+    )

@@ -1,0 +1,85 @@
+from .loop_nest import (
+    arrange_loops,
+)
+from .memory_traffic import (
+    Traffic,
+    bytes_per_point,
+    operations_per_point,
+    traffic_of,
+)
+from .online_softmax import (
+    EXPONENTIALS,
+    GATHERING,
+    summed_at_once,
+)
+from .reduction_passes import (
+    Pass,
+    ReductionNest,
+    reduction_nest,
+)
+from .source_text import (
+    NO_LINE,
+    NO_NODE,
+    Lines,
+    SourceText,
+)
+from .spec import (
+    BROADCAST,
+    ITEM_SIZE,
+    STRIDED,
+    TILE_ROWS,
+    UNIT,
+    Instruction,
+    KernelSpec,
+    Launch,
+    LaunchPlan,
+    Operand,
+    Result,
+    constant_bits,
+    constant_value,
+    is_float,
+    row_limit,
+    stride_classes,
+)
+from .split_reduction import (
+    SplitReduction,
+)
+from .tiled_reads import (
+    with_turned_reads,
+)
+
+__all__ = [
+    "BROADCAST",
+    "EXPONENTIALS",
+    "GATHERING",
+    "ITEM_SIZE",
+    "Instruction",
+    "KernelSpec",
+    "Launch",
+    "LaunchPlan",
+    "Lines",
+    "NO_LINE",
+    "NO_NODE",
+    "Operand",
+    "Pass",
+    "ReductionNest",
+    "Result",
+    "STRIDED",
+    "SourceText",
+    "SplitReduction",
+    "TILE_ROWS",
+    "Traffic",
+    "UNIT",
+    "arrange_loops",
+    "bytes_per_point",
+    "constant_bits",
+    "constant_value",
+    "is_float",
+    "operations_per_point",
+    "reduction_nest",
+    "row_limit",
+    "stride_classes",
+    "summed_at_once",
+    "traffic_of",
+    "with_turned_reads",
+]

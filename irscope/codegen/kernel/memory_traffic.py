@@ -1,0 +1,68 @@
+"""What a kernel moves and computes for a point of its iteration space, told from its spec: the same for every device."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from irscope.codegen.kernel.reduction_passes import reduction_nest
+from irscope.codegen.kernel.spec import BROADCAST, ITEM_SIZE, KernelSpec
+
+__all__ = ["Traffic", "bytes_per_point", "operations_per_point", "traffic_of"]
+
+
+class Traffic(NamedTuple):
+    """Bytes to and from memory for a point."""
+
+    read: float
+    written: float
+
+
+def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
+    """The bytes of tensors that change along every loop, which is what large kernels move. What is read again in each
+    pass counts each time, unless a row is held.
+
+    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
+    >>> traffic_of(spec, held=True)
+    Traffic(read=4.0, written=4.0)
+    """
+    written = sum(_full(result.pattern) * ITEM_SIZE[result.dtype] for result in spec.outputs)
+    passes = reduction_nest(spec).passes if spec.reduced else ()
+    read = 0
+    for slot, operand in enumerate(spec.inputs):
+        if operand.kind != "tensor":
+            continue
+        times = 1
+        if passes and not held:
+            reads = {i for i, code in enumerate(spec.instructions) if code.op == "input" and code.value == slot}
+            times = max(1, sum(bool(reads & set(each.body)) for each in passes))
+        read += times * _full(operand.pattern) * ITEM_SIZE[operand.dtype]
+    return Traffic(float(read), float(written))
+
+
+def bytes_per_point(spec: KernelSpec, *, held: bool) -> float:
+    """All that `traffic_of` counts, read and written together."""
+    return sum(traffic_of(spec, held=held))
+
+
+def _full(pattern: tuple[int, ...]) -> bool:
+    return all(kind != BROADCAST for kind in pattern)
+
+
+def operations_per_point(spec: KernelSpec) -> int:
+    """How many operations the program does for a point, apart from those once per row: an exponential is one."""
+    moves: list[bool] = []
+    for code in spec.instructions:
+        if code.op == "input":
+            assert code.value is not None
+            operand = spec.inputs[code.value]
+            moves.append(any(kind != BROADCAST for kind in operand.pattern[-1:]) or not spec.reduced)
+        else:
+            moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
+    counted = [
+        code.op not in ("input", "const", "cast", "count")
+        and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
+        for i, code in enumerate(spec.instructions)
+    ]
+    return sum(counted)

@@ -1,0 +1,323 @@
+"""What one kernel computes, with everything forgotten that it can be told at run time.
+
+A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
+pointers and scalars are arguments of the compiled kernel; of a stride the spec knows only its class (does the operand
+stand still along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one
+compiled kernel.
+
+Some loops may be **reduced**: `reduce_…` instructions gather their argument over all steps of these loops, and `count`
+is how many steps they have together. The other loops are kept: to each step of the kept loops belongs one result of
+each reduction. The reduced loops are neighbours. Either they are the innermost ones (the kernel works row by row), or
+exactly one kept loop is inside them (it works on columns side by side). A result that stands still along the reduced
+loops is written once per step of the kept ones, every other result at every point. `reduction_nest` tells how often
+a kernel must pass over the reduced loops and what it does in each pass.
+
+A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
+group needs, one for each distinct iteration space among its outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+from irscope._base.words import plural
+from irscope.errors import CodegenError
+from irscope.ir import ITEM_SIZE, TensorType
+
+__all__ = [
+    "BROADCAST", "ITEM_SIZE", "STRIDED", "TILE_ROWS", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
+    "Result", "constant_bits", "constant_value", "is_float", "row_limit", "stride_classes",
+]  # fmt: skip
+
+BROADCAST: Final = 0
+"""Stride class: the operand stands still along the loop."""
+UNIT: Final = 1
+"""Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop, and along the
+last but one for an operand that is read in tiles (`with_turned_reads`)."""
+TILE_ROWS: Final = 64
+"""How many rows a tile has in which such an operand is read."""
+STRIDED: Final = 2
+"""Stride class: the operand steps by a stride given at run time."""
+
+
+def is_float(dtype: str) -> bool:
+    """Whether the type is a floating-point type.
+
+    >>> is_float("bfloat16"), is_float("int8")
+    (True, False)
+    """
+    return dtype in ("float32", "float64", "float16", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One thing that a kernel reads: a tensor's elements, a number given at run time, or where it stands.
+
+    An `index` has strides like a tensor, but no memory: its int64 element is its offset plus the strides times the
+    steps of the loops. It is how argmax names an element.
+    """
+
+    dtype: str
+    kind: Literal["tensor", "scalar", "index"]
+    pattern: tuple[int, ...] = ()
+    """The stride class along each loop, outermost first; empty for a scalar."""
+
+    @property
+    def depth(self) -> int:
+        """How many loops must have started before it can be read: one past the innermost loop along which it moves."""
+        return max((loop + 1 for loop, kind in enumerate(self.pattern) if kind != BROADCAST), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One operation on elements; its result is named by its position in the list."""
+
+    op: str
+    """`input`, `const`, or an op of `irscope.ops.expr.expression`."""
+    args: tuple[int, ...]
+    """Positions of earlier instructions. `reduce_argmax` and `reduce_argmin` have two: what is compared, and the index
+    that is the result; of equals the one with the smaller index wins, and NaN wins over all numbers."""
+    dtype: str
+    value: int | None = None
+    """`input`: the operand's position. `const`: the number's bits (see `constant_bits`)."""
+    node: int = field(default=-1, compare=False, repr=False)
+    """The position in the group's block of the node that it came from; not part of what is compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One tensor that a kernel writes."""
+
+    dtype: str
+    pattern: tuple[int, ...]
+    instruction: int
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel without sizes, hashable: the key of every kernel cache.
+
+    >>> x = Operand("float32", "tensor", (UNIT,))
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+    >>> spec = KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1)
+    >>> spec == KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1), spec.name[:6]
+    (True, 'kernel')
+    """
+
+    inputs: tuple[Operand, ...]
+    instructions: tuple[Instruction, ...]
+    outputs: tuple[Result, ...]
+    rank: int
+    """The number of loops, at least one; the last is the innermost."""
+    nontemporal: bool = False
+    """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
+    row_limit: int = 0
+    """The innermost loop is no longer than this, so that wider vectors would be half empty, or so that a row fits a
+    buffer on the stack; 0 when it may have any length. See `row_limit`."""
+    reduced: tuple[int, ...] = ()
+    """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
+
+    def __post_init__(self) -> None:
+        """Raises CodegenError for a result that no kernel can store: one that stands still along a loop."""
+        for place, result in enumerate(self.outputs):
+            still = {loop for loop, kind in enumerate(result.pattern) if kind == BROADCAST}
+            if still and still != set(self.reduced):
+                raise CodegenError(
+                    f"result {place} stands still along {plural(len(still), 'loop')} whose every step would write it",
+                    where=str(self),
+                    rule="codegen-result",
+                )
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether a kept loop is inside the reduced ones."""
+        return bool(self.reduced) and self.rank - 1 not in self.reduced
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether operands that lie side by side along the last loop but one are read in tiles."""
+        return any(operand.pattern[-2:-1] == (UNIT,) for operand in self.inputs)
+
+    def is_reduced(self, result: Result) -> bool:
+        """Whether a result is written once per step of the kept loops, not at every point."""
+        return bool(self.reduced) and all(result.pattern[loop] == BROADCAST for loop in self.reduced)
+
+    @property
+    def tensors(self) -> tuple[Operand | Result, ...]:
+        """The results, then the operands (scalars among them): the order of a kernel's arguments."""
+        return (*self.outputs, *self.inputs)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest that is equal exactly for equal specs, and the same in every process."""
+        return hashlib.sha256(repr(self._key).encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The kernel's symbol: `kernel_` and the start of the fingerprint."""
+        return f"kernel_{self.fingerprint[:16]}"
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        """What it reads, computes and writes, an instruction a line.
+
+        >>> x = Operand("float32", "tensor", (UNIT,))
+        >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+        >>> print(KernelSpec((x,), code, (Result("float32", (UNIT,), 1),), rank=1))
+        1 loop
+        t0 : float32 = x0[unit]
+        t1 : float32 = exp(t0)
+        y0[unit] : float32 = t1
+        """
+        rows = f", rows of at most {self.row_limit}" if self.row_limit else ""
+        gathered = f", reduced over {', '.join(map(str, self.reduced))}" if self.reduced else ""
+        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}"]
+        for number, step in enumerate(self.instructions):
+            lines.append(f"t{number} : {step.dtype} = {self._told(step)}")
+        lines += [f"y{i}{_told_pattern(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
+        return "\n".join(lines)
+
+    def _told(self, step: Instruction) -> str:
+        if step.op == "input" and step.value is not None:
+            operand = self.inputs[step.value]
+            name = "index" if operand.kind == "index" else f"x{step.value}"
+            return name + _told_pattern(operand.pattern)
+        if step.op == "const" and step.value is not None:
+            return str(constant_value(step.value, step.dtype))
+        return f"{step.op}({', '.join(f't{arg}' for arg in step.args)})"
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One call of one kernel: the extents and strides of its loops, and which tensors of the group it touches."""
+
+    spec: KernelSpec
+    sizes: tuple[int, ...]
+    """The extent of each loop."""
+    reads: tuple[int, ...]
+    """For each operand of the spec, the position of the group's input; -1 for an index."""
+    writes: tuple[int, ...]
+    """For each result of the spec, the position of the group's output."""
+    strides: tuple[tuple[int, ...], ...]
+    """Elements per step of each loop: for the results, then for the operands (a scalar has none)."""
+    offsets: tuple[int, ...] = ()
+    """For the results, then for the operands: how many elements behind the start of the tensor the first point lies
+    (0 for a scalar, the first number of an index). Empty when all are 0."""
+
+    @property
+    def elements(self) -> int:
+        """How many points the iteration space has."""
+        return math.prod(self.sizes)
+
+    @property
+    def kept_elements(self) -> int:
+        """How many points the kept loops have: with none there is nothing to do, even where nothing is gathered."""
+        return math.prod(size for loop, size in enumerate(self.sizes) if loop not in self.spec.reduced)
+
+    @property
+    def bytes_moved(self) -> int:
+        """The bytes of every tensor that it reads or writes, each counted once."""
+        total = 0
+        for tensor, strides in zip(self.spec.tensors, self.strides, strict=True):
+            if tensor.pattern and not (isinstance(tensor, Operand) and tensor.kind == "index"):
+                extents = [size for size, stride in zip(self.sizes, strides, strict=True) if stride]
+                total += ITEM_SIZE[tensor.dtype] * math.prod(extents)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Everything needed to run one fusion group on inputs of one shape."""
+
+    launches: tuple[Launch, ...]
+    outputs: tuple[TensorType, ...]
+    """Type, shape and strides of each output of the group; the caller allocates them."""
+    inputs: int
+    """How many inputs the group has."""
+
+    @property
+    def specs(self) -> tuple[KernelSpec, ...]:
+        """The kernel of each launch."""
+        return tuple(launch.spec for launch in self.launches)
+
+
+def row_limit(sizes: Sequence[int], *, rows: bool = False) -> int:
+    """The `row_limit` of a kernel that is launched with these extents; `rows` says that the innermost is reduced.
+
+    >>> row_limit((100, 12)), row_limit((12,)), row_limit((100, 33)), row_limit((100, 33), rows=True)
+    (16, 0, 0, 64)
+    """
+    if len(sizes) < 2 and not rows:
+        return 0
+    limits = (8, 16, 32, 64, 256, 4096, 16384) if rows else (8, 16, 32)
+    return next((limit for limit in limits if sizes[-1] <= limit), 0)
+
+
+def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:
+    """The classes of an operand's strides, outermost first; only the innermost can be `UNIT`.
+
+    >>> stride_classes((0, 1)), stride_classes((1, 0)), stride_classes((1, 1))
+    ((0, 1), (2, 0), (2, 1))
+    """
+    outer = tuple(BROADCAST if stride == 0 else STRIDED for stride in strides[:-1])
+    inner = tuple(stride if stride in (BROADCAST, UNIT) else STRIDED for stride in strides[-1:])
+    return outer + inner
+
+
+def constant_bits(value: float | bool, dtype: str) -> int:
+    """A constant rounded to a type, as an integer that tells -0 from 0 and is equal to itself for NaN.
+
+    Floating-point constants are the bits of a float64 that holds the rounded value exactly.
+
+    >>> hex(constant_bits(1.0, "float32")), constant_bits(-3, "int8")
+    ('0x3ff0000000000000', -3)
+    """
+    if dtype == "bool":
+        return int(bool(value))
+    if not is_float(dtype):
+        return int(value)
+    return int(struct.unpack("<Q", struct.pack("<d", _rounded(float(value), dtype)))[0])
+
+
+def constant_value(bits: int, dtype: str) -> float | bool:
+    """The number of `constant_bits`.
+
+    >>> constant_value(constant_bits(0.5, "bfloat16"), "bfloat16")
+    0.5
+    """
+    if is_float(dtype):
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+    return bool(bits) if dtype == "bool" else bits
+
+
+def _told_pattern(pattern: tuple[int, ...]) -> str:
+    """How a tensor steps along each loop; nothing for a number."""
+    return f"[{', '.join(('still', 'unit', 'stride')[kind] for kind in pattern)}]" if pattern else ""
+
+
+def _rounded(value: float, dtype: str) -> float:
+    """The nearest value of a type, ties to even; too large ones become infinite."""
+    if dtype == "float64" or not math.isfinite(value):
+        return value
+    try:
+        if dtype == "float16":
+            return float(struct.unpack("<e", struct.pack("<e", value))[0])
+        single = struct.pack("<f", value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if dtype == "bfloat16":
+        bits = int.from_bytes(single, "little")
+        single = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).to_bytes(4, "little")
+    return float(struct.unpack("<f", single)[0])

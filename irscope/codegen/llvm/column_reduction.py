@@ -1,0 +1,270 @@
+"""The text of a kernel whose innermost loop is kept: columns side by side, gathered from row to row.
+
+Columns are taken in tiles whose accumulators fit the first-level cache, and rows along a whole tile before the next ones:
+memory is read in the order in which it lies, as a few streams. Where the work at a point is small, `_TOGETHER` rows are
+gathered in registers before the tile's accumulators see them. After every `_SPAN` such steps the accumulators are added
+to others, so that the rounding errors of a long sum grow with the number of spans and the length of one.
+
+Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
+than `MOST_LANES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
+from irscope.codegen.llvm.column_tile import TileText
+from irscope.codegen.llvm.rematerialize import WEIGHT, kept_value
+from irscope.codegen.llvm.target import Target
+from irscope.codegen.simd import MEMORY, REGISTER, first_values, kinds, taken_in
+from irscope.ops.expr import REDUCTIONS
+
+__all__ = ["MOST_LANES", "ColumnKernel"]
+
+MOST_LANES: Final = 32
+_TOGETHER: Final = 8
+"""The most rows in a step."""
+_LIGHT: Final = 16
+"""Instructions of LLVM in a step, roughly, up to which it takes in more rows."""
+_SPAN: Final = 128
+_TILE: Final = 1024
+
+
+class ColumnKernel(TileText):
+    """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
+
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width, max(_TILE // width, 1))
+        self.kept = None if self.short else _kept_value(spec)
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
+        self.in_spans = self.short or len(spec.reduced) == 1
+        """Whether accumulators of the rows at hand are kept apart from those of all before."""
+        self.near: dict[tuple[int, int], str] = {}
+        """These accumulators: as arrays of the tile; of short rows, in registers."""
+        self.fresh = ""
+        """The mask of the lanes to be written, where that are not all."""
+
+    def write(self) -> None:
+        """The kept loops around the tiles."""
+        self.buffers()
+        for index, code in enumerate(self.spec.instructions):
+            for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
+                array = self.memory[index, part] = self.array(kind)
+                self.near[index, part] = self.array(kind) if self.in_spans and not self.short else array
+            if self.is_stored(index, self.nest.varies):
+                self.memory[index, 0] = self.array(REGISTER[code.dtype])
+        first = [index for index in self.nest.passes[0].before if not self.lies[index]]
+        with self.outer_loops(self.staged(first, self.spec.reduced[0])), self.tiles():
+            self._all_passes()
+
+    def _all_passes(self) -> None:
+        for number, each in enumerate(self.nest.passes):
+            for index in each.before if number else ():
+                if not self.lies[index]:
+                    self.instruction(index, self.scalar)
+            with self.each_vector():
+                self.stand()
+                self._between(each.before)
+                for index in each.reductions:
+                    self.hold(index, first_values(self.spec, index, self.vector))
+                if self.in_spans:
+                    self._set_near(each, self._first(each))
+            if each.body or each.reductions or each.writes:
+                self._pass(number, each)
+        with self.each_vector():
+            self.stand()
+            self._between(self.nest.after)
+            for slot, result in enumerate(self.spec.outputs):
+                if self.spec.is_reduced(result):
+                    self.fetch(result.instruction)
+                    self._write(slot)
+
+    def _between(self, codes: Sequence[int]) -> None:
+        """What is computed once per column, between two passes."""
+        for index in codes:
+            if self.is_stored(index, self.nest.varies):
+                for arg in self.spec.instructions[index].args:
+                    self.fetch(arg)
+                self.instruction(index, self.vector)
+                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.wide[index])
+
+    # -- a pass over the rows of a tile -------------------------------------------------------------------------------
+
+    def _pass(self, number: int, each: Pass) -> None:
+        pointers, rows = dict(self.pointers), self.sizes[self.spec.reduced[-1]]
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        weight = sum(WEIGHT.get(code.op, 1) for code in codes)
+        most = min(_LIGHT // weight, _TOGETHER // len(self.nest.passes)) if each.reductions else 0
+        together = 1 << most.bit_length() - 1 if most else 1
+        with ExitStack() as loops:
+            for loop in self.spec.reduced[:-1]:
+                self.advance(loop, loops.enter_context(self.loop(self.sizes[loop])).index)
+            if not (each.reductions and self.in_spans):
+                self._rows(number, each, ("0", rows), together)
+            else:
+                length = _SPAN * together
+                span = loops.enter_context(self.loop(rows, step=length))
+                stop = self.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
+                self._span(number, each, (span.index, stop), together)
+        self.pointers = pointers
+
+    def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Gather some rows apart from those before, then add them, and start anew."""
+        self._rows(number, each, rows, together)
+        with self.each_vector():
+            found = iter(self._near(each))
+            for index in each.reductions:
+                with self.written_for(self.spec.instructions[index].node):
+                    more = [next(found) for _ in kinds(self.spec, index)]
+                    self.hold(index, taken_in(self.spec, index, self.vector, self.held(index), more))
+            self._set_near(each, self._first(each))
+
+    def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Rows from one to below another, so many at a time; the last ones singly, and where rows are short those behind
+        which not enough follows."""
+        start, stop = rows
+        if together > 1:
+            loop, limit = self.spec.reduced[-1], stop
+            if self.short:
+                limit = self.least(stop, self.rows_before_the_last(self.sizes[loop]))
+                limit = self.body.value(
+                    f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}"
+                )
+                self.whole = self.followed(loop)
+            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
+            even = self.body.value(f"add i64 {start}, {count}")
+            self._steps(number, each, (start, even), together)
+            self.whole, start = frozenset(), even
+        self._steps(number, each, (start, stop), 1)
+
+    def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        start, stop = rows
+        types = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
+        carry = list(zip(types, self._near(each), strict=True)) if self.short else []
+        with self.loop(stop, start=start, step=together, carry=carry) as step:
+            if self.short:
+                self._set_near(each, step.carried)
+            pointers, at = self.pointers, step.index
+            rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
+            with self.each_vector():
+                self.stand()
+                self._step(number, each, rows_at)
+            self.pointers = pointers
+            if self.short:
+                step.following = self._near(each)
+        if self.short:
+            self._set_near(each, step.carried)
+
+    def _at_row(self, index: str) -> dict[int, str]:
+        """Where tensors stand in a row."""
+        loop = self.spec.reduced[-1]
+        found = dict(self.pointers)
+        for slot, pattern in enumerate(self.patterns):
+            if pattern and pattern[loop] != BROADCAST:
+                found[slot] = self.at(slot, found[slot], index, self.strides[slot, loop])
+        return found
+
+    def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
+        """A vector of columns in a few rows."""
+        for index in each.carried:
+            self.fetch(index)
+        if self.kept is not None and self.kept[0] in each.body:
+            self.fresh = self._fresh_lanes()
+        wide = self.wide
+        found = [self._point(number, each, row, dict(wide)) for row in rows]
+        self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                parts = [more[index] for more in found]
+                while len(parts) > 1:
+                    pairs = zip(parts[::2], parts[1::2], strict=True)
+                    parts = [taken_in(self.spec, index, self.vector, one, other) for one, other in pairs]
+                own = [next(held) for _ in kinds(self.spec, index)]
+                gathered += taken_in(self.spec, index, self.vector, own, parts[0])
+        self._set_near(each, gathered)
+
+    def _point(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
+        """What is computed and written in one row; gives what each reduction has to take in."""
+        self.pointers, self.places, self.wide = row, self.standing(row), wide
+        for index in each.body:
+            if self.kept is not None and self.kept[0] == index:
+                self._keep_or_find(number)
+            else:
+                self.instruction(index, self.vector)
+        found = {}
+        for index in each.reductions:
+            code = self.spec.instructions[index]
+            with self.written_for(code.node):
+                found[index] = [self.operand(arg, self.vector) for arg in code.args]
+        for slot in each.writes:
+            self._write(slot)
+        return found
+
+    # -- accumulators of the rows at hand -----------------------------------------------------------------------------
+
+    def _first(self, each: Pass) -> list[str]:
+        return [value for index in each.reductions for value in first_values(self.spec, index, self.vector)]
+
+    def _near(self, each: Pass) -> list[str]:
+        """Of all reductions of a pass, in their order."""
+        found = []
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    near = self.near[index, part]
+                    found.append(near if self.short else self.kept_in(near, kind))
+        return found
+
+    def _set_near(self, each: Pass, values: Sequence[str]) -> None:
+        names = iter(values)
+        for index in each.reductions:
+            with self.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    if self.short:
+                        self.near[index, part] = next(names)
+                    else:
+                        self.keep(self.near[index, part], kind, next(names))
+
+    # -- a value that is dear -----------------------------------------------------------------------------------------
+
+    def _keep_or_find(self, number: int) -> None:
+        """Computed and stored in its first pass, read from there in later ones."""
+        assert self.kept is not None
+        index, first, _, slot = self.kept
+        if number == first:
+            self.instruction(index, self.vector)
+        with self.written_for(self.spec.instructions[index].node):
+            if number == first:
+                self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)))
+            else:
+                self.wide[index] = self.load_row(slot)
+
+    def _blended(self, slot: int, stored: str, old: str) -> str:
+        return self.vector.select(MEMORY[self.dtypes[slot]], self.fresh, stored, old)
+
+    def _fresh_lanes(self) -> str:
+        """The lanes that the vector before did not have: in the others, results stand where the kept values were."""
+        wanted = self.body.value(f"mul i64 {self.number}, {self.width}")
+        seen = self.body.value(f"sub i64 {wanted}, {self.column}")
+        return self.vector.op("xor", "i1", self.lanes_below(seen), self.vector.constant("i1", 1))
+
+    def _write(self, slot: int) -> None:
+        with self.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
+            stored = self.stored(slot)
+            if self.fresh and self.kept is not None and slot == self.kept[3]:
+                stored = self._blended(slot, stored, self.wide[self.kept[0]])
+            self.store(slot, stored)
+
+
+def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:
+    """A value to keep in a result, if later passes only write, and only that result: the lanes that two vectors share
+    hold something else by then, which must not be gathered, and must not reach another result."""
+    found = kept_value(spec, on_stack=False)
+    if found is None:
+        return None
+    index, first, _, slot = found
+    later = [each for each in reduction_nest(spec, found[:3]).passes[first + 1 :] if index in each.body]
+    return None if any(each.reductions or set(each.writes) - {slot} for each in later) else found

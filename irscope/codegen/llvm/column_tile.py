@@ -1,0 +1,154 @@
+"""A tile of columns side by side: what is known of each while a kernel goes over its rows.
+
+Whatever has one value per column (accumulators, and what is computed of them) lies in an array on the stack, a vector for
+each vector of the tile. The last vector of a row of columns overlaps the one before and computes the same once more.
+Where the spec says that rows are short, there is one vector and a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from irscope.codegen.kernel import BROADCAST, KernelSpec
+from irscope.codegen.llvm.kernel_base import KernelText
+from irscope.codegen.llvm.target import Target
+from irscope.codegen.simd import REGISTER, kinds, to_memory
+from irscope.ops.expr import REDUCTIONS
+
+__all__ = ["Tile", "TileText"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Vectors `start` to below `stop` of a row of columns; the last of all starts at column `last`."""
+
+    start: str
+    stop: str
+    last: str
+
+
+class TileText(KernelText):
+    """A kernel whose innermost loop runs over columns."""
+
+    def __init__(self, spec: KernelSpec, target: Target, width: int, most_vectors: int) -> None:
+        super().__init__(spec, target, width)
+        self.short = bool(spec.row_limit)
+        self.most_vectors = 1 if self.short else most_vectors
+        self.lies = self._lying()
+        """For each instruction, whether it differs from column to column."""
+        self.memory: dict[tuple[int, int], str] = {}
+        """Where a tile's values of an instruction are: (instruction, part) to the array."""
+        self.tile = Tile("0", "1", "0")
+        self.number = "0"
+        """The vector of the tile that is now written about."""
+        self.column = "0"
+        """Where it starts."""
+
+    def _lying(self) -> list[bool]:
+        found: list[bool] = []
+        for code in self.spec.instructions:
+            if code.op == "input":
+                assert code.value is not None
+                pattern = self.spec.inputs[code.value].pattern
+                found.append(bool(pattern) and pattern[-1] != BROADCAST)
+            else:
+                found.append(code.op in REDUCTIONS or any(found[arg] for arg in code.args))
+        return found
+
+    @contextmanager
+    def tiles(self) -> Iterator[None]:
+        """The loop over tiles; no tile where there are no columns."""
+        body, length = self.body, self.sizes[-1]
+        if self.short:
+            self.some = (length, self.lanes_below(length))
+            with self.only_if(body.value(f"icmp sgt i64 {length}, 0")):
+                yield
+            return
+        last = body.value(f"sub i64 {length}, {self.width}")
+        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.width - 1}')}, {self.width}")
+        with self.loop(count, step=self.most_vectors) as tile:
+            stop = self.least(body.value(f"add i64 {tile.index}, {self.most_vectors}"), count)
+            self.tile = Tile(tile.index, stop, last)
+            yield
+
+    @contextmanager
+    def each_vector(self) -> Iterator[None]:
+        """The loop over the vectors of the tile."""
+        if self.short:
+            yield
+            return
+        with self.loop(self.tile.stop, start=self.tile.start) as vector:
+            self.number = vector.index
+            self.column = self.least(self.body.value(f"mul i64 {vector.index}, {self.width}"), self.tile.last)
+            yield
+
+    def stand(self) -> None:
+        """Move to the columns of the vector."""
+        self.places = self.standing(self.pointers)
+        self.wide = {}
+
+    def standing(self, pointers: dict[int, str]) -> dict[int, str]:
+        """Where the lanes of each tensor start if it stands at these pointers."""
+        return {slot: self.at(slot, pointers[slot], self.column, self.lane_step(slot)) for slot in self.moving}
+
+    # -- one value per column -----------------------------------------------------------------------------------------
+
+    def is_stored(self, index: int, varies: Sequence[bool]) -> bool:
+        """Whether an instruction is computed once per column and read later."""
+        code = self.spec.instructions[index]
+        once = not varies[index] and self.lies[index]
+        return once and code.op not in REDUCTIONS and code.op not in ("input", "const")
+
+    def array(self, kind: str) -> str:
+        """Memory on the stack for a value of each column."""
+        name, wide = f"%{self.body.name('tile')}", self.vector.type(kind)
+        self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.target.vector_bytes}")
+        return name
+
+    def keep(self, array: str, kind: str, value: str) -> None:
+        """Store the vector's values."""
+        wide, place = self.vector.type(kind), self._slot(array, kind)
+        self.body.add(f"store {wide} {value}, ptr {place}, align {self.target.vector_bytes}")
+
+    def kept_in(self, array: str, kind: str) -> str:
+        """The vector's values."""
+        wide, place = self.vector.type(kind), self._slot(array, kind)
+        return self.body.value(f"load {wide}, ptr {place}, align {self.target.vector_bytes}")
+
+    def _slot(self, array: str, kind: str) -> str:
+        if self.short:
+            return array
+        offset = self.body.value(f"sub i64 {self.number}, {self.tile.start}")
+        return self.body.value(f"getelementptr {self.vector.type(kind)}, ptr {array}, i64 {offset}")
+
+    def hold(self, index: int, values: Sequence[str]) -> None:
+        """Store a reduction's accumulators."""
+        for part, (kind, value) in enumerate(zip(kinds(self.spec, index), values, strict=True)):
+            self.keep(self.memory[index, part], kind, value)
+
+    def held(self, index: int) -> list[str]:
+        """A reduction's accumulators."""
+        return [self.kept_in(self.memory[index, part], kind) for part, kind in enumerate(kinds(self.spec, index))]
+
+    def fetch(self, index: int) -> None:
+        """Have an instruction that does not change from row to row in every lane."""
+        code = self.spec.instructions[index]
+        if index in self.wide or code.op == "const":
+            return
+        if not self.lies[index]:
+            self.splat(index)
+        elif code.op == "input":
+            self.instruction(index, self.vector)
+        else:
+            with self.written_for(code.node):
+                kind = REGISTER[code.dtype]
+                kept = code.op not in REDUCTIONS
+                self.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
+
+    def stored(self, slot: int) -> str:
+        """A result's values as they lie in memory."""
+        result = self.spec.outputs[slot]
+        value = self.operand(result.instruction, self.vector)
+        return to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)

@@ -1,0 +1,141 @@
+"""The text of a pointwise kernel that reads some operands in tiles, because they lie side by side along another loop.
+
+A tile has `TILE_ROWS` rows and as many columns as a vector of the kernel has lanes. Of a turned operand a tile is read
+column by column, a register of rows at a time, and turned on the way to the stack; then the rows of the tile are computed
+as those of any pointwise kernel are. So the memory sees stretches of a few cache lines from either side.
+
+The last tile of a row, and the last one down, overlap the one before. So a result must not overlap an operand, and the
+kernel runs on a vector of columns and a register of rows (`least_rows`) at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, UNIT, KernelSpec
+from irscope.codegen.kernel.loop_nest import loop_nest
+from irscope.codegen.llvm.kernel_base import KernelText
+from irscope.codegen.llvm.target import Target
+from irscope.codegen.simd import MEMORY, Lanes, to_memory
+
+__all__ = ["TurnedKernel", "least_rows"]
+
+_ACROSS: Final = 8
+"""The most columns that are turned at once: more would take more registers, and longer to compile."""
+
+
+def least_rows(spec: KernelSpec, target: Target) -> int:
+    """How many rows are read at once: the lanes of a register of the widest operand, of 4 bytes at least."""
+    widest = max((ITEM_SIZE[operand.dtype] for operand in spec.inputs if operand.kind == "tensor"), default=4)
+    return target.vector_bytes // max(widest, 4)
+
+
+class TurnedKernel(KernelText):
+    """Outer loops, then tiles of the last two, then the rows of a tile."""
+
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width)
+        self.nest = loop_nest(spec)
+        self.turned = [slot for slot in self.moving if self.patterns[slot][-2] == UNIT]
+        self.rows = least_rows(spec, target)
+        """How many are read at once."""
+        self.row = ""
+        """The row of the tile that is computed."""
+
+    def write(self) -> None:
+        """All loops."""
+        for slot in self.turned:
+            kind, size = MEMORY[self.dtypes[slot]], TILE_ROWS * self.width
+            self.body.add(f"%turned{slot} = alloca [{size} x {kind}], align {self.target.vector_bytes}")
+        rows, columns = self.sizes[-2:]
+        height = self.least(rows, str(TILE_ROWS))
+        last_row = self.body.value(f"sub i64 {rows}, {height}")
+        last_column = self.body.value(f"sub i64 {columns}, {self.width}")
+        with (
+            self.outer_loops(self.nest.stages[: self.spec.rank - 1]),
+            self.loop(rows, step=TILE_ROWS) as down,
+            self.loop(columns, step=self.width) as across,
+        ):
+            self._tile(self.least(down.index, last_row), height, self.least(across.index, last_column))
+
+    # -- one tile -----------------------------------------------------------------------------------------------------
+
+    def _tile(self, row: str, height: str, column: str) -> None:
+        pointers, values = self.pointers, self.values
+        for slot in self.turned:
+            place = self.at(slot, pointers[slot], row, None)
+            self._turn(slot, self.at(slot, place, column, self.lane_step(slot)), height)
+        with self.loop(height) as line:
+            self.row, self.pointers, self.values = line.index, dict(pointers), dict(values)
+            self.advance(self.spec.rank - 2, self.body.value(f"add i64 {row}, {line.index}"))
+            for index in self.nest.stages[-2]:
+                self.instruction(index, self.scalar)
+            for index in self.nest.carried:
+                self.splat(index)
+            self.places = {
+                slot: self.at(slot, self.pointers[slot], column, self.lane_step(slot)) for slot in self.moving
+            }
+            for index in self.nest.stages[-1]:
+                self.instruction(index, self.vector)
+            self._write()
+        self.pointers, self.values = pointers, values
+
+    def _write(self) -> None:
+        for slot, result in enumerate(self.spec.outputs):
+            with self.written_for(self.spec.instructions[result.instruction].node):
+                value = self.operand(result.instruction, self.vector)
+                stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
+                self.store(slot, stored, streaming=self.spec.nontemporal)
+
+    def load_apart(self, slot: int, step: str) -> str:
+        """A row of a tile that has been turned, or elements that stand apart in both directions."""
+        if slot not in self.turned:
+            return super().load_apart(slot, step)
+        kind = MEMORY[self.dtypes[slot]]
+        place = self._in_tile(slot, self.row, "0")
+        return self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
+
+    # -- turning ------------------------------------------------------------------------------------------------------
+
+    def _turn(self, slot: int, corner: str, height: str) -> None:
+        """A tile as rows, in memory on the stack."""
+        kind, rows, step = MEMORY[self.dtypes[slot]], self.rows, self.lane_step(slot)
+        wide, columns = Lanes(self.body, rows).type(kind), min(rows, self.width, _ACROSS)
+        last = self.body.value(f"sub i64 {height}, {rows}")
+        with self.loop(str(self.width), step=columns) as column, self.loop(height, step=rows) as row:
+            line, lines = self.least(row.index, last), []
+            place = self.at(slot, self.at(slot, corner, column.index, step), line, None)
+            for _ in range(columns):
+                lines.append(self.body.value(f"load {wide}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
+                place = self.at(slot, place, "1", step)
+            for number, turned in enumerate(self._turned(wide, lines, rows)):
+                for part in range(0, rows, columns):
+                    place = self._in_tile(slot, self.body.value(f"add i64 {line}, {number + part}"), column.index)
+                    own = self._picked(wide, turned, "poison", range(part, part + columns))
+                    self.body.add(
+                        f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"
+                    )
+
+    def _turned(self, wide: str, lines: list[str], lanes: int) -> list[str]:
+        """Columns as rows, in as many squares as there are in them: blocks off the diagonal change places, ever smaller
+        ones. A line becomes the rows of its number, one in each square."""
+        block = len(lines) // 2
+        while block:
+            low = [lane + lanes - block if lane & block else lane for lane in range(lanes)]
+            high = [lane + lanes if lane & block else lane + block for lane in range(lanes)]
+            for first in (line for line in range(len(lines)) if not line & block):
+                one, other = lines[first], lines[first + block]
+                lines[first] = self._picked(wide, one, other, low)
+                lines[first + block] = self._picked(wide, one, other, high)
+            block //= 2
+        return lines
+
+    def _picked(self, wide: str, one: str, other: str, lanes: Sequence[int]) -> str:
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.body.value(f"shufflevector {wide} {one}, {wide} {other}, <{len(lanes)} x i32> <{order}>")
+
+    def _in_tile(self, slot: int, row: str, column: str) -> str:
+        offset = self.body.value(f"mul i64 {row}, {self.width}")
+        offset = self.body.value(f"add i64 {offset}, {column}")
+        return self.body.value(f"getelementptr {MEMORY[self.dtypes[slot]]}, ptr %turned{slot}, i64 {offset}")

@@ -1,0 +1,135 @@
+"""What a kernel that works row by row does at the points of one vector.
+
+What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept: in the row of a result
+that is written only in that later pass, if there is one of its type; else in a row on the stack, if rows are known to
+be short enough for that.
+
+A long row that is only gathered is read in several places at once: each register of a vector has a part of the row to
+itself, because the processor then follows as many streams.
+"""
+
+from __future__ import annotations
+
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, KernelSpec, Pass, reduction_nest
+from irscope.codegen.llvm.kernel_base import KernelText
+from irscope.codegen.llvm.rematerialize import kept_value
+from irscope.codegen.llvm.target import Target
+from irscope.codegen.simd import MEMORY, REGISTER, to_memory
+from irscope.ops.expr import POSITIONS
+
+__all__ = ["RowPoints"]
+
+
+class RowPoints(KernelText):
+    """The innermost body of a kernel whose innermost loop is reduced."""
+
+    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
+        super().__init__(spec, target, width)
+        self.kept = kept_value(spec, on_stack=True) if not 0 < spec.row_limit <= width else None
+        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
+        self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
+        """Whether a row is one vector: what was computed in one pass is still there in the next."""
+        self.apart: list[str] = []
+        """While a vector is read in several places: how many elements behind its first register each one lies."""
+
+    def make_room(self) -> None:
+        """Memory on the stack for what is kept there."""
+        if self.kept is not None and self.kept[3] < 0:
+            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
+            room = self.spec.row_limit + self.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.target.vector_bytes}")
+
+    def registers(self, each: Pass) -> int:
+        """Over how many parts of a row a vector may spread in a pass: its registers, if nothing asks for its place."""
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        read = [self.spec.inputs[code.value] for code in codes if code.op == "input" and code.value is not None]
+        along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
+        item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
+        is_free = (
+            len(self.spec.reduced) == self.spec.rank  # of many rows few are long
+            and not self.spec.row_limit
+            and bool(each.reductions)
+            and not each.writes
+            and not any(code.op in POSITIONS for code in codes)
+            and (self.kept is None or self.kept[0] not in each.body)
+            and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
+            and all(ITEM_SIZE[operand.dtype] == item for operand in along)
+        )
+        return self.width * item // self.target.vector_bytes if is_free else 1
+
+    def point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
+        """What is computed and written at the points of a vector."""
+        self.some = some
+        self.places = {slot: self.at(slot, self.pointers[slot], index, self.lane_step(slot)) for slot in self.moving}
+        for code in each.body:
+            if self.single and code in self.wide:
+                continue
+            if self.kept is None or code != self.kept[0]:
+                self.instruction(code, self.vector)
+            elif number > self.kept[1]:
+                self._load_kept(code, self.kept[3], index)
+            else:
+                self.instruction(code, self.vector)
+                self._keep(code, self.kept[3], index)
+        for slot in each.writes:
+            result = self.spec.outputs[slot]
+            self.body.node = self.spec.instructions[result.instruction].node
+            value = self.operand(result.instruction, self.vector)
+            self._store(slot, to_memory(self.vector, value, result.dtype, native_half=self.target.native_half))
+            self.body.node = NO_NODE
+
+    def _keep(self, code: int, slot: int, index: str) -> None:
+        """Store what later passes need: on the stack always a whole vector."""
+        if slot >= 0:
+            self._store(slot, self.wide[code])
+            return
+        kind = REGISTER[self.spec.instructions[code].dtype]
+        place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
+        self.body.add(f"store {self.vector.type(kind)} {self.wide[code]}, ptr {place}, align {self._room_alignment()}")
+
+    def _load_kept(self, code: int, slot: int, index: str) -> None:
+        self.body.node = self.spec.instructions[code].node
+        if slot >= 0:
+            self.wide[code] = self.load_row(slot)
+        else:
+            kind = REGISTER[self.spec.instructions[code].dtype]
+            place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
+            self.wide[code] = self.body.value(
+                f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}"
+            )
+        self.body.node = NO_NODE
+
+    def _room_alignment(self) -> int:
+        """Whole vectors follow one another from an aligned start."""
+        assert self.kept is not None
+        item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
+        return min(self.target.vector_bytes, self.width * max(item, 1))
+
+    def load_row(self, slot: int) -> str:
+        """A vector of elements side by side, or of as many stretches of them as there are registers."""
+        if self.target.masks and slot in self.whole:
+            row = super().load_row(slot)
+            # needed twice, it is not made part of an instruction under the mask, which would read under the mask again
+            kind = self.vector.type(MEMORY[self.dtypes[slot]])
+            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.target.vector_bytes}")
+            return row
+        if not self.apart:
+            return super().load_row(slot)
+        kind, lanes = MEMORY[self.dtypes[slot]], self.width // len(self.apart)
+        parts = []
+        for offset in self.apart:
+            place = self.at(slot, self.places[slot], offset, None)
+            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
+        while len(parts) > 1:
+            lanes *= 2
+            order = ", ".join(f"i32 {lane}" for lane in range(lanes))
+            half = f"<{lanes // 2} x {kind}>"
+            parts = [
+                self.body.value(f"shufflevector {half} {one}, {half} {other}, <{lanes} x i32> <{order}>")
+                for one, other in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
+
+    def _store(self, slot: int, stored: str) -> None:
+        again = self.kept is not None and self.kept[3] == slot
+        self.store(slot, stored, streaming=self.spec.nontemporal and not again)

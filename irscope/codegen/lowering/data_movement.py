@@ -1,0 +1,154 @@
+"""Nodes of a group that compute nothing: their results are elements of their operands, at other places.
+
+A view is an offset and strides in what it sees. A join puts tensors one behind the other. `slice_scatter` and
+`select_scatter` replace a range of a tensor: those of one step are read from the one or from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irscope.codegen.lowering.element_ops import Joined, Patched, Seen, Step
+from irscope.errors import CodegenError
+from irscope.ir import Node, TensorType, Value
+from irscope.ops.checked_views import Unbounded
+from irscope.ops.schema import Op
+from irscope.ops.typing import contiguous_strides, like_strides, wrap_dim
+
+__all__ = ["KnownValues", "no_kernel", "placed"]
+
+_SAME_PLACE: Final = frozenset({"aten::contiguous", "aten::detach", "aten::alias"})
+_NOT_LOGICAL: Final = frozenset({"aten::as_strided", "aten::detach_", "aten::view_as_real", "aten::view_as_complex"})
+
+_Placed = tuple[Step, TensorType]
+
+
+class KnownValues(Protocol):
+    """What is known of the values of a group's block so far: `GroupValues`, while it walks the block."""
+
+    known: dict[Value, Any]
+    """Constants."""
+    types: dict[Value, Any]
+    lists: dict[Value, list[Any]]
+    """Lists of tensors: values, or (step, type) of views that are not values."""
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The extents of a tensor; none of a number."""
+
+    def dtype(self, value: Value) -> str:
+        """The element type. Raises CodegenError for one that kernels do not compute with."""
+
+    def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
+        """The types of a node's results by the op's rule; empty without one."""
+
+
+def no_kernel(node: Node) -> CodegenError:
+    """What to raise for a node that no kernel can do."""
+    return CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
+
+
+def placed(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
+    """How the elements of each result are found, and its type; a view that makes a list has several results."""
+    if node.op in ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack"):
+        return [_joined(values, position, node, op, arguments)]
+    if node.op in ("aten::slice_scatter", "aten::select_scatter"):
+        return [_patched(values, position, node, op, arguments)]
+    if op.category == "view" and op.type_rule is not None and node.op not in _NOT_LOGICAL:
+        return _viewed(values, position, node, op, arguments)
+    raise no_kernel(node)
+
+
+def _viewed(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
+    operand = node.inputs[0]
+    if operand in values.known or not isinstance(values.types.get(operand), TensorType):
+        raise no_kernel(node)
+    types = values.ruled(op, node, arguments)
+    if not all(isinstance(type, TensorType) and type.is_static for type in types):
+        raise CodegenError(f"the shape of {node.op} is not known", where=repr(node), rule="codegen-view")
+    made: list[_Placed] = []
+    for (offset, strides), type in zip(_seen(values, node, op, arguments), types, strict=True):
+        shape = tuple(int(size) for size in type.shape)
+        laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
+        made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
+    return made
+
+
+def _seen(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
+    """Offset and strides of each result, were the operand laid out row by row: the op's reference on an array that
+    has shape and strides, and one byte of memory."""
+    shape = values.shape(node.inputs[0])
+    if node.op in _SAME_PLACE:
+        return [(0, contiguous_strides(shape))]
+    probe = as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
+    given = {name: _probe_argument(values, node, argument, probe) for name, argument in arguments.items()}
+    assert op.reference is not None
+    found = op.reference(**given)
+    start = probe.__array_interface__["data"][0]
+    views = found if isinstance(found, list | tuple) else [found]
+    return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
+
+
+def _nowhere() -> np.ndarray[Any, Any]:
+    """What probes are made of: nothing reads them."""
+    return np.empty(1, np.int8).view(Unbounded)
+
+
+def _probe_argument(values: KnownValues, node: Node, argument: Any, probe: np.ndarray[Any, Any]) -> Any:
+    if not isinstance(argument, Value):
+        return argument
+    if argument in values.known:
+        return values.known[argument]
+    if argument is node.inputs[0]:
+        return probe
+    if isinstance(values.types.get(argument), TensorType):
+        shape = values.shape(argument)
+        return as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
+    raise CodegenError(f"{argument!r}, which {node.op} looks at, is not known", where=repr(node), rule="codegen-view")
+
+
+def _joined(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+    parts, dim = values.lists.get(node.inputs[0]), arguments["dim"]
+    dim = values.known.get(dim) if isinstance(dim, Value) else dim
+    if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
+        raise CodegenError(f"what {node.op} joins, or along what, is not known", where=repr(node))
+    (type,) = values.ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
+    if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
+        raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
+    new_axis = node.op == "aten::stack"
+    kept = tuple(part for part in parts if new_axis or len(values.shape(part)) == len(type.shape))
+    return Joined(position, kept, wrap_dim(dim, len(type.shape), op=node.op), new_axis), type
+
+
+def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+    whole, part = arguments["self"], arguments["src"]
+    given: list[Any] = [
+        values.known.get(argument) if isinstance(argument, Value) else argument
+        for argument in map(arguments.get, ("dim", "index", "start", "end", "step"))
+    ]
+    dim, index, start, stop, step = given
+    (type,) = values.ruled(op, node, arguments)
+    shape = values.shape(whole)
+    if not isinstance(type, TensorType) or type.strides is None or type.dtype != values.dtype(part):
+        raise CodegenError(
+            f"the type of {node.op} is not known, or not its part's", where=repr(node), rule="codegen-patch"
+        )
+    axis = wrap_dim(dim, len(shape), op=node.op)
+    one = node.op == "aten::select_scatter"
+    if one:
+        start = index + shape[axis] if index < 0 else index
+        stop = start + 1
+    else:
+        start, stop, _ = slice(start, stop).indices(shape[axis])
+    own = (*shape[:axis], *(() if one else (max(stop - start, 0),)), *shape[axis + 1 :])
+    if (
+        step not in (None, 1)
+        or (one and not 0 <= start < shape[axis])
+        or own != values.shape(part)
+        or part in values.known
+    ):
+        raise CodegenError(f"{node.op} replaces no range of neighbours", where=repr(node), rule="codegen-patch")
+    return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)

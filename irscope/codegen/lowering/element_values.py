@@ -1,0 +1,307 @@
+"""What a fusion group's block computes: each value's type, and how an element of it follows from others.
+
+Each node becomes one of the steps of `element_ops`. Nodes that make lists of tensors only pass them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.codegen.kernel import ITEM_SIZE
+from irscope.codegen.lowering.data_movement import no_kernel, placed
+from irscope.codegen.lowering.element_ops import Compute, Seen, Step, leaves_of, reductions_of
+from irscope.errors import CodegenError, IrscopeError
+from irscope.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    NUMBER,
+    Block,
+    Node,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    constant_value,
+    make_value,
+    new_id,
+)
+from irscope.ops.expr import POSITIONS, Expr, call, cast, const, input_element, layer_norm, number, reduced_axes
+from irscope.ops.registry import bind, op_of, schema_of
+from irscope.ops.schema import Op
+from irscope.ops.typing import (
+    Unknown,
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+    iterator_strides,
+    opmath,
+)
+
+__all__ = ["GroupValues"]
+
+_NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
+
+
+class GroupValues:
+    """What is known of every value of a block: constants, types, and how each is computed."""
+
+    def __init__(self, block: Block, types: Sequence[Type]) -> None:
+        if len(types) != len(block.params):
+            raise CodegenError(f"the group has {len(block.params)} inputs, and {len(types)} types were given")
+        self.block = block
+        self.params = {value: index for index, value in enumerate(block.params)}
+        self.types: dict[Value, Any] = dict(zip(block.params, map(_concrete, types), strict=True))
+        self.known: dict[Value, Any] = {}
+        self.steps: dict[Value, Step] = {}
+        self.lists: dict[Value, list[Any]] = {}
+        """Lists of tensors: values, or (step, type) of views that no value is."""
+        for position, node in enumerate(block.nodes):
+            self._node(position, node)
+
+    def tensor_type(self, value: Value) -> TensorType:
+        """The type of a tensor value, with shape and strides."""
+        found = self.types.get(value)
+        if not isinstance(found, TensorType):
+            raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
+        return found
+
+    def layout(self, value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides; a number has neither."""
+        type = self.types.get(value)
+        if not isinstance(type, TensorType):
+            return (), ()
+        assert type.shape is not None
+        assert type.strides is not None
+        return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The extents."""
+        return self.layout(value)[0]
+
+    def dtype(self, value: Value) -> str:
+        """The element type of a tensor, or the type of a number."""
+        type = self.types.get(value)
+        dtype = type.dtype if isinstance(type, TensorType) else _NUMBERS.get(type) if type is not None else None
+        if dtype not in ITEM_SIZE:
+            raise CodegenError(f"kernels do not compute with {dtype or type}", where=repr(value), rule="codegen-dtype")
+        return dtype
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def _node(self, position: int, node: Node) -> None:
+        if node.op == "prim::Constant":
+            self.known[node.output] = _payload(node)
+            return
+        if node.op in ("prim::ListConstruct", "prim::TupleConstruct"):
+            self._list(node)
+            return
+        if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self.lists:
+            for output, element in zip(node.outputs, self.lists[node.inputs[0]], strict=True):
+                self._element(position, output, element)
+            return
+        op, schema = op_of(node), schema_of(node)
+        if op is None or schema is None:
+            raise no_kernel(node)
+        arguments = bind(node, schema)
+        if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
+            self._element(position, node.output, self.lists[node.inputs[0]][self.known[node.inputs[1]]])
+        elif node.op == "aten::group_norm":
+            self._group_norm(position, node, op, arguments)
+        elif op.expression is not None:
+            self._compute(position, node, op, arguments)
+        else:
+            self._place(position, node, op, arguments)
+
+    def _place(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        """A node that computes nothing: its results are elements of its operands."""
+        results = placed(self, position, node, op, arguments)
+        if not isinstance(node.outputs[0].type, TensorType):
+            self.lists[node.output] = results
+            return
+        ((self.steps[node.output], self.types[node.output]),) = results
+
+    def _list(self, node: Node) -> None:
+        if all(value in self.known for value in node.inputs):
+            self.known[node.output] = [self.known[value] for value in node.inputs]
+        else:
+            self.lists[node.output] = list(node.inputs)
+
+    def _element(self, position: int, output: Value, element: Any) -> None:
+        """One tensor of a list."""
+        if isinstance(element, Value):
+            shape = self.shape(element)
+            self.types[output] = self.types[element]
+            self.steps[output] = Seen(position, element, 0, contiguous_strides(shape))
+        else:
+            self.steps[output], self.types[output] = element
+
+    def _compute(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        leaves: list[tuple[int, Value, int | None]] = []
+        given: dict[str, Any] = {}
+        for name, argument in arguments.items():
+            if not isinstance(argument, Value) or argument in self.known:
+                given[name] = self.known[argument] if isinstance(argument, Value) else argument
+                continue
+            given[name] = self._leaf(len(leaves), argument)
+            leaves.append((len(leaves), argument, op.operand_axes.get(name)))
+        assert op.expression is not None
+        try:
+            made = op.expression(**given)
+        except CodegenError as error:
+            raise CodegenError(error.what, where=repr(node), rule=error.rule, hint=error.hint) from None
+        exprs = made if isinstance(made, tuple) else (made,)
+        types = self._results(op, node, arguments, exprs, leaves)
+        for output, expr, type in zip(node.outputs, exprs, types, strict=True):
+            used = leaves_of(expr)
+            operands = tuple(leaf for leaf in leaves if leaf[0] in used)
+            axes, kinds = reduced_axes(expr), reductions_of(expr)
+            shape = self.shape(leaves[0][1]) if axes else ()
+            if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
+                raise CodegenError("nothing has no largest element", where=repr(node), rule="codegen-empty")
+            self.steps[output] = Compute(position, expr, operands, axes, shape, bool(kinds & POSITIONS))
+            self.types[output] = type
+
+    def _group_norm(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        """A layer norm of the input seen as (batch, group, rest), seen as the input again, and then scaled by channel."""
+        given = {name: self.known.get(a) if isinstance(a, Value) else a for name, a in arguments.items()}
+        operand, groups, eps = arguments["input"], given["num_groups"], given["eps"]
+        shape, dtype = self.shape(operand), self.dtype(operand)
+        if len(shape) < 2 or not isinstance(groups, int) or groups < 1 or shape[1] % groups or 0 in shape:
+            raise no_kernel(node)
+        compute = opmath(dtype)
+        rows = (shape[0], groups, prod(shape[1:]) // groups)
+        wide = self._made(node, compute, shape)
+        self.steps[wide] = Compute(
+            position, cast(input_element(0, dtype, rank=len(shape)), compute), ((0, operand, None),)
+        )
+        seen = self._made(node, compute, rows)
+        self.steps[seen] = Seen(position, wide, 0, contiguous_strides(rows))
+        normal = self._made(node, compute, rows)
+        expr = layer_norm(input_element(0, compute, rank=3), [rows[2]], None, None, eps)
+        self.steps[normal] = Compute(position, expr, ((0, seen, None),), (2,), rows)
+        back = self._made(node, compute, shape)
+        self.steps[back] = Seen(position, normal, 0, contiguous_strides(shape))
+        result = input_element(0, compute, rank=len(shape))
+        operands: list[tuple[int, Value, int | None]] = [(0, back, None)]
+        for name, combine in (("weight", "mul"), ("bias", "add")):
+            vector = arguments.get(name)
+            if isinstance(vector, Value) and vector not in self.known:
+                element = cast(input_element(len(operands), self.dtype(vector), rank=1), compute)
+                result = call(combine, result, element)
+                operands.append((len(operands), vector, 1))
+        (type,) = self._results(op, node, arguments, [cast(result, dtype)], operands)
+        self.steps[node.output] = Compute(position, cast(result, dtype), tuple(operands))
+        self.types[node.output] = type
+
+    def _made(self, node: Node, dtype: str, shape: tuple[int, ...]) -> Value:
+        """A value between the steps of one node."""
+        value = make_value(new_id(), node.output.type, node.output.name)
+        self.types[value] = TensorType(dtype, shape, contiguous_strides(shape))
+        return value
+
+    def _leaf(self, index: int, value: Value) -> Expr:
+        if isinstance(self.types.get(value), TensorType):
+            return input_element(index, self.dtype(value), rank=len(self.shape(value)))
+        return number(index, self.dtype(value))
+
+    def _results(
+        self,
+        op: Op,
+        node: Node,
+        arguments: Mapping[str, Any],
+        exprs: Sequence[Expr],
+        leaves: Sequence[tuple[int, Value, int | None]],
+    ) -> list[Type]:
+        """The types of a node's results: by the op's rule; by that of elementwise ops where it does not tell all."""
+        if not any(isinstance(self.types.get(v), TensorType) for v in arguments.values() if isinstance(v, Value)):
+            return [{"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype] for expr in exprs]
+        ruled = self.ruled(op, node, arguments)
+        found: list[Type] = []
+        for index, expr in enumerate(exprs):
+            type = ruled[index] if len(ruled) == len(exprs) else None
+            if isinstance(type, TensorType) and type.is_static and type.strides is not None:
+                found.append(TensorType(expr.dtype, type.shape, type.strides))
+            elif reduced_axes(expr):
+                found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
+            else:
+                used = leaves_of(expr)
+                found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
+        return found
+
+    def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
+        """The types of a node's results by the op's rule; empty without one."""
+        if op.type_rule is None:
+            return []
+        try:
+            found = op.type_rule(**{name: self._abstract(argument) for name, argument in arguments.items()})
+        except CodegenError:
+            raise
+        except IrscopeError as error:
+            raise CodegenError(error.what, where=repr(node), rule=error.rule or "codegen-types") from None
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+    def _laid_out(self, node: Node, expr: Expr, type: Any, operands: Sequence[Value]) -> TensorType:
+        """The type of a normalisation whose rule tells only the shape: its last step is elementwise."""
+        if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
+            raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
+        shape = tuple(int(size) for size in type.shape if isinstance(size, int))
+        return TensorType(expr.dtype, shape, iterator_strides(shape, list(map(self.layout, operands))))
+
+    def _elementwise_type(self, op: Op, expr: Expr, operands: Sequence[tuple[int, Value, int | None]]) -> TensorType:
+        plain = [self.layout(value) for _, value, axis in operands if axis is None]
+        shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
+        if op.operand_axes:
+            strides = channels_last_strides(shape) if is_channels_last(*plain[0]) else contiguous_strides(shape)
+            return TensorType(expr.dtype, shape, strides)
+        return TensorType(expr.dtype, shape, iterator_strides(shape, plain))
+
+    def _abstract(self, argument: Any) -> Any:
+        if not isinstance(argument, Value):
+            return argument
+        if argument in self.known:
+            payload = self.known[argument]
+            return TensorType(payload.dtype, (), ()) if isinstance(payload, Expr) else payload
+        if argument in self.lists:
+            return [self._abstract(value) for value in self.lists[argument]]
+        type = self.types[argument]
+        return type if isinstance(type, TensorType) else Unknown(type)
+
+
+_PEAKS: Final = frozenset({"reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin"})
+
+
+def _concrete(type: Type) -> Type:
+    """A type checked to have all that a kernel needs; strides default to row-major."""
+    if not isinstance(type, TensorType):
+        if type not in _NUMBERS:
+            raise CodegenError(f"an input of type {type} cannot be read by a kernel", rule="codegen-input")
+        return type
+    if not type.is_static:
+        raise CodegenError(
+            f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input"
+        )
+    assert type.shape is not None
+    if type.strides is not None:
+        return type
+    return type.with_(strides=contiguous_strides([size for size in type.shape if isinstance(size, int)]))
+
+
+def _payload(node: Node) -> Any:
+    """A constant as an op's expression takes it; a tensor without dimensions is a number with its type."""
+    payload = constant_value(node)
+    if not isinstance(payload, TensorData):
+        return payload
+    if payload.shape != () or payload.array is None or payload.dtype not in ITEM_SIZE:
+        raise CodegenError(
+            f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group"
+        )
+    value = payload.array
+    if payload.dtype == "bfloat16":
+        value = (value.astype(np.uint32) << 16).view(np.float32)
+    element = const(value.item(), payload.dtype)
+    return Expr("const", (), element.dtype, element.value, 1)

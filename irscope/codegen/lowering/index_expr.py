@@ -1,0 +1,220 @@
+"""Which element of a value is read at each point of an iteration space.
+
+The index along each dimension of a value is a `Form`: an offset plus steps along axes of the space. Views inside a
+group change nothing but forms. Any view of a row-major tensor is an offset and a stride per dimension; so the forms of
+the view give the position in the row-major tensor, again a form, and its digits in the mixed radix of the extents are
+the forms of what was viewed. Where a digit would carry, an axis of the space must be cut in two (`AxisMustSplit`), and
+the plan starts anew with the finer space: a flattened image is then walked by rows and columns.
+
+Where a range of a tensor was replaced, an index decides which of two values is read. It must be the same one at all
+points; where it is not, the output is computed in two parts (`OutputMustPart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from irscope.errors import CodegenError
+from irscope.ops.typing import contiguous_strides
+
+__all__ = ["ZERO", "AxisMustSplit", "Form", "OutputMustPart", "Space", "combined", "digits", "lies_within", "shifted"]
+
+Terms = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An index: an offset, and (axis, step) for each axis of the space along which it moves, ascending."""
+
+    offset: int
+    terms: Terms = ()
+
+    @property
+    def axes(self) -> set[int]:
+        """The axes along which it moves."""
+        return {axis for axis, _ in self.terms}
+
+
+ZERO = Form(0)
+
+
+class AxisMustSplit(Exception):
+    """An axis of the space has to become two, the inner one of extent `inner`."""
+
+    def __init__(self, axis: int, inner: int) -> None:
+        super().__init__(axis, inner)
+        self.axis = axis
+        self.inner = inner
+
+
+class OutputMustPart(CodegenError):
+    """What is computed has to become two parts, the second of which begins at `at` along a dimension."""
+
+    def __init__(self, dim: int, at: int) -> None:
+        super().__init__("what is read inside the group changes within an output", rule="codegen-patch")
+        self.dim = dim
+        self.at = at
+
+
+@dataclass(slots=True)
+class Space:
+    """The axes that a kernel iterates over: kept ones, then reduced ones, each cut into factors.
+
+    >>> space = Space([6], [4])
+    >>> space.kept_form(0), space.reduced_form()
+    (Form(offset=0, terms=((0, 1),)), Form(offset=0, terms=((1, 1),)))
+    >>> space.split(0, 3); space.kept_form(0)
+    Form(offset=0, terms=((0, 3), (1, 1)))
+    """
+
+    kept: list[int]
+    """Extents of the kept axes."""
+    reduced: list[int]
+    """Extents of the reduced axes, which together count the gathered elements row by row."""
+    factors: list[list[int]] = field(init=False)
+    """For each kept axis, then for all reduced ones together: the extents it is cut into, outermost first."""
+
+    def __post_init__(self) -> None:
+        self.factors = [*([size] for size in self.kept), list(self.reduced)]
+
+    @property
+    def extents(self) -> list[int]:
+        """The extent of each axis after all cuts."""
+        return [size for factors in self.factors for size in factors]
+
+    @property
+    def first_reduced(self) -> int:
+        """The number of axes that are kept."""
+        return sum(len(factors) for factors in self.factors[:-1])
+
+    def kept_form(self, position: int) -> Form:
+        """The index along one of the kept axes as they were before any cut."""
+        return self._form(position)
+
+    def reduced_form(self) -> Form:
+        """The number of a gathered element, counted row by row."""
+        return self._form(len(self.kept))
+
+    def _form(self, position: int) -> Form:
+        first = sum(len(factors) for factors in self.factors[:position])
+        factors = self.factors[position]
+        steps = contiguous_strides(factors)
+        return Form(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
+
+    def owner(self, axis: int) -> int:
+        """The kept axis that this one was cut from; the number of kept axes if it is reduced."""
+        for position, factors in enumerate(self.factors):
+            if axis < len(factors):
+                return position
+            axis -= len(factors)
+        raise IndexError(axis)
+
+    def part(self, axis: int, at: int) -> OutputMustPart:
+        """What to raise when the points from `at` on along an axis are of another kind than those before."""
+        dim = self.owner(axis)
+        first = sum(len(factors) for factors in self.factors[:dim])
+        outer, inner = self.extents[first:axis], self.factors[dim][axis - first + 1 :]
+        if dim == len(self.kept) or prod(outer) > 1:
+            raise CodegenError("a replaced range is read along axes that cannot be parted", rule="codegen-patch")
+        return OutputMustPart(dim, at * prod(inner))
+
+    def gather(self, extents: Sequence[int]) -> None:
+        """Say what the reduced axes are, if there are none yet."""
+        if not self.factors[-1]:
+            self.factors[-1] = list(extents)
+
+    def split(self, axis: int, inner: int) -> None:
+        """Cut an axis in two."""
+        for factors in self.factors:
+            if axis < len(factors):
+                factors[axis : axis + 1] = [factors[axis] // inner, inner]
+                return
+            axis -= len(factors)
+
+
+def combined(forms: Iterable[Form], strides: Iterable[int], offset: int = 0) -> Form:
+    """Where an element lies, from its index along each dimension and the place of the first one.
+
+    >>> combined([Form(1, ((0, 1),)), Form(0, ((1, 2),))], [10, 1])
+    Form(offset=10, terms=((0, 10), (1, 2)))
+    """
+    steps = dict[int, int]()
+    for form, stride in zip(forms, strides, strict=True):
+        offset += form.offset * stride
+        for axis, step in form.terms:
+            steps[axis] = steps.get(axis, 0) + step * stride
+    return Form(offset, tuple(sorted((axis, step) for axis, step in steps.items() if step)))
+
+
+def shifted(form: Form, by: int) -> Form:
+    """The index further on."""
+    return Form(form.offset + by, form.terms) if by else form
+
+
+def lies_within(form: Form, start: int, stop: int, space: Space) -> bool:
+    """Whether an index is from `start` to before `stop` at every point; False when it is at none.
+
+    Raises OutputMustPart when it is at some.
+
+    >>> space = Space([4, 3], [])
+    >>> lies_within(Form(2, ((0, 1),)), 2, 6, space), lies_within(Form(2, ((0, 1),)), 0, 2, space)
+    (True, False)
+    >>> try: lies_within(Form(0, ((0, 3), (1, 1))), 6, 12, space)
+    ... except OutputMustPart as cut: cut.dim, cut.at
+    (0, 2)
+    """
+    extents = space.extents
+    if 0 in extents:
+        return False
+    low, high = form.offset, form.offset + sum(step * (extents[axis] - 1) for axis, step in form.terms)
+    if start <= low and high < stop:
+        return True
+    if high < start or stop <= low:
+        return False
+    step, axis = max((step, axis) for axis, step in form.terms if extents[axis] > 1)
+    border = start if low < start else stop
+    raise space.part(axis, min(-((low - border) // step), extents[axis] - 1))
+
+
+def digits(position: Form, shape: Sequence[int], extents: Sequence[int]) -> tuple[Form, ...]:
+    """The index along each dimension of a row-major tensor of the element at this position.
+
+    `extents` are those of the space's axes. Raises AxisMustSplit, or CodegenError if cutting does not help.
+
+    >>> digits(Form(1, ((0, 4), (1, 1))), (5, 4), [5, 3])
+    (Form(offset=0, terms=((0, 1),)), Form(offset=1, terms=((1, 1),)))
+    """
+    if prod(shape) == 0:
+        return (ZERO,) * len(shape)
+    offsets = _mixed_radix(position.offset, shape)
+    terms: list[list[tuple[int, int]]] = [[] for _ in shape]
+    for axis, step in position.terms:
+        for dim, digit in enumerate(_mixed_radix(step, shape)):
+            if digit:
+                terms[dim].append((axis, digit))
+    for dim in range(len(shape) - 1, 0, -1):
+        reach = offsets[dim] + sum(step * (extents[axis] - 1) for axis, step in terms[dim])
+        if reach >= shape[dim]:
+            _cut(terms[dim], shape[dim], extents)
+    return tuple(Form(offset, tuple(own)) for offset, own in zip(offsets, terms, strict=True))
+
+
+def _mixed_radix(number: int, shape: Sequence[int]) -> list[int]:
+    """The digits of a number; the first may be any size."""
+    found = []
+    for size in reversed(shape[1:]):
+        number, digit = divmod(number, size)
+        found.append(digit)
+    return [number, *reversed(found)] if shape else []
+
+
+def _cut(terms: Sequence[tuple[int, int]], size: int, extents: Sequence[int]) -> None:
+    for axis, step in terms:
+        inner, rest = divmod(size, step)
+        if not rest and 1 < inner < extents[axis] and extents[axis] % inner == 0:
+            raise AxisMustSplit(axis, inner)
+    raise CodegenError(
+        "a view inside the group mixes dimensions in a way that no strides describe", rule="codegen-view"
+    )

@@ -1,0 +1,5 @@
+"""What bounds a compiled kernel, and which machine line came from which node?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,114 @@
+"""From which line of the kernel's text a line of machine code came.
+
+Compilers carry that along as debug information, and it changes no instruction. LLVM's text is given a location for each
+of its lines; NVRTC is asked for line information. Both then say `.loc` before the instructions of another line, and
+NVIDIA's disassembler says it in comments. So the lines of assembly, PTX and SASS know the node that they compute, as the
+kernel's own text does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from irscope.codegen.kernel import NO_LINE, NO_NODE, SourceText
+
+__all__ = ["tied_assembly", "tied_ptx", "tied_sass", "with_locations"]
+
+_FIRST: Final = 100
+"""The number of the first location; the kernel's own metadata has smaller ones."""
+_UNIT: Final = """!llvm.dbg.cu = !{!90}
+!llvm.module.flags = !{!93}
+!90 = distinct !DICompileUnit(language: DW_LANG_C99, file: !91, emissionKind: LineTablesOnly)
+!91 = !DIFile(filename: "kernel.ll", directory: "")
+!92 = distinct !DISubprogram(name: "kernel", file: !91, line: 1, type: !94, unit: !90, spFlags: DISPFlagDefinition)
+!93 = !{i32 2, !"Debug Info Version", i32 3}
+!94 = !DISubroutineType(types: !95)
+!95 = !{}"""
+_LOCATION: Final = re.compile(r"\s*\.loc\s+\d+\s+(\d+)(?:.*inlined_at \d+ (\d+))?")
+_SASS_LINE: Final = re.compile(r'\s*//## File "[^"]*", line (\d+)(.*)')
+_SASS_CODE: Final = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$")
+_REMARK: Final = re.compile(r"\s*(?:#|//|;|@)\s+(?!%bb|.*Inner Loop Header)")
+"""A line that is a comment, but for the start of a block and of an innermost loop."""
+_DIRECTIVE: Final = re.compile(r"\s*\.(?!L)[a-z]")
+_LABEL: Final = re.compile(r"(?:\.?L?[\w.$]+):")
+
+
+def with_locations(source: SourceText) -> str:
+    """LLVM text that is the same but for a location on each instruction: its line, counted from 1."""
+    lines, inside = [], False
+    texts = source.text.splitlines()
+    for number, line in enumerate(texts):
+        if line.startswith("define"):
+            inside = True
+            line = re.sub(r"\{$", "!dbg !92 {", line)
+        elif line.startswith("}"):
+            inside = False
+        elif inside and line.startswith("  "):
+            line = f"{line}, !dbg !{_FIRST + number}"
+        lines.append(line)
+    places = (f"!{_FIRST + number} = !DILocation(line: {number + 1}, scope: !92)" for number in range(len(texts)))
+    return "\n".join((*lines, _UNIT, *places)) + "\n"
+
+
+def tied_assembly(text: str, source: SourceText) -> SourceText:
+    """The instructions and labels of what LLVM's code generator made of `with_locations(source)`."""
+    return _tied("assembly", source, _of_function(text, source.name))
+
+
+def tied_ptx(text: str, source: SourceText) -> SourceText:
+    """What NVRTC made of CUDA text with line information, without that."""
+    wanted = (line for line in text.partition("\t.file\t")[0].splitlines())
+    return _tied("ptx", source, _located(wanted))
+
+
+def tied_sass(text: str, source: SourceText) -> SourceText:
+    """What `nvdisasm -c -gi` says of the same, an instruction a line."""
+    found, current = [], NO_LINE
+    for line in text.splitlines():
+        if place := _SASS_LINE.match(line):
+            around = re.findall(r"line (\d+)", place[2])
+            current = int(around[-1] if around else place[1]) - 1
+        elif code := _SASS_CODE.match(line):
+            found.append((f"  /*{code[1]}*/  {code[2]}", current))
+        elif _LABEL.match(line) and not line.startswith(".text."):
+            found.append((line.rstrip(), NO_LINE))
+            current = current if line.startswith(".L") else NO_LINE
+    return _tied("sass", source, found)
+
+
+def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
+    """The lines of one function, without what speaks to the assembler."""
+    lines = iter(text.splitlines())
+    symbols = (f"{name}:", f"_{name}:")
+    inside = [next((line for line in lines if line.startswith(symbols)), "")]
+    for line in lines:
+        if re.match(r"\.?Lfunc_end|\s*\.section", line):
+            break
+        inside.append(line)
+    for line, place in _located(inside):
+        if not re.match(r"\.?L(?:tmp|func_begin)", line) and not _REMARK.match(line) and not _DIRECTIVE.match(line):
+            yield line, place if line.startswith("\t") else NO_LINE
+
+
+def _located(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
+    """Each line with the line, counted from 0, that the last `.loc` before it names."""
+    current = NO_LINE
+    for line in lines:
+        place = _LOCATION.match(line)
+        if place is None:
+            yield line, current if line.strip() else NO_LINE
+        else:
+            current = int(place[2] or place[1]) - 1
+
+
+def _tied(language: str, source: SourceText, lines: Iterable[tuple[str, int]]) -> SourceText:
+    """Lines with the line that each came from, as a text whose lines know their nodes."""
+    made = list(lines)
+    known = len(source.line_nodes)
+    nodes = tuple(source.line_nodes[place] if 0 <= place < known else NO_NODE for _, place in made)
+    return SourceText(
+        "".join(f"{line}\n" for line, _ in made), language, nodes, source.name,
+        tuple(place if 0 <= place < known else NO_LINE for _, place in made),
+    )  # fmt: skip

@@ -1,0 +1,31 @@
+from .instruction_text import (
+    MEMORY,
+    REGISTER,
+    element,
+    from_memory,
+    to_memory,
+)
+from .reduction_text import (
+    across_lanes,
+    first_values,
+    kinds,
+    taken_in,
+)
+from .vector_builder import (
+    Body,
+    Lanes,
+)
+
+__all__ = [
+    "Body",
+    "Lanes",
+    "MEMORY",
+    "REGISTER",
+    "across_lanes",
+    "element",
+    "first_values",
+    "from_memory",
+    "kinds",
+    "taken_in",
+    "to_memory",
+]

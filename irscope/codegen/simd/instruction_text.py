@@ -1,0 +1,274 @@
+"""Each instruction of a kernel spec as LLVM text over lanes, and how each element type lies in memory and in registers.
+
+Halves are computed with as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, constant_value, is_float
+from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths
+from irscope.codegen.simd.trig_functions import angle_function, power
+from irscope.codegen.simd.vector_builder import Lanes
+from irscope.errors import CodegenError
+
+__all__ = ["MEMORY", "REGISTER", "element", "from_memory", "to_memory"]
+
+REGISTER: Final = {
+    "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i1",
+}
+"""The LLVM type that each element type is computed with."""
+
+MEMORY: Final = {**REGISTER, "float16": "i16", "bfloat16": "i16", "bool": "i8"}
+"""The LLVM type that each element type is loaded and stored as."""
+
+_MATHS: Final = ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "erf")
+_ROUNDINGS: Final = {"floor": "llvm.floor", "ceil": "llvm.ceil", "trunc": "llvm.trunc", "round": "llvm.roundeven"}
+_ORDERED: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_FLOAT_BINARY: Final = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
+
+
+def element(lanes: Lanes, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool) -> str:
+    """The name of the instruction's result; `args` are the names of its operands and `arg_types` their element types.
+
+    Raises CodegenError for an op or type that has no rule.
+    """
+    dtype = code.dtype
+    if code.op == "const":
+        assert code.value is not None
+        return lanes.constant(REGISTER[dtype], constant_value(code.value, dtype))
+    if code.op == "cast":
+        return _cast(lanes, args[0], arg_types[0], dtype, native_half)
+    if code.op == "where":
+        return lanes.select(REGISTER[dtype], *args)
+    if code.op in _ORDERED or code.op == "isnan":
+        return _comparison(lanes, code.op, args, arg_types[0])
+    rule = _float_op if is_float(dtype) else _integer_op
+    result = rule(lanes, code.op, args, dtype)
+    if result is None:
+        raise CodegenError(f"no LLVM text for {code.op} on {dtype}", rule="codegen-op")
+    return _rounded(lanes, result, dtype, native_half)
+
+
+def _float_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
+    scalar = REGISTER[dtype]
+    form = DOUBLE if scalar == "double" else SINGLE
+    maths = Maths(lanes, form)
+    if op in _FLOAT_BINARY:
+        return lanes.op(_FLOAT_BINARY[op], scalar, *args)
+    if op in _MATHS:
+        function: Callable[[str], str] = getattr(maths, op)
+        return function(args[0])
+    if op in _ROUNDINGS:
+        return lanes.call(_ROUNDINGS[op], scalar, args[0])
+    match op, args:
+        case "neg", [a]:
+            return lanes.op("fneg", scalar, a)
+        case "abs", [a]:
+            return maths.abs(a)
+        case "fma", [a, b, c]:
+            return maths.fma(a, b, c)
+        case "reciprocal", [a]:
+            return maths.div(maths.number(1.0), a)
+        case "sign", [a]:
+            positive, negative = maths.less(maths.number(0.0), a), maths.less(a, maths.number(0.0))
+            return maths.pick(positive, maths.number(1.0), maths.pick(negative, maths.number(-1.0), maths.number(0.0)))
+        case ("minimum" | "maximum"), [a, b]:
+            first = maths.less(a, b) if op == "minimum" else maths.less(b, a)
+            return maths.pick(lanes.compare("uno", scalar, a, a), a, maths.pick(first, a, b))
+        case ("sin" | "cos" | "tan"), [a]:
+            return angle_function(op, lanes, form, a)
+        case "pow", [a, b]:
+            return power(lanes, form, a, b)
+        case "fmod", [a, b]:
+            return lanes.op("frem", scalar, a, b)
+        case "remainder", [a, b]:
+            return _python_remainder(lanes, maths, a, b)
+    return None
+
+
+def _python_remainder(lanes: Lanes, maths: Maths, a: str, b: str) -> str:
+    """a modulo b with the sign of b."""
+    scalar, zero = maths.form.real, maths.number(0.0)
+    rest = lanes.op("frem", scalar, a, b)
+    differ = lanes.op("xor", "i1", maths.less(rest, zero), maths.less(b, zero))
+    moved = lanes.op("and", "i1", lanes.compare("une", scalar, rest, zero), differ)
+    return maths.pick(moved, maths.add(rest, b), rest)
+
+
+def _integer_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
+    scalar = REGISTER[dtype]
+    sign = "u" if dtype in ("uint8", "bool") else "s"
+    zero = lanes.constant(scalar, 0)
+    match op, args:
+        case ("add" | "sub" | "mul" | "and" | "or" | "xor"), [a, b]:
+            return lanes.op(op, scalar, a, b)
+        case "not", [a]:
+            return lanes.op("xor", scalar, a, lanes.constant(scalar, 1 if dtype == "bool" else -1))
+        case "neg", [a]:
+            return lanes.op("sub", scalar, zero, a)
+        case "abs", [a]:
+            if sign == "u":
+                return a
+            return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.op("sub", scalar, zero, a), a)
+        case ("minimum" | "maximum"), [a, b]:
+            relation = "lt" if op == "minimum" else "gt"
+            return lanes.select(scalar, lanes.compare(sign + relation, scalar, a, b), a, b)
+        case "sign", [a]:
+            return _integer_sign(lanes, a, scalar, sign)
+        case ("div" | "floordiv" | "fmod" | "remainder"), [a, b]:
+            return _integer_division(lanes, op, a, b, scalar, sign)
+        case ("floor" | "ceil" | "trunc" | "round"), [a]:
+            return a
+    return None
+
+
+def _integer_sign(lanes: Lanes, a: str, scalar: str, sign: str) -> str:
+    zero, one = lanes.constant(scalar, 0), lanes.constant(scalar, 1)
+    positive = lanes.select(scalar, lanes.compare(f"{sign}gt", scalar, a, zero), one, zero)
+    if sign == "u":
+        return positive
+    return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.constant(scalar, -1), positive)
+
+
+def _integer_division(lanes: Lanes, op: str, a: str, b: str, scalar: str, sign: str) -> str:
+    """Quotient cut off or rounded down, remainder with the sign of a or of b.
+
+    The processor traps on a divisor of 0 and on the smallest number divided by -1; here they give 0 and wrap around.
+    """
+    zero, one, minus = lanes.constant(scalar, 0), lanes.constant(scalar, 1), lanes.constant(scalar, -1)
+    none = lanes.compare("eq", scalar, b, zero)
+    flips = lanes.compare("eq", scalar, b, minus) if sign == "s" else lanes.constant("i1", 0)
+    safe = lanes.select(scalar, lanes.op("or", "i1", none, flips), one, b)
+    quotient = lanes.op(f"{sign}div", scalar, a, safe)
+    if sign == "s":
+        quotient = lanes.select(scalar, flips, lanes.op("sub", scalar, zero, a), quotient)
+    quotient = lanes.select(scalar, none, zero, quotient)
+    rest = lanes.op("sub", scalar, a, lanes.op("mul", scalar, quotient, b))
+    if sign == "s" and op in ("floordiv", "remainder"):
+        inexact = lanes.op("and", "i1", lanes.compare("ne", scalar, rest, zero), lanes.compare("ne", scalar, b, zero))
+        differ = lanes.compare("slt", scalar, lanes.op("xor", scalar, rest, b), zero)
+        down = lanes.op("and", "i1", inexact, differ)
+        quotient = lanes.op("sub", scalar, quotient, lanes.select(scalar, down, one, zero))
+        rest = lanes.op("add", scalar, rest, lanes.select(scalar, down, b, zero))
+    return quotient if op in ("div", "floordiv") else lanes.select(scalar, none, zero, rest)
+
+
+def _comparison(lanes: Lanes, op: str, args: list[str], dtype: str) -> str:
+    scalar = REGISTER[dtype]
+    if op == "isnan":
+        return lanes.compare("uno", scalar, args[0], args[0]) if is_float(dtype) else lanes.constant("i1", 0)
+    if is_float(dtype):
+        return lanes.compare(_ORDERED[op], scalar, *args)
+    sign = "" if op in ("eq", "ne") else "u" if dtype in ("uint8", "bool") else "s"
+    return lanes.compare(sign + op, scalar, *args)
+
+
+def _cast(lanes: Lanes, a: str, source: str, target: str, native_half: bool) -> str:
+    here, there = REGISTER[source], REGISTER[target]
+    if target == "bool":
+        predicate = "une" if is_float(source) else "ne"
+        return a if here == "i1" else lanes.compare(predicate, here, a, lanes.constant(here, 0))
+    if is_float(source) and is_float(target):
+        if here != there:
+            a = lanes.convert("fpext" if there == "double" else "fptrunc", here, there, a)
+        return a if ITEM_SIZE[source] == 2 and source == target else _rounded(lanes, a, target, native_half)
+    if is_float(target):
+        a = lanes.convert("uitofp" if source in ("bool", "uint8") else "sitofp", here, there, a)
+        return _rounded(lanes, a, target, native_half)
+    if is_float(source):
+        wide = "i64" if there == "i64" else "i32"
+        a = lanes.saturate(here, wide, a)
+        return a if wide == there else lanes.convert("trunc", wide, there, a)
+    if ITEM_SIZE[source] == ITEM_SIZE[target] and here != "i1":
+        return a
+    if here == "i1" or ITEM_SIZE[source] < ITEM_SIZE[target]:
+        return lanes.convert("zext" if source in ("bool", "uint8") else "sext", here, there, a)
+    return lanes.convert("trunc", here, there, a)
+
+
+def _rounded(lanes: Lanes, a: str, dtype: str, native_half: bool) -> str:
+    """A register value rounded to a half type and back; every other type is what it is."""
+    if dtype not in ("float16", "bfloat16"):
+        return a
+    return from_memory(lanes, to_memory(lanes, a, dtype, native_half=native_half), dtype, native_half=native_half)
+
+
+def from_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
+    """The register value of what was loaded as `MEMORY[dtype]`."""
+    if dtype == "bool":
+        return lanes.compare("ne", "i8", a, lanes.constant("i8", 0))
+    if dtype == "bfloat16":
+        wide = lanes.convert("zext", "i16", "i32", a)
+        return lanes.convert("bitcast", "i32", "float", lanes.op("shl", "i32", wide, lanes.constant("i32", 16)))
+    if dtype == "float16":
+        if native_half:
+            return lanes.convert("fpext", "half", "float", lanes.convert("bitcast", "i16", "half", a))
+        return _half_to_single(lanes, a)
+    return a
+
+
+def to_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
+    """What to store as `MEMORY[dtype]` for a register value, rounded to nearest, ties to even."""
+    if dtype == "bool":
+        return lanes.convert("zext", "i1", "i8", a)
+    if dtype == "bfloat16":
+        return _single_to_bfloat(lanes, a)
+    if dtype == "float16":
+        if native_half:
+            return lanes.convert("bitcast", "half", "i16", lanes.convert("fptrunc", "float", "half", a))
+        return _single_to_half(lanes, a)
+    return a
+
+
+def _single_to_bfloat(lanes: Lanes, a: str) -> str:
+    def number(value: int) -> str:
+        return lanes.constant("i32", value)
+
+    bits = lanes.convert("bitcast", "float", "i32", a)
+    odd = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(1))
+    up = lanes.op("add", "i32", lanes.op("add", "i32", bits, odd), number(0x7FFF))
+    word = lanes.op("lshr", "i32", up, number(16))
+    word = lanes.select("i32", lanes.compare("uno", "float", a, a), number(0x7FC0), word)
+    return lanes.convert("trunc", "i32", "i16", word)
+
+
+def _half_to_single(lanes: Lanes, a: str) -> str:
+    """Through a multiplication by 2^112, which also makes denormals normal."""
+
+    def number(value: int) -> str:
+        return lanes.constant("i32", value)
+
+    word = lanes.convert("zext", "i16", "i32", a)
+    magnitude = lanes.op("shl", "i32", lanes.op("and", "i32", word, number(0x7FFF)), number(13))
+    moved = lanes.op(
+        "fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112)
+    )
+    bits = lanes.convert("bitcast", "float", "i32", moved)
+    special = lanes.compare("uge", "i32", magnitude, number(0x0F800000))
+    bits = lanes.select("i32", special, lanes.op("or", "i32", magnitude, number(0x7F800000)), bits)
+    sign = lanes.op("shl", "i32", lanes.op("and", "i32", word, number(0x8000)), number(16))
+    return lanes.convert("bitcast", "i32", "float", lanes.op("or", "i32", bits, sign))
+
+
+def _single_to_half(lanes: Lanes, a: str) -> str:
+    """Normal results by adding half a unit to the bits; denormal ones by adding 0.5, whose last place is theirs."""
+
+    def number(value: int) -> str:
+        return lanes.constant("i32", value)
+
+    bits = lanes.convert("bitcast", "float", "i32", a)
+    magnitude = lanes.op("and", "i32", bits, number(0x7FFFFFFF))
+    sign = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(0x8000))
+    odd = lanes.op("and", "i32", lanes.op("lshr", "i32", magnitude, number(13)), number(1))
+    shifted = lanes.op("add", "i32", lanes.op("add", "i32", magnitude, number(-0x38000000 + 0xFFF)), odd)
+    normal = lanes.op("lshr", "i32", shifted, number(13))
+    small = lanes.op("fadd", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 0.5))
+    denormal = lanes.op("sub", "i32", lanes.convert("bitcast", "float", "i32", small), number(0x3F000000))
+    word = lanes.select("i32", lanes.compare("ult", "i32", magnitude, number(0x38800000)), denormal, normal)
+    word = lanes.select("i32", lanes.compare("uge", "i32", magnitude, number(0x47800000)), number(0x7C00), word)
+    word = lanes.select("i32", lanes.compare("ugt", "i32", magnitude, number(0x7F800000)), number(0x7E00), word)
+    return lanes.convert("trunc", "i32", "i16", lanes.op("or", "i32", word, sign))

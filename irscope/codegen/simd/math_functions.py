@@ -1,0 +1,340 @@
+"""Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables.
+
+How exact each is stands in `irscope.ops.accuracy.STEP_ULPS`: the largest error against higher precision in units of the last
+place, over all arguments (`tests/codegen/simd/test_math_functions.py` measures it).
+
+NaN passes through, infinities, signed zeros and denormal arguments and results are right. Polynomials were fitted for
+this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
+reassociated: `(x + magic) - magic` must round.
+
+Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and pow in float64, where
+one polynomial of double precision is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Final
+
+from irscope.codegen.simd.vector_builder import Lanes
+
+__all__ = ["DOUBLE", "SINGLE", "Format", "Maths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary floating-point format, and the constants of the algorithms in it."""
+
+    real: str
+    """The LLVM type of its numbers."""
+    word: str
+    """The LLVM type of their bits."""
+    mantissa: int
+    """Bits behind the point."""
+    bias: int
+    magic: float
+    """1.5 * 2^mantissa: adding and subtracting it rounds to an integer, which then stands in the low bits."""
+    smallest: float
+    """The smallest normal number."""
+    ln2: tuple[float, float]
+    """log 2 as a short number, whose product with an exponent is exact, and the rest."""
+    exp_range: tuple[float, float]
+    """Outside, exp is 0 or infinite."""
+    exp_terms: Sequence[float]
+    """P in e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2."""
+
+    @property
+    def bits(self) -> int:
+        return 32 if self.word == "i32" else 64
+
+    @property
+    def magic_bits(self) -> int:
+        """The bits of `magic`."""
+        return 0x4B400000 if self.bits == 32 else 0x4338000000000000
+
+
+SINGLE: Final = Format(
+    "float", "i32", 23, 127, 12582912.0, 2.0**-126, (0.693145751953125, 1.4286068203094172e-06), (-104.0, 89.0),
+    (0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369410410523415, 0.0013813161058351398),
+)  # fmt: skip
+DOUBLE: Final = Format(
+    "double", "i64", 52, 1023, 6755399441055744.0, 2.0**-1022, (0.6931471803691238, 1.9082149292705877e-10),
+    (-746.0, 710.0),
+    (
+        0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333325551, 0.0013888888888883332,
+        0.00019841269876840357, 2.480158732699005e-05, 2.755725286336732e-06, 2.755727183153613e-07,
+        2.5106262550879078e-08, 2.0915433598076003e-09,
+    ),
+)  # fmt: skip
+
+_LOG_SINGLE: Final = (
+    0.3333331048488617, -0.25000008940696716, 0.2000216692686081, -0.16668090224266052, 0.1421855390071869,
+    -0.12403079122304916, 0.11893513053655624, -0.11694365739822388, 0.0675760880112648,
+)  # fmt: skip
+"""P in log(1+f) = f - f^2/2 + f^3 P(f)."""
+_LOG_DOUBLE: Final = (
+    0.6666666666666666, 0.4000000000000091, 0.2857142857078221, 0.22222222396552982, 0.18181795124476754,
+    0.15386267672882226, 0.1326802614042874, 0.13094416666525344,
+)  # fmt: skip
+"""P in log(1+f) = 2s + s^3 P(s^2), s = f/(2+f)."""
+
+
+class Maths:
+    """The functions of one format over some lanes; each takes and gives the name of a value."""
+
+    def __init__(self, lanes: Lanes, form: Format) -> None:
+        self.lanes = lanes
+        self.form = form
+
+    # -- shorthand ----------------------------------------------------------------------------------------------------
+
+    def number(self, value: float) -> str:
+        return self.lanes.constant(self.form.real, value)
+
+    def whole(self, value: int) -> str:
+        return self.lanes.constant(self.form.word, value)
+
+    def add(self, a: str, b: str) -> str:
+        return self.lanes.op("fadd", self.form.real, a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        return self.lanes.op("fsub", self.form.real, a, b)
+
+    def mul(self, a: str, b: str) -> str:
+        return self.lanes.op("fmul", self.form.real, a, b)
+
+    def div(self, a: str, b: str) -> str:
+        return self.lanes.op("fdiv", self.form.real, a, b)
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """a*b + c, rounded once where the target can."""
+        return self.lanes.call("llvm.fmuladd", self.form.real, a, b, c)
+
+    def abs(self, a: str) -> str:
+        return self.lanes.call("llvm.fabs", self.form.real, a)
+
+    def less(self, a: str, b: str) -> str:
+        return self.lanes.compare("olt", self.form.real, a, b)
+
+    def equal(self, a: str, b: str) -> str:
+        return self.lanes.compare("oeq", self.form.real, a, b)
+
+    def pick(self, mask: str, a: str, b: str) -> str:
+        return self.lanes.select(self.form.real, mask, a, b)
+
+    def integer(self, name: str, a: str, b: str) -> str:
+        return self.lanes.op(name, self.form.word, a, b)
+
+    def bits(self, a: str) -> str:
+        return self.lanes.convert("bitcast", self.form.real, self.form.word, a)
+
+    def from_bits(self, a: str) -> str:
+        return self.lanes.convert("bitcast", self.form.word, self.form.real, a)
+
+    def polynomial(self, x: str, terms: Sequence[float]) -> str:
+        """terms[0] + terms[1] x + …"""
+        result = self.number(terms[-1])
+        for term in reversed(terms[:-1]):
+            result = self.fma(result, x, self.number(term))
+        return result
+
+    def at_least(self, x: str, low: float) -> str:
+        """max(x, low); NaN stays."""
+        return self.pick(self.less(x, self.number(low)), self.number(low), x)
+
+    def at_most(self, x: str, high: float) -> str:
+        """min(x, high); NaN stays."""
+        return self.pick(self.less(self.number(high), x), self.number(high), x)
+
+    def with_sign(self, magnitude: str, sign: str) -> str:
+        return self.lanes.call("llvm.copysign", self.form.real, magnitude, sign)
+
+    def exponential_of_two(self, exponent: str) -> str:
+        """2^n for an integer n within the range of normal numbers."""
+        form = self.form
+        return self.from_bits(
+            self.integer("shl", self.integer("add", exponent, self.whole(form.bias)), self.whole(form.mantissa))
+        )
+
+    # -- exponentials -------------------------------------------------------------------------------------------------
+
+    def reduced(self, x: str) -> tuple[str, str]:
+        """(e^r - 1, n) with x = n log 2 + r; n as an integer, right for |n| < 2^20."""
+        form = self.form
+        shifted = self.fma(x, self.number(1.4426950408889634), self.number(form.magic))
+        n = self.sub(shifted, self.number(form.magic))
+        r = self.fma(n, self.number(-form.ln2[1]), self.fma(n, self.number(-form.ln2[0]), x))
+        p = self.fma(self.polynomial(r, form.exp_terms), self.mul(r, r), r)
+        return p, self.integer("sub", self.bits(shifted), self.whole(form.magic_bits))
+
+    def exp(self, x: str) -> str:
+        low, high = self.form.exp_range
+        return self.exp_within(self.at_most(self.at_least(x, low), high))
+
+    def exp_within(self, x: str) -> str:
+        """e^x for x within the format's `exp_range`: scaled in two steps, so that denormal results round once."""
+        p, n = self.reduced(x)
+        half = self.integer("ashr", n, self.whole(1))
+        scaled = self.mul(self.add(p, self.number(1.0)), self.exponential_of_two(half))
+        return self.mul(scaled, self.exponential_of_two(self.integer("sub", n, half)))
+
+    def exp_normal(self, x: str) -> str:
+        """e^x where neither the argument nor the result can leave the normal numbers."""
+        p, n = self.reduced(x)
+        return self.mul(self.add(p, self.number(1.0)), self.exponential_of_two(n))
+
+    def expm1(self, x: str) -> str:
+        form = self.form
+        floor = -18.0 if form.bits == 32 else -38.0
+        p, n = self.reduced(self.at_most(self.at_least(x, floor), form.exp_range[1]))
+        scale = self.exponential_of_two(self.integer("sub", n, self.whole(1)))
+        halved = self.fma(p, scale, self.sub(scale, self.number(0.5)))
+        tiny = self.less(
+            self.abs(x), self.number(2.0 ** -(form.mantissa + 2))
+        )  # halving would lose the last bit of a denormal
+        return self.pick(tiny, x, self.add(halved, halved))
+
+    def sigmoid(self, x: str) -> str:
+        """e/(1+e) or 1/(1+e) with e = e^-|x|, so that both tails keep their precision."""
+        negative = self.lanes.op("fneg", self.form.real, self.abs(x))
+        e = self.exp_within(self.at_least(negative, self.form.exp_range[0]))
+        top = self.pick(self.less(x, self.number(0.0)), e, self.number(1.0))
+        return self.div(top, self.add(e, self.number(1.0)))
+
+    def tanh(self, x: str) -> str:
+        a = self.abs(x)
+        if self.form.bits == 64:
+            e = self.expm1(self.at_most(self.add(a, a), 44.0))
+            return self.with_sign(self.div(e, self.add(e, self.number(2.0))), x)
+        z = self.mul(x, x)
+        p = self.polynomial(
+            z,
+            (
+                -0.33333277702331543,
+                0.13331331312656403,
+                -0.05373000726103783,
+                0.020606176927685738,
+                -0.005666977260261774,
+            ),
+        )
+        small = self.fma(self.mul(p, z), a, a)
+        capped = self.at_most(a, 10.0)
+        e = self.exp_normal(self.add(capped, capped))
+        big = self.sub(self.number(1.0), self.div(self.number(2.0), self.add(e, self.number(1.0))))
+        return self.with_sign(self.pick(self.less(a, self.number(0.625)), small, big), x)
+
+    def erf(self, x: str) -> str:
+        """x + x P(x^2) near zero; 1 - e^-Q(x) (float32) or 1 - e^(-x^2) erfcx(x) (float64) beyond."""
+        a, z = self.abs(x), self.mul(x, x)
+        if self.form.bits == 32:
+            near = self.fma(self.polynomial(z, _ERF_NEAR_SINGLE), x, x)
+            capped = self.at_most(a, 4.0)
+            exponent = self.mul(self.polynomial(capped, _ERF_FAR_SINGLE), capped)
+            tail = self.exp_normal(self.lanes.op("fneg", "float", exponent))
+            limit = 0.925
+        else:
+            near = self.fma(self.polynomial(z, _ERF_NEAR_DOUBLE), x, x)
+            capped = self.at_most(a, 6.0)
+            t = self.div(self.sub(capped, self.number(2.0)), self.add(capped, self.number(2.0)))
+            scaled = self.div(self.polynomial(t, _ERF_FAR_DOUBLE), self.fma(capped, self.number(2.0), self.number(1.0)))
+            tail = self.mul(self.exp_normal(self.lanes.op("fneg", "double", self.mul(capped, capped))), scaled)
+            limit = 0.9
+        far = self.with_sign(self.sub(self.number(1.0), tail), x)
+        return self.pick(self.less(a, self.number(limit)), near, far)
+
+    # -- logarithms ---------------------------------------------------------------------------------------------------
+
+    def split(self, x: str) -> tuple[str, str]:
+        """(f, e) with x = 2^e (1 + f), 1 + f between sqrt(1/2) and sqrt(2); x positive, denormals included."""
+        form = self.form
+        tiny = self.less(x, self.number(form.smallest))
+        normal = self.pick(tiny, self.mul(x, self.number(2.0**form.mantissa)), x)
+        bits = self.bits(normal)
+        offset = 0x3F3504F3 if form.bits == 32 else 0x3FE6A09E667F3BCD
+        e = self.integer("ashr", self.integer("sub", bits, self.whole(offset)), self.whole(form.mantissa))
+        m = self.from_bits(self.integer("sub", bits, self.integer("shl", e, self.whole(form.mantissa))))
+        exponent = self.lanes.convert("sitofp", form.word, form.real, e)
+        exponent = self.sub(exponent, self.pick(tiny, self.number(form.mantissa), self.number(0.0)))
+        return self.sub(m, self.number(1.0)), exponent
+
+    def log_rest(self, f: str) -> str:
+        """log(1+f) - f."""
+        if self.form.bits == 32:
+            ff = self.mul(f, f)
+            return self.fma(self.number(-0.5), ff, self.mul(self.polynomial(f, _LOG_SINGLE), self.mul(ff, f)))
+        half = self.mul(self.mul(f, f), self.number(0.5))
+        s = self.div(f, self.add(f, self.number(2.0)))
+        z = self.mul(s, s)
+        r = self.mul(self.polynomial(z, _LOG_DOUBLE), z)
+        return self.sub(self.mul(s, self.add(half, r)), half)
+
+    def log_ends(self, x: str, result: str) -> str:
+        """log at infinity, zero and below."""
+        result = self.pick(self.equal(x, self.number(inf)), x, result)
+        result = self.pick(self.equal(x, self.number(0.0)), self.number(-inf), result)
+        return self.pick(self.lanes.compare("ult", self.form.real, x, self.number(0.0)), self.number(nan), result)
+
+    def log(self, x: str) -> str:
+        f, e = self.split(x)
+        return self.log_ends(x, self.log_joined(f, e, self.log_rest(f)))
+
+    def log_joined(self, f: str, e: str, rest: str) -> str:
+        """e log 2 + f + rest, small parts first."""
+        high, low = (0.693359375, -2.12194440054690583e-4) if self.form.bits == 32 else self.form.ln2
+        return self.fma(e, self.number(high), self.add(f, self.fma(e, self.number(low), rest)))
+
+    def log2(self, x: str) -> str:
+        """Through the natural logarithm, with 1/log 2 in two parts: exact at powers of two."""
+        f, e = self.split(x)
+        rest = self.log_rest(f)
+        high, low = (
+            (1.4423828125, 0.00031222838896340733)
+            if self.form.bits == 32
+            else (1.4426950216293335, 1.9259629911266175e-08)
+        )
+        small = self.fma(f, self.number(low), self.mul(rest, self.number(1.4426950408889634)))
+        return self.log_ends(x, self.add(e, self.fma(f, self.number(high), small)))
+
+    def log1p(self, x: str) -> str:
+        """log(u) + (x - (u-1))/u with u = 1+x rounded."""
+        one = self.number(1.0)
+        u = self.add(x, one)
+        lost = self.pick(
+            self.less(self.number(1.0), self.abs(x)), self.sub(one, self.sub(u, x)), self.sub(x, self.sub(u, one))
+        )
+        f, e = self.split(u)
+        rest = self.add(self.log_rest(f), self.div(lost, u))
+        result = self.log_ends(u, self.log_joined(f, e, rest))
+        return self.pick(self.equal(x, self.number(0.0)), x, result)
+
+    # -- roots --------------------------------------------------------------------------------------------------------
+
+    def sqrt(self, x: str) -> str:
+        return self.lanes.call("llvm.sqrt", self.form.real, x)
+
+    def rsqrt(self, x: str) -> str:
+        return self.div(self.number(1.0), self.sqrt(x))
+
+
+_ERF_NEAR_SINGLE: Final = (
+    0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761721819639206, 0.004985943902283907,
+    -0.0005953754880465567,
+)  # fmt: skip
+_ERF_FAR_SINGLE: Final = (
+    1.1286485195159912, 0.6351513266563416, 0.10623687505722046, -0.023762060329318047, 0.003642457537353039,
+    -0.0003228034474886954, 1.1231261851207819e-05,
+)  # fmt: skip
+_ERF_NEAR_DOUBLE: Final = (
+    0.1283791670955126, -0.37612638903183754, 0.112837916709551, -0.026866170645124077, 0.005223977625340751,
+    -0.000854832701490715, 0.00012055332519432235, -1.4925633568608262e-05, 1.646169615878246e-06,
+    -1.635866756067073e-07, 1.4723494823392752e-08, -1.1652473945294949e-09, 6.495025610302581e-11,
+)  # fmt: skip
+_ERF_FAR_DOUBLE: Final = (
+    1.2769783815525289, -0.0927638265857546, -0.16603039761540314, 0.16405128003541342, -0.05422000098024376,
+    -0.008034015216738155, 0.00872265344196239, 0.0012713431071884398, -0.001456807066357511,
+    -0.0004544079206788842, 0.00020632524755343125, 0.00015163400525126027, -1.5700123218515744e-06,
+    -3.917987462627177e-05, -1.1787858959509783e-05, 9.15906864624081e-06,
+)  # fmt: skip
+"""erfcx(x) (1 + 2x) in t = (x-2)/(x+2), for x between 0.9 and 6."""

@@ -1,0 +1,100 @@
+"""Sine, cosine, tangent and power as vector code; bounds and method stand in `irscope.codegen.simd.math_functions`.
+
+Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
+formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Final
+
+from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Format, Maths
+from irscope.codegen.simd.vector_builder import Lanes
+
+__all__ = ["angle_function", "power"]
+
+_LARGE: Final = 524288.0
+_TWO_OVER_PI: Final = 0.6366197723675814
+_HALF_PI: Final = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+
+_SIN: Final = {
+    "float": (-0.1666666666381008, 0.008333331857164982, -0.0001984007727607258, 2.7248701708232046e-06),
+    "double": (
+        -0.16666666666666666, 0.008333333333333331, -0.00019841269841264968, 2.755731921926441e-06,
+        -2.5052106206531682e-08, 1.605852751943773e-10, -7.586455940017973e-13,
+    ),
+}  # fmt: skip
+"""S in sin r = r + r^3 S(r^2)."""
+_COS: Final = {
+    "float": (0.041666666664283473, -0.001388888765737401, 2.4800592482329196e-05, -2.7299937534284773e-07),
+    "double": (
+        0.041666666666666664, -0.0013888888888888887, 2.4801587301584594e-05, -2.755731922136126e-07,
+        2.0876755776671767e-09, -1.1470458608341428e-11, 4.745737811425911e-14,
+    ),
+}  # fmt: skip
+"""C in cos r = 1 - r^2/2 + r^4 C(r^2)."""
+
+
+def angle_function(kind: str, lanes: Lanes, form: Format, x: str) -> str:
+    """`sin`, `cos` or `tan` of the value named `x`."""
+    maths = Maths(lanes, form)
+    r, quarter = _reduced(lanes, form, x)
+    z = maths.mul(r, r)
+    sine = maths.fma(maths.mul(r, z), maths.polynomial(z, _SIN[form.real]), r)
+    tail = maths.mul(maths.mul(z, z), maths.polynomial(z, _COS[form.real]))
+    cosine = maths.add(maths.fma(z, maths.number(-0.5), maths.number(1.0)), tail)
+    if kind == "tan":
+        odd = _bit(lanes, quarter, 1)
+        usual = maths.div(
+            maths.pick(odd, lanes.op("fneg", form.real, cosine), sine), maths.pick(odd, sine, cosine)
+        )
+    else:
+        turned = quarter if kind == "sin" else lanes.op("add", "i64", quarter, lanes.constant("i64", 1))
+        value = maths.pick(_bit(lanes, turned, 1), cosine, sine)
+        usual = maths.pick(_bit(lanes, turned, 2), lanes.op("fneg", form.real, value), value)
+    if kind != "cos":
+        usual = maths.pick(maths.equal(x, maths.number(0.0)), x, usual)
+    large = lanes.compare("ogt", form.real, maths.abs(x), maths.number(_LARGE))
+    return lanes.rarely(form.real, large, usual, lambda: lanes.call(f"llvm.{kind}", form.real, x))
+
+
+def power(lanes: Lanes, form: Format, x: str, y: str) -> str:
+    """x to the y, with C's rules for zeros, infinities, NaN and negative x."""
+    if form is DOUBLE:
+        return lanes.call("llvm.pow", "double", x, y)
+    maths, wide = Maths(lanes, SINGLE), Maths(lanes, DOUBLE)
+    magnitude = lanes.convert("fpext", "float", "double", maths.abs(x))
+    exponent = wide.mul(wide.log(magnitude), lanes.convert("fpext", "float", "double", y))
+    result = lanes.convert("fptrunc", "double", "float", wide.exp(exponent))
+    zero, one = maths.number(0.0), maths.number(1.0)
+    halved = maths.mul(y, maths.number(0.5))
+    fractional = lanes.compare("une", "float", lanes.call("llvm.trunc", "float", y), y)
+    half_fractional = lanes.compare("une", "float", lanes.call("llvm.trunc", "float", halved), halved)
+    odd = lanes.select("i1", fractional, lanes.constant("i1", 0), half_fractional)
+    result = maths.pick(odd, maths.with_sign(result, x), result)
+    negative = lanes.op("and", "i1", maths.less(x, zero), lanes.compare("ogt", "float", x, maths.number(-inf)))
+    result = maths.pick(lanes.op("and", "i1", negative, fractional), maths.number(nan), result)
+    endless = maths.equal(maths.abs(y), maths.number(inf))
+    unit = lanes.op("and", "i1", maths.equal(x, maths.number(-1.0)), endless)
+    trivial = lanes.op("or", "i1", maths.equal(x, one), lanes.op("or", "i1", maths.equal(y, zero), unit))
+    return maths.pick(trivial, one, result)
+
+
+def _reduced(lanes: Lanes, form: Format, x: str) -> tuple[str, str]:
+    """(r, n): x = n pi/2 + r with |r| <= pi/4; n is right in its two low bits, as i64."""
+    wide = Maths(lanes, DOUBLE)
+    angle = lanes.convert("fpext", "float", "double", x) if form is SINGLE else x
+    shifted = wide.fma(angle, wide.number(_TWO_OVER_PI), wide.number(DOUBLE.magic))
+    n = wide.sub(shifted, wide.number(DOUBLE.magic))
+    r = angle
+    for part in _HALF_PI if form is DOUBLE else _HALF_PI[:2]:
+        r = wide.fma(n, wide.number(-part), r)
+    if form is SINGLE:
+        r = lanes.convert("fptrunc", "double", "float", r)
+    return r, wide.bits(shifted)
+
+
+def _bit(lanes: Lanes, value: str, bit: int) -> str:
+    masked = lanes.op("and", "i64", value, lanes.constant("i64", bit))
+    return lanes.compare("ne", "i64", masked, lanes.constant("i64", 0))

@@ -1,0 +1,138 @@
+"""LLVM IR text, instruction by instruction, over vectors of a fixed number of lanes.
+
+With one lane the same calls give scalar code, so that every formula is written once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from irscope.codegen.kernel import NO_NODE, Lines
+
+__all__ = ["Body", "Lanes"]
+
+
+class Body:
+    """The instructions of one function: names for results, the label of the open basic block, needed declarations."""
+
+    def __init__(self) -> None:
+        self.lines = Lines()
+        self.declarations: set[str] = set()
+        self.node = NO_NODE
+        """The node that the lines now added compute."""
+        self.block = "entry"
+        """The label of the basic block now open."""
+        self._count = 0
+
+    def name(self, hint: str = "v") -> str:
+        """A fresh name."""
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def add(self, text: str) -> None:
+        """Append an instruction that has no result."""
+        self.lines.add(f"  {text}", node=self.node)
+
+    def value(self, text: str) -> str:
+        """Append an instruction and give the name of its result."""
+        result = f"%{self.name()}"
+        self.lines.add(f"  {result} = {text}", node=self.node)
+        return result
+
+    def label(self, label: str) -> None:
+        """Open a basic block; the one before must have ended with a branch."""
+        self.lines.add(f"{label}:")
+        self.block = label
+
+
+class Lanes:
+    """Instructions over `width` lanes, appended to a function's body."""
+
+    def __init__(self, body: Body, width: int) -> None:
+        self.body = body
+        self.width = width
+
+    def type(self, scalar: str) -> str:
+        """The LLVM type of one value per lane.
+
+        >>> Lanes(Body(), 8).type("float"), Lanes(Body(), 1).type("float")
+        ('<8 x float>', 'float')
+        """
+        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
+
+    def constant(self, scalar: str, value: float) -> str:
+        """The same number in every lane."""
+        if scalar == "float":
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        if scalar in ("float", "double"):
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+        elif scalar == "i1":
+            text = "true" if value else "false"
+        else:
+            text = str(int(value))
+        return text if self.width == 1 else f"splat ({scalar} {text})"
+
+    def op(self, name: str, scalar: str, *args: str) -> str:
+        """An instruction whose operands all have one type: `fadd contract`, `xor`, `fneg`."""
+        return self.body.value(f"{name} {self.type(scalar)} {', '.join(args)}")
+
+    def compare(self, predicate: str, scalar: str, a: str, b: str) -> str:
+        """A mask: `olt`, `ueq`, … for floats, `slt`, `eq`, … for integers."""
+        kind = "fcmp" if scalar in ("float", "double") else "icmp"
+        return self.body.value(f"{kind} {predicate} {self.type(scalar)} {a}, {b}")
+
+    def select(self, scalar: str, mask: str, a: str, b: str) -> str:
+        """`a` in the lanes where the mask holds, `b` in the others."""
+        kind = self.type(scalar)
+        return self.body.value(f"select {self.type('i1')} {mask}, {kind} {a}, {kind} {b}")
+
+    def convert(self, name: str, source: str, target: str, a: str) -> str:
+        """A conversion instruction: `bitcast`, `sitofp`, `fpext`, …"""
+        return self.body.value(f"{name} {self.type(source)} {a} to {self.type(target)}")
+
+    def call(self, intrinsic: str, scalar: str, *args: str) -> str:
+        """An LLVM intrinsic overloaded on one type: `llvm.fabs`."""
+        kind = self.type(scalar)
+        symbol = f"{intrinsic}.{self._suffix(scalar)}"
+        self.body.declarations.add(f"declare {kind} @{symbol}({', '.join([kind] * len(args))})")
+        return self.body.value(f"call {kind} @{symbol}({', '.join(f'{kind} {a}' for a in args)})")
+
+    def saturate(self, source: str, target: str, a: str) -> str:
+        """A float as a signed integer, cut off and clamped to its range; NaN is 0."""
+        symbol = f"llvm.fptosi.sat.{self._suffix(target)}.{self._suffix(source)}"
+        self.body.declarations.add(f"declare {self.type(target)} @{symbol}({self.type(source)})")
+        return self.body.value(f"call {self.type(target)} @{symbol}({self.type(source)} {a})")
+
+    def splat(self, scalar: str, value: str) -> str:
+        """A scalar repeated in every lane."""
+        if self.width == 1:
+            return value
+        kind = self.type(scalar)
+        first = self.body.value(f"insertelement {kind} poison, {scalar} {value}, i64 0")
+        return self.body.value(f"shufflevector {kind} {first}, {kind} poison, <{self.width} x i32> zeroinitializer")
+
+    def rarely(self, scalar: str, mask: str, usual: str, otherwise: Callable[[], str]) -> str:
+        """`usual`, but in the lanes of the mask the value of code that runs only if some lane needs it."""
+        body, kind = self.body, self.type(scalar)
+        wanted = self._any(mask)
+        rare, joined = body.name("rare"), body.name("joined")
+        before = body.block
+        body.add(f"br i1 {wanted}, label %{rare}, label %{joined}, !prof !1")
+        body.label(rare)
+        replaced = self.select(scalar, mask, otherwise(), usual)
+        leaving = body.block
+        body.add(f"br label %{joined}")
+        body.label(joined)
+        return body.value(f"phi {kind} [{usual}, %{before}], [{replaced}, %{leaving}]")
+
+    def _any(self, mask: str) -> str:
+        if self.width == 1:
+            return mask
+        symbol = f"llvm.vector.reduce.or.v{self.width}i1"
+        self.body.declarations.add(f"declare i1 @{symbol}({self.type('i1')})")
+        return self.body.value(f"call i1 @{symbol}({self.type('i1')} {mask})")
+
+    def _suffix(self, scalar: str) -> str:
+        short = {"float": "f32", "double": "f64", "half": "f16"}.get(scalar, scalar)
+        return short if self.width == 1 else f"v{self.width}{short}"

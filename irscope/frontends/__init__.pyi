@@ -1,0 +1,11 @@
+from .registry import (
+    FRONTENDS,
+    Frontend,
+    load,
+)
+
+__all__ = [
+    "FRONTENDS",
+    "Frontend",
+    "load",
+]

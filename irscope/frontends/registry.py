@@ -1,0 +1,137 @@
+"""Which frontend reads a source: the registry, and the errors of sources that nobody reads.
+
+A frontend is a module with the names of the `Frontend` protocol. Adding one is that file and one line in `FRONTENDS`.
+A frontend's module is imported when a source gets as far as it, and imports its own package (torch, …) only to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from irscope.errors import LoadError
+from irscope.ir import Graph, Module
+
+__all__ = ["FRONTENDS", "Frontend", "load"]
+
+FRONTENDS: Final = (
+    "irscope.frontends.text",
+    "irscope.frontends.torch.torchscript",
+    "irscope.frontends.torch.export",
+    "irscope.frontends.onnx.frontend",
+    "irscope.frontends.tracing",
+)
+"""Modules in the order in which they are asked; the first that reads a source loads it."""
+
+
+_TEXT: Final = "a string is IR text if it has several lines or a graph( in it, and otherwise the name of a file"
+
+
+class Frontend(Protocol):
+    """One way for a program to get in."""
+
+    name: str
+    """What it reads, in a few words: it stands in the error of a source that no frontend reads."""
+    suffixes: tuple[str, ...]
+    """File suffixes that it reads, with their dots. A frontend whose files may hold code also says `may_run_code = True`,
+    and its `load` then takes `trust`."""
+
+    def reads(self, source: object, args: Sequence[object]) -> bool:
+        """Whether `load` should be tried; cheap, imports nothing heavy. Files arrive as a Path that exists."""
+
+    def load(self, source: Any, args: Sequence[Any], *, name: str | None, **trusted: bool) -> Graph | Module:
+        """The program, every node of it, with example arguments only checked against its inputs."""
+
+
+def load(source: object, *args: object, name: str | None = None, trust: bool = False) -> Graph | Module:
+    """The program in `source`: IR text, a file, a torch program, or a graph, which is given back.
+
+    A torch module or a Python function needs example arguments; the other sources check them if they are there. A file
+    that would run code of its author is refused, unless the caller says with `trust` that it may.
+
+    >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    <Graph 'graph': 1 node, 1 input, 1 output>
+    """
+    if isinstance(source, Graph | Module):
+        return source
+    if is_path(source):
+        source = _existing(_at_home(Path(cast("str | Path", source))))
+    for frontend in _frontends():
+        if frontend.reads(source, args):
+            trusted = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
+            return frontend.load(source, args, name=name, **trusted)
+    raise _unread(source, args)
+
+
+def is_path(source: object) -> bool:
+    """Whether a source names a file: any Path, and any string of one line that is not IR."""
+    if not isinstance(source, str):
+        return isinstance(source, Path)
+    return bool(source.strip()) and "\n" not in source and "graph(" not in source
+
+
+def _frontends() -> Iterator[Frontend]:
+    for path in FRONTENDS:
+        yield cast(Frontend, import_module(path))
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        what = f"{str(path)!r} cannot be opened: there is no user {path.parts[0][1:]!r}, or none with a home"
+        raise LoadError(what, hint=f"a file in a folder of that name is {f'./{path}'!r}") from None
+
+
+def _existing(path: Path) -> Path:
+    try:
+        is_file, is_dir, is_there = path.is_file(), path.is_dir(), path.exists()
+    except OSError as error:
+        told = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
+        raise LoadError(f"{told!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
+    if is_file:
+        return path
+    if is_dir:
+        raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
+    if is_there:
+        raise LoadError(f"{str(path)!r} is not a regular file but a pipe or a device", hint="give a file that holds a program")
+    if not path.parent.is_dir():
+        raise LoadError(f"there is no file {str(path)!r}", hint=f"there is no folder {str(path.parent)!r} either")
+    beside = sorted(item.name for item in path.parent.iterdir() if item.is_file())
+    if not path.suffix and path.name == str(path):
+        raise LoadError(f"there is no file {str(path)!r}", hint=_TEXT)
+    near = get_close_matches(path.name, beside) or [item for item in beside if Path(item).suffix in _suffixes()][:5]
+    hint = f"in that folder: {', '.join(near)}" if near else "no file in that folder looks like a program"
+    raise LoadError(f"there is no file {str(path)!r}", hint=hint)
+
+
+def _suffixes() -> tuple[str, ...]:
+    return tuple(suffix for frontend in _frontends() for suffix in frontend.suffixes)
+
+
+def _unread(source: object, args: Sequence[object]) -> LoadError:
+    known = "\n".join(f"{f.name} ({', '.join(f.suffixes)})" if f.suffixes else f.name for f in _frontends())
+    if isinstance(source, Path):
+        unnamed = "a file without a suffix could be anything"
+        what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
+        hint = "rename the file, or pass its text or the loaded object"
+        return LoadError(f"{what}: {str(source)!r}", where=known, hint=hint)
+    if callable(source) and args:
+        kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
+        what = f"no frontend reads {_kind(source)} called with {kinds}"
+        return LoadError(what, where=known, hint="pass NumPy arrays, or torch tensors for a torch function")
+    if callable(source):
+        return LoadError(
+            f"a function needs example arguments, which say what it is written for; {_kind(source)} has none",
+            hint="irs.load(function, np.zeros((2, 3)))",
+        )
+    return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
+
+
+def _kind(source: object) -> str:
+    name = getattr(source, "__name__", None)
+    kind = type(source)
+    return f"{name!r}" if name and callable(source) else f"an object of type {kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,1 @@
+"""How do TorchScript and torch.export programs get in?"""

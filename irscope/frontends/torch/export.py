@@ -1,0 +1,207 @@
+"""torch.export: exported programs, their `.pt2` files, and modules and functions that are exported on the way in."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from irscope._base.loaded_code import loaded_files
+from irscope._base.restored import with_attributes
+from irscope._base.waiting import put_off
+from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends.torch.exported_file import load_program
+from irscope.frontends.torch.fx_import import import_exported
+from irscope.frontends.torch.values import require_torch
+from irscope.ir import Graph, spread
+
+__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
+
+T = TypeVar("T")
+
+name: Final = "torch.export program"
+suffixes: Final = (".pt2",)
+may_run_code: Final = True
+_NOISE: Final = (
+    "The error above",
+    "For C++ stack",
+    "Traceback",
+    "For more information",
+    "  File ",
+    "from user code",
+    "Caused by",
+    "consider using data-dependent",
+)
+"""How the parts of torch's messages begin that speak to torch's own developers."""
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """An ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save` wrote."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in (*suffixes, ".pt")
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if isinstance(source, torch.export.ExportedProgram | torch.nn.Module):
+        return True
+    return callable(source) and any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(args))
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
+    """The program as torch.export captured it, not decomposed; nested arguments are one input per leaf.
+
+    `trust` lets a file run what it says: see `exported_file`.
+
+    Raises CaptureError where torch.export fails, ArgumentError for missing or wrong example arguments, LoadError for a
+    file that is none.
+    """
+    torch = require_torch("to load an exported program")
+    if isinstance(source, Path):
+        name, source, known = name or source.stem, _open(source, trust), frozenset[str]()
+    else:
+        known = loaded_files()
+    if isinstance(source, torch.export.ExportedProgram):
+        graph = import_exported(source, name or "exported", known.__contains__)
+        if args and len(spread(args, len(graph.free_inputs))) != len(graph.free_inputs):
+            _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
+        return graph
+    title = name or str(getattr(source, "__name__", type(source).__name__))
+    return import_exported(_capture(source, args, title), title if title.isidentifier() else "exported", _ran)
+
+
+def _ran(file: str) -> bool:
+    """All places in a capture are of frames that have just run."""
+    return True
+
+
+def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
+    torch = require_torch("to export a model")
+    is_module = isinstance(source, torch.nn.Module)
+    _check(source.forward if is_module else source, args, title)
+    model = source if is_module else _as_module(source)
+    apart = _apart(model, tuple(args))
+    try:
+        return _quietly(lambda: put_off(lambda: torch.export.export(model, apart, strict=False)))
+    except Exception as error:
+        what = f"torch.export cannot capture {title}"
+        raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
+
+
+def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The example arguments, no tensor of them twice, and none that is the model's own.
+
+    torch.export tells tensors apart by their identity: of one that is passed twice it makes one input, and of a parameter
+    that is passed one input as well. Other tensors would then be mistaken for each other whenever the program is called.
+    Of what autograd made it asks for a gradient, which torch warns of.
+    """
+    torch = require_torch("to export a model")
+    leaves, shape = torch.utils._pytree.tree_flatten(args)
+    seen = {id(held) for held in (*model.parameters(), *model.buffers())}
+    for place, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        if id(leaf) in seen or not leaf.is_leaf:
+            leaves[place] = _alias(leaf)
+        seen.add(id(leaf))
+    made: tuple[Any, ...] = torch.utils._pytree.tree_unflatten(leaves, shape)
+    return made
+
+
+def _alias(tensor: Any) -> Any:
+    """Another tensor of the same memory, which wants a gradient if the tensor does."""
+    return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+def _quietly(work: Callable[[], T]) -> T:
+    """What a call gives without log lines of torch; what goes to the error stream meanwhile is passed on unless it fails.
+
+    What went wrong stands in the error that is raised.
+    """
+    known = logging.getLogger("torch").manager.loggerDict.items()
+    loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
+    said = io.StringIO()
+    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", said, work)
+    sys.stderr.write(said.getvalue())
+    return result
+
+
+def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
+    """Raises ArgumentError unless the function can be called with just these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    parameters = signature.parameters.values()
+    expected = [str(parameter) for parameter in parameters]
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if needed and not args:
+        raise ArgumentError(
+            f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
+            hint=f"irs.load({title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
+        )
+    why = ""
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        why = str(error)
+    if why:
+        _complain(args, expected, why)
+
+
+def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> None:
+    count = f"{len(args)} example argument{'s' * (len(args) != 1)}"
+    what = f"{count} for a program that takes {len(expected)}" + (f": {why}" if why else "")
+    raise ArgumentError(what, hint=f"pass {', '.join(expected) or 'none'}")
+
+
+def _as_module(function: Callable[..., Any]) -> Any:
+    """A module whose forward is the function, with its signature: torch.export takes nothing else, and names inputs by it."""
+    torch = require_torch("to export a function")
+
+    class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    module = Function()
+    with suppress(TypeError, ValueError):  # a function of torch's own has no signature to read
+        own = inspect.signature(function)
+        first = inspect.Parameter("_module", inspect.Parameter.POSITIONAL_ONLY)
+        Function.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
+    return module
+
+
+def _trimmed(message: str, lines: int = 8) -> str:
+    """Torch's message without its stack, its advice for torch's developers and its blank lines."""
+    kept: list[str] = []
+    for line in message.splitlines():
+        if line.startswith(_NOISE):
+            break
+        if line.strip():
+            kept.append(line.rstrip())
+    return "\n".join(kept[:lines])
+
+
+def _advice(error: Exception) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if "not a known type" in text:
+        return "return tensors and numbers, in lists, tuples and dictionaries if there are several"
+    if "Unsupported input type" in text:
+        return "pass tensors and numbers, in lists, tuples and dictionaries if you like"
+    if "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text:
+        return "the model branches on the values of a tensor: write it with torch.cond, or load torch.jit.script(model)"
+    return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
+
+
+def _open(path: Path, trust: bool) -> Any:
+    try:
+        return _quietly(lambda: put_off(lambda: load_program(path, trust=trust)))
+    except LoadError:
+        raise
+    except Exception as error:
+        what = f"{str(path)!r} is not a program that this torch reads"
+        raise LoadError(what, where=_trimmed(str(error)), hint="save it again with torch.export.save") from None

@@ -1,0 +1,336 @@
+"""Torch's FX graph of an exported program as our graph: every argument of every op a value, as TorchScript has it.
+
+An FX node leaves out arguments that have their default, and carries numbers inside itself; here they become
+`prim::Constant` nodes in schema order. Results of ops with several returns are outputs of the one node, so the
+`getitem` nodes vanish. A program that was made functional (`run_decompositions`) says in its signature which results
+update a buffer or an input; those become `aten::copy_` at the end.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import CaptureError
+from irscope.frontends.torch.values import dtype_name, payload_of, require_torch, tensor_data, tensor_type
+from irscope.frontends.torch.wrong_bounds import is_wrong_bound
+from irscope.ir import (
+    ANY,
+    BOOL,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    TENSOR,
+    Graph,
+    GraphBuilder,
+    ListType,
+    Location,
+    OptionalType,
+    TensorType,
+    Type,
+    Value,
+    payload_type,
+)
+from irscope.ir.text import parse_type
+from irscope.ops.typing import DTYPE_CODES
+
+__all__ = ["import_exported"]
+
+_PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {
+    operator.add: "aten::add", operator.sub: "aten::sub", operator.mul: "aten::mul", operator.truediv: "aten::div",
+    operator.floordiv: "aten::floordiv", operator.mod: "aten::remainder", operator.pow: "aten::pow",
+    operator.eq: "aten::eq", operator.ne: "aten::ne", operator.lt: "aten::lt", operator.le: "aten::le",
+    operator.gt: "aten::gt", operator.ge: "aten::ge", operator.neg: "aten::neg", operator.not_: "aten::__not__",
+    operator.and_: "aten::__and__", operator.or_: "aten::__or__",
+    math.ceil: "aten::ceil", math.floor: "aten::floor", math.trunc: "aten::Int", math.sqrt: "aten::sqrt",
+}  # fmt: skip
+"""Arithmetic on sizes, which FX spells as calls of Python's own functions."""
+_SYMBOLIC: Final = {
+    "sym_not": "aten::__not__", "sym_max": "prim::max", "sym_min": "prim::min", "sym_float": "aten::Float",
+    "sym_int": "aten::Int", "sym_size": "aten::size", "sym_stride": "aten::stride", "sym_numel": "aten::numel",
+    "sym_storage_offset": "aten::storage_offset",
+}  # fmt: skip
+_CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
+_MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+_LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+
+
+def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
+    """The graph of an ExportedProgram as it stands. Raises CaptureError for a node that has no counterpart here.
+
+    `is_live` says which of the files that it names are of code that is loaded in this process.
+    """
+    return _Import(program, name, is_live).run()
+
+
+class _Import:
+    """One program on its way in: which value each FX node became, and the constants made so far."""
+
+    def __init__(self, program: Any, name: str, is_live: Callable[[str], bool]) -> None:
+        self.is_live = is_live
+        self.torch = require_torch("to load an exported program")
+        self.program = program
+        self.signature = program.graph_signature
+        self.build = GraphBuilder(name)
+        self.bound: dict[Value, Any] = {}
+        self.constants: list[dict[tuple[Any, ...], Value]] = [{}]
+        """One table per open block, innermost last: a constant made in a branch is not seen after it."""
+        self.torch_folder = str(Path(str(self.torch.__file__)).parent)
+
+    def run(self) -> Graph:
+        module = self.program.graph_module
+        env = self.inputs([node for node in module.graph.nodes if node.op == "placeholder"])
+        self.guard_constants(env)
+        by_name = {node.name: value for node, value in env.items() if isinstance(value, Value)}
+        returned = self.body(module, env)
+        outputs = []
+        for spec, value in zip(self.signature.output_specs, returned, strict=True):
+            kind = spec.kind.name
+            if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION"):
+                target = by_name[spec.target] if kind == "USER_INPUT_MUTATION" else self.held[spec.target]
+                self.build.node("aten::copy_", (target, value, self.constant(False)), (target.type,))
+            elif kind != "TOKEN":
+                outputs.append(value)
+        return self.build.finish(outputs, bound=self.bound)
+
+    def inputs(self, placeholders: Sequence[Any]) -> dict[Any, Any]:
+        """Parameters and buffers come in once per tensor, under their path; the rest under their own names."""
+        env: dict[Any, Any] = {}
+        self.held: dict[str, Value] = {}
+        by_tensor: dict[int, Value] = {}
+        for node, spec in zip(placeholders, self.signature.input_specs, strict=True):
+            if spec.kind.name == "USER_INPUT":
+                example = node.meta.get("val", getattr(spec.arg, "value", None))
+                env[node] = self.build.input(node.name, self.type(example))
+                continue
+            held = self.program.state_dict.get(spec.target)
+            held = self.program.constants.get(spec.target) if held is None else held
+            value = by_tensor.get(id(held))
+            if value is None:
+                type = tensor_type(held) if isinstance(held, self.torch.Tensor) else ANY
+                value = by_tensor[id(held)] = self.build.input(spec.target, type)
+                self.bound[value] = held
+            env[node] = self.held[spec.target] = value
+        return env
+
+    def guard_constants(self, env: Mapping[Any, Any]) -> None:
+        """An argument that was a number, flag or string is baked into the program: any other one must fail."""
+        placeholders = [node for node in env if node.op == "placeholder"]
+        for node, spec in zip(placeholders, self.signature.input_specs, strict=True):
+            baked = getattr(spec.arg, "value", None)
+            if spec.kind.name != "USER_INPUT" or not isinstance(baked, bool | int | float | str):
+                continue
+            differs = self.build.op("aten::ne", env[node], self.constant(baked), type=BOOL)
+            told = self.constant(f"the program was exported for {node.name}={baked!r}, export it again for another")
+            kind = self.constant("builtins.ValueError")
+            with self.build.block() as fails:
+                self.build.node("prim::RaiseException", (told, kind), ())
+            with self.build.block() as goes_on:
+                pass
+            self.build.structured("prim::If", (differs,), (), (fails, goes_on))
+
+    def body(self, module: Any, env: dict[Any, Any]) -> tuple[Value, ...]:
+        """Append a module's nodes to the open block; gives what it returns."""
+        for node in module.graph.nodes:
+            if node.op == "get_attr":
+                env[node] = operator.attrgetter(node.target)(module)
+            elif node.op == "call_function":
+                env[node] = self.call(node, env)
+            elif node.op == "output":
+                flat = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
+                return tuple(self.value(item, ANY, env) for item in flat)
+        return ()
+
+    def call(self, node: Any, env: dict[Any, Any]) -> Any:
+        """What an FX node's results became: a value, a tuple of them, or None."""
+        target = node.target
+        if target is operator.getitem:
+            held = env[node.args[0]]
+            return held[node.args[1]] if isinstance(held, tuple) else self.plain(node, "aten::__getitem__", env)
+        if target in _PYTHON_OPS:
+            return self.plain(node, _PYTHON_OPS[target], env)
+        if isinstance(target, self.torch._ops.OpOverload):
+            if is_wrong_bound(node):
+                return None
+            symbolic = _SYMBOLIC.get(target._schema.name.rpartition("::")[2])
+            return self.plain(node, symbolic, env) if symbolic else self.overload(node, env)
+        name = getattr(target, "__name__", str(target))
+        if name in _SYMBOLIC:
+            return self.plain(node, _SYMBOLIC[name], env)
+        if isinstance(target, self.torch._ops.HigherOrderOperator):
+            return self.higher_order(node, name, env)
+        raise self.refused(node, f"it calls {name}")
+
+    def plain(self, node: Any, op: str, env: dict[Any, Any]) -> Value:
+        """An op with positional arguments and one result."""
+        inputs = [self.value(item, ANY, env) for item in node.args]
+        return self.append(node, op, inputs, (self.type(node.meta.get("val")),))[0]
+
+    def overload(self, node: Any, env: dict[Any, Any]) -> Any:
+        """An op of torch's registry, with every argument of its schema."""
+        schema, val = node.target._schema, node.meta.get("val")
+        inputs = []
+        for index, argument in enumerate(schema.arguments):
+            named = node.kwargs.get(argument.name, argument.default_value)
+            given = node.args[index] if index < len(node.args) else named
+            inputs.append(self.value(given, parse_type(str(argument.type)), env))
+        if not schema.returns:
+            self.append(node, schema.name, inputs, ())
+            return None
+        if len(schema.returns) > 1:
+            return self.append(node, schema.name, inputs, tuple(self.type(item) for item in val))
+        if not isinstance(val, list | tuple):
+            return self.append(node, schema.name, inputs, (self.type(val),))[0]
+        (made,) = self.append(node, schema.name, inputs, (ListType(TENSOR),))
+        return self.append(node, "prim::ListUnpack", (made,), tuple(self.type(item) for item in val))
+
+    def append(self, node: Any, op: str, inputs: Sequence[Value], types: Sequence[Type]) -> tuple[Value, ...]:
+        several = len(types) != 1 or op == "prim::ListUnpack"
+        names = [f"{node.name}.{index}" for index in range(len(types))] if several else [node.name]
+        return self.build.node(op, inputs, types, names=names, location=self.location(node), scope=_scope(node))
+
+    def value(self, given: Any, type: Type, env: Mapping[Any, Any]) -> Value:
+        """An argument as a value of the graph; `type` is what the schema says it is."""
+        if isinstance(given, self.torch.fx.Node):
+            held = env[given]
+            if isinstance(held, Value):
+                return held
+            if isinstance(held, tuple):
+                return self.build.op("prim::ListConstruct", *held, type=ListType(TENSOR))
+            return self.constant(held)
+        if isinstance(given, list | tuple) and any(isinstance(item, self.torch.fx.Node) for item in given):
+            element = _element(type)
+            items = [self.value(item, element, env) for item in given]
+            return self.build.op("prim::ListConstruct", *items, type=ListType(INT if element == ANY else element))
+        return self.constant(given, type)
+
+    def constant(self, payload: Any, type: Type = ANY) -> Value:
+        """A constant, made once per block; `type` decides where a payload could be of several (an empty list)."""
+        if isinstance(payload, self.torch.Tensor):
+            return self.build.constant(tensor_data(payload), type=tensor_type(payload))
+        wanted = type.element if isinstance(type, OptionalType) else type
+        payload, kind = _payload(payload, wanted)
+        key = (kind, payload, str(payload))
+        for table in reversed(self.constants):
+            found: Value | None = table.get(key)
+            if found is not None:
+                return found
+        made = self.build.constant(payload, type=kind)
+        self.constants[-1][key] = made
+        return made
+
+    def higher_order(self, node: Any, name: str, env: dict[Any, Any]) -> Any:
+        """Ops that run a graph: a branch becomes `prim::If`, a region of another gradient mode is inlined."""
+        if name == "cond":
+            return self.cond(node, env)
+        args = list(node.args)
+        if name == "wrap_with_set_grad_enabled":
+            return self.inline(args[1], args[2:], env)
+        if name == "wrap_with_autocast" and not args[2]:
+            return self.inline(args[4], args[5:], env)
+        if name == "wrap_with_autocast":
+            raise self.refused(node, "it runs under autocast", "load program.run_decompositions({}) instead")
+        raise self.refused(node, f"it is the higher-order op {name}")
+
+    def inline(self, module: Any, operands: Iterable[Any], env: dict[Any, Any]) -> tuple[Value, ...]:
+        inner = self.enter(env[module], [self.value(item, ANY, env) for item in operands])
+        return self.body(env[module], inner)
+
+    def cond(self, node: Any, env: dict[Any, Any]) -> tuple[Value, ...]:
+        predicate, *branches = node.args[:3]
+        operands = [self.value(item, ANY, env) for item in node.args[3]]
+        condition = self.value(predicate, BOOL, env)
+        if isinstance(condition.type, TensorType):
+            condition = self.build.op("aten::Bool", condition, type=BOOL)
+        blocks = []
+        for branch in branches:
+            module = env[branch]
+            with self.build.block() as block:
+                self.constants.append({})
+                block.returns(self.body(module, self.enter(module, operands)))
+                self.constants.pop()
+            blocks.append(block)
+        types = [self.type(item) for item in node.meta["val"]]
+        names = [f"{node.name}.{i}" for i in range(len(types))]
+        return self.build.structured(
+            "prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node)
+        )
+
+    def enter(self, module: Any, operands: Sequence[Value]) -> dict[Any, Any]:
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        return dict(zip(placeholders, operands, strict=True))
+
+    def type(self, val: Any) -> Type:
+        """The type of FX's example of a value: a fake tensor, a symbolic number, a plain one."""
+        if isinstance(val, self.torch.Tensor):
+            shape = tuple(_extent(dim) for dim in val.shape)
+            strides = tuple(val.stride()) if val.layout == self.torch.strided else (None,)
+            known = all(type(stride) is int for stride in strides)
+            return TensorType(dtype_name(val.dtype), shape, strides if known else None, str(val.device))
+        for kind, symbolic in ((BOOL, "SymBool"), (INT, "SymInt"), (FLOAT, "SymFloat")):
+            if isinstance(val, getattr(self.torch, symbolic)):
+                return kind
+        if isinstance(val, list | tuple):
+            return ListType(self.type(val[0])) if val else ListType(INT)
+        return payload_type(val)
+
+    def location(self, node: Any) -> Location | None:
+        """The innermost frame of the user's code, or torch's where there is no other."""
+        frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
+        ours = str(Path(__file__).parent)
+        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", ours))]
+        users = [frame for frame in frames if not frame[0].startswith(self.torch_folder)]
+        file, line = (users or frames or [("", "0")])[-1]
+        return Location(file, int(line), live=self.is_live(file)) if file else None
+
+    def refused(self, node: Any, why: str, hint: str = "") -> CaptureError:
+        where = str(self.location(node) or "")
+        hint = hint or "load torch.jit.script(model) instead, or take that part out of the model"
+        return CaptureError(f"the exported node %{node.name} has no counterpart here: {why}", where=where, hint=hint)
+
+
+def _payload(payload: Any, type: Type) -> tuple[Any, Type]:
+    """A plain argument as a constant's payload and its type."""
+    text = str(payload).removeprefix("torch.")
+    kind = payload.__class__.__name__
+    if kind == "dtype":
+        return _CODES[text], INT
+    if kind == "memory_format":
+        return _MEMORY_FORMATS.index(text), INT
+    if kind == "layout":
+        return _LAYOUTS.index(text), INT
+    if kind == "device":
+        return str(payload), DEVICE
+    if isinstance(payload, list | tuple):
+        element = _element(type)
+        made = [_payload(item, element) for item in payload]
+        inside = made[0][1] if made and element == ANY else INT if element == ANY else element
+        return tuple(item for item, _ in made), ListType(inside)
+    if type == FLOAT and isinstance(payload, int) and not isinstance(payload, bool):
+        return float(payload), FLOAT
+    if payload is None:
+        return None, NONE
+    return payload_of(payload), payload_type(payload)
+
+
+def _element(type: Type) -> Type:
+    inside = type.element if isinstance(type, OptionalType) else type
+    return inside.element if isinstance(inside, ListType) else ANY
+
+
+def _extent(dim: Any) -> int | str | None:
+    """A size: a number, its symbol, or unknown where it is an expression of symbols."""
+    return dim if isinstance(dim, int) else str(dim) if str(dim).isidentifier() else None
+
+
+def _scope(node: Any) -> str:
+    """The dotted path of the innermost module, from FX's stack of them."""
+    stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if isinstance(entry, tuple)]
+    path = str(stack[-1][0]) if stack and not str(stack[-1][0]).startswith("_empty") else ""
+    path = re.sub(r"getattr\((.*?), ['\"](.*?)['\"]\)", r"\1.\2", path)
+    return re.sub(r"^L\[['\"]self['\"]\]\.?|^L__self__\.?", "", path)

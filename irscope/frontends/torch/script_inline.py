@@ -1,0 +1,264 @@
+"""Copies a scripted module's methods into one graph, along the real submodules, so that a node knows its module path.
+
+What an attribute holds decides what reading it becomes:
+
+* a submodule vanishes: only its path is carried along;
+* a tensor becomes an input of the graph, bound to it; one tensor under two paths (tied weights) is one input;
+* a number, string, None or a list of these becomes a `prim::Constant`;
+* anything that can change while the program runs stays a `prim::GetAttr` of the module, which then is an input, bound
+  to the module. *Can change* is decided by class, not by object, because two paths may lead to one object: an attribute
+  that any reachable code assigns with `prim::SetAttr`, on any object of that class; and a list or dict of a type that
+  any reachable code changes in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.frontends.torch.script_method import Method, Slot, Step, inline_functions, prepare, read_method
+from irscope.frontends.torch.values import payload_of, require_torch, tensor_type
+from irscope.ir import NONE, Block, Graph, Node, Type, Value, make_node, make_value, new_id
+from irscope.ir.text import parse_type
+
+__all__ = ["inline_function", "inline_module", "inlined_graph"]
+
+_CHANGES_A_CONTAINER: Final = (
+    "aten::append", "aten::clear", "aten::extend", "aten::insert", "aten::pop", "aten::popitem", "aten::remove",
+    "aten::reverse", "aten::sort", "aten::_set_item", "aten::setdefault", "aten::update", "aten::Delete", "aten::add_",
+    "aten::mul_",
+)  # fmt: skip
+_CONSTANTS: Final = (bool, int, float, complex, str, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A module (or an object of a script class) that is known while the program is read."""
+
+    path: str
+    object: Any
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One call in progress."""
+
+    method: Method
+    env: dict[int, Value | _Object]
+    path: str
+    position: int = 0
+    results: tuple[Slot, ...] = ()
+    """Where the caller keeps what this call returns."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A node whose blocks are being filled, or the top of the graph."""
+
+    step: Step
+    env: Mapping[int, Value | _Object]
+    scope: str
+    blocks: list[Block] = field(default_factory=list)
+    params: tuple[Value, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+
+
+def inlined_graph(function: Any) -> Any:
+    """A copy of a function's or method's graph with every call inlined."""
+    graph = function.inlined_graph
+    inline_functions(graph)
+    return graph
+
+
+def _never(file: str) -> bool:
+    return False
+
+
+def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
+    """The graph of a scripted function, whose calls torch has inlined."""
+    return _Copy(frozenset(), frozenset(), is_live).run(read_method(graph, is_live), None, name)
+
+
+def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
+    """The graph of one method of a scripted module (torch's C++ object), with everything that it calls."""
+    entry = module._get_method(method)
+    whole = inlined_graph(entry)
+    graphs = [whole]
+    if whole.findAllNodes("prim::CallMethod", True):  # calls through an interface: any method of any submodule may run
+        graphs += _every_method(module)
+    copy = _Copy(_written(graphs), _changed_containers(graphs), is_live)
+    return copy.run(copy.method(module, method), _Object("", module), name)
+
+
+def _every_method(module: Any) -> list[Any]:
+    found, stack = [], [module]
+    while stack:
+        here = stack.pop()
+        found += [inlined_graph(here._get_method(name)) for name in here._method_names()]
+        stack += [child for _, child in require_torch("to walk a scripted module")._C.ModuleDict(here).items()]
+    return found
+
+
+def _written(graphs: Sequence[Any]) -> frozenset[tuple[str, str]]:
+    nodes = [node for graph in graphs for node in graph.findAllNodes("prim::SetAttr", True)]
+    return frozenset((node.inputsAt(0).type().str(), node.s("name")) for node in nodes)
+
+
+def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
+    nodes = [node for graph in graphs for op in _CHANGES_A_CONTAINER for node in graph.findAllNodes(op, True)]
+    return frozenset(node.inputsAt(0).type().str() for node in nodes)
+
+
+class _Copy:
+    """The graph that is being made from the steps of every method that runs."""
+
+    def __init__(self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool]) -> None:
+        self.is_live = is_live
+        self.written = written
+        self.changed = frozenset(parse_type(text) for text in changed)
+        self.tensor = require_torch("to load TorchScript").Tensor
+        self.methods: dict[tuple[str, str], Method] = {}
+        self.inputs: list[Value] = []
+        self.bound: dict[Value, Any] = {}
+        self.input_of: dict[int | str, Value] = {}
+        """The input that stands for a tensor (by identity), or for an object (by path)."""
+        self.stack: list[_Open] = []
+
+    def method(self, module: Any, name: str) -> Method:
+        """The steps of a method, read once per class."""
+        key = (module._type().str(), name)
+        if key not in self.methods:
+            graph = module._get_method(name).graph
+            prepared = prepare(graph, self.written, simplify=bool(self.methods))
+            self.methods[key] = read_method(prepared, self.is_live)
+        return self.methods[key]
+
+    def run(self, method: Method, root: _Object | None, name: str) -> Graph:
+        free = [_new(slot) for slot in method.params[root is not None :]]
+        values: list[Value | _Object] = [*([root] if root else []), *free]
+        frames = [_Frame(method, _enter(method, values), "")]
+        top = _Open(Step("open"), {}, "")
+        self.stack = [top]
+        returns: tuple[Value, ...] = ()
+        while frames:
+            frame = frames[-1]
+            steps = frame.method.steps
+            called = False
+            while frame.position < len(steps) and not called:
+                step = steps[frame.position]
+                frame.position += 1
+                called = self.take(step, frame, frames)
+            if called:
+                continue
+            frames.pop()
+            results = [frame.env[number] for number in frame.method.returns]
+            if frames:
+                frames[-1].env.update((slot.number, value) for slot, value in zip(frame.results, results, strict=True))
+            else:
+                returns = tuple(self.value(result) for result in results)
+        bound = {value: self.bound[value] for value in self.inputs}
+        return Graph(Block(new_id(), (*free, *self.inputs), tuple(top.nodes), returns), name, bound)
+
+    def take(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
+        """Do one step; true when it was a call, whose frame is now on top."""
+        match step.do:
+            case "node":
+                self.append(step, frame)
+            case "get":
+                self.read_attribute(step, frame)
+            case "call":
+                return self.call(step, frame, frames)
+            case "same":
+                frame.env.update((slot.number, frame.env[at]) for slot, at in zip(step.outputs, step.inputs, strict=True))
+            case "open":
+                self.stack.append(_Open(step, frame.env, frame.path))
+            case "block":
+                self.open_block(step, frame)
+            case "end":
+                block = self.stack[-1]
+                returns = tuple(self.value(frame.env[number]) for number in step.inputs)
+                block.blocks.append(Block(new_id(), block.params, tuple(block.nodes), returns))
+            case "close":
+                done = self.stack.pop()
+                self.append(done.step, frame, tuple(done.blocks))
+        return False
+
+    def append(self, step: Step, frame: _Frame, blocks: tuple[Block, ...] = ()) -> None:
+        env = frame.env
+        inputs = []
+        for number in step.inputs:
+            operand = env[number]
+            inputs.append(self.value(operand) if type(operand) is _Object else operand)
+        outputs = []
+        for number, name, type_ in step.outputs:
+            env[number] = value = make_value(new_id(), type_, name)
+            outputs.append(value)
+        scope = frame.path or step.scope
+        node = make_node(new_id(), step.op, tuple(inputs), tuple(outputs), step.attrs, blocks, step.location, scope)
+        self.stack[-1].nodes.append(node)
+
+    def open_block(self, step: Step, frame: _Frame) -> None:
+        block = self.stack[-1]
+        block.params = tuple(_new(slot) for slot in step.outputs)
+        block.nodes = []
+        frame.env.update((slot.number, value) for slot, value in zip(step.outputs, block.params, strict=True))
+
+    def call(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
+        callee = frame.env[step.inputs[0]]
+        if not isinstance(callee, _Object):
+            self.append(step, frame)
+            return False
+        method = self.method(callee.object, step.attrs["name"])
+        values = [frame.env[number] for number in step.inputs]
+        frames.append(_Frame(method, _enter(method, values), callee.path, results=step.outputs))
+        return True
+
+    def read_attribute(self, step: Step, frame: _Frame) -> None:
+        holder, name, (slot,) = frame.env[step.inputs[0]], step.attrs["name"], step.outputs
+        if not isinstance(holder, _Object) or (holder.object._type().str(), name) in self.written:
+            self.append(step, frame)
+            return
+        held, path = holder.object.getattr(name), f"{holder.path}.{name}" if holder.path else name
+        if isinstance(held, self.tensor):
+            frame.env[slot.number] = self.bind(id(held), path, tensor_type(held), held)
+        elif hasattr(held, "_get_method"):
+            frame.env[slot.number] = _Object(path, held)
+        elif self.is_constant(held, slot.type):
+            attrs = EMPTY if held is None else FrozenDict(value=payload_of(held))
+            made = Slot(slot.number, slot.name, NONE if held is None else slot.type)
+            self.append(Step("node", "prim::Constant", (), (made,), attrs, step.location, step.scope), frame)
+        else:
+            frame.env[slot.number] = self.bind(path, path, slot.type, held)
+
+    def is_constant(self, held: Any, type: Type) -> bool:
+        if isinstance(held, list):
+            return type not in self.changed and all(isinstance(item, _CONSTANTS) for item in held)
+        if isinstance(held, tuple):
+            return all(isinstance(item, _CONSTANTS) for item in held)
+        return isinstance(held, _CONSTANTS) or held.__class__.__name__ == "device"
+
+    def value(self, operand: Value | _Object) -> Value:
+        """An operand as a value; an object that is passed on becomes an input."""
+        if isinstance(operand, Value):
+            return operand
+        type = parse_type(operand.object._type().str())
+        return self.bind(operand.path or "self", operand.path or "self", type, operand.object)
+
+    def bind(self, key: int | str, name: str, type: Type, held: Any) -> Value:
+        """The input that stands for `held`; `bound` keeps it alive, so that its identity stays its own."""
+        found = self.input_of.get(key)
+        if found is None:
+            found = self.input_of[key] = make_value(new_id(), type, name)
+            self.inputs.append(found)
+            self.bound[found] = held
+        return found
+
+
+def _enter(method: Method, values: Sequence[Value | _Object]) -> dict[int, Value | _Object]:
+    return {slot.number: value for slot, value in zip(method.params, values, strict=True)}
+
+
+def _new(slot: Slot) -> Value:
+    return make_value(new_id(), slot.type, slot.name)

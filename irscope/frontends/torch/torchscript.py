@@ -1,0 +1,141 @@
+"""TorchScript: scripted and traced functions and modules, and files saved by `torch.jit.save`."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope._base.loaded_code import loaded_files
+from irscope.errors import ArgumentError, LoadError
+from irscope.frontends.torch.script_code import acts_when_loaded
+from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
+from irscope.frontends.torch.values import require_torch
+from irscope.frontends.trust import contents, not_trusted
+from irscope.ir import Graph, Value
+
+__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
+
+name: Final = "TorchScript"
+suffixes: Final = (".pt", ".pth", ".ts")
+may_run_code: Final = True
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """A scripted function or module, or a file with a suffix of torch's that holds no `torch.export` program."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in suffixes and not _is_exported(source)
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(source, torch.jit.ScriptFunction | torch.jit.ScriptModule)
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
+    """The program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
+
+    A file whose classes do something when they are loaded is loaded only with `trust`: see `script_code`.
+
+    Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
+    """
+    torch = require_torch("to load TorchScript")
+    if isinstance(source, Path):
+        name, source = name or source.stem, _open(source, trust)
+        is_live: Callable[[str], bool] = frozenset[str]().__contains__
+    else:
+        is_live = (loaded_files() if _is_made_here(torch, source) else frozenset[str]()).__contains__
+    if isinstance(source, torch.jit.ScriptFunction):
+        graph, schema = inline_function(inlined_graph(source), name or source.name, is_live), source.schema
+    else:
+        method = _entry(source, args)
+        graph = inline_module(source._c, method, name or source.original_name, is_live)
+        schema = source._c._get_method(method).schema
+    return _with_defaults(graph, schema, args) if args else graph
+
+
+def _is_made_here(torch: Any, source: Any) -> bool:
+    """Whether a program was scripted or traced in this process; what `torch.jit.load` gives has the places of a file."""
+    if isinstance(source, torch.jit.ScriptFunction):
+        return True
+    here = torch.jit._state._python_cu
+    types = [module._c._type() for module in source.modules() if isinstance(module, torch.jit.ScriptModule)]
+    return all(here.get_class(type.qualified_name()) == type for type in types)
+
+
+def _entry(source: Any, args: Sequence[Any]) -> str:
+    """The method to load: `forward`, or the overload of it that takes the example arguments (nn.LSTM has two)."""
+    methods: list[str] = source._c._method_names()
+    if "forward" in methods:
+        return "forward"
+    overloads = sorted(method for method in methods if method.startswith("forward__"))
+    if not overloads:
+        what = f"the scripted module {source.original_name!r} has no method forward"
+        raise LoadError(what, hint=f"its methods: {', '.join(methods) or 'none'}")
+    fitting = [method for method in overloads if _takes(source._c._get_method(method).schema, args)]
+    return (fitting or overloads)[0]
+
+
+def _takes(schema: Any, args: Sequence[Any]) -> bool:
+    """Whether an overload takes these arguments, as far as their being tensors tells."""
+    declared = schema.arguments[1:]
+    needed = sum(1 for argument in declared if not argument.has_default_value())
+    tensor = require_torch("to load TorchScript").Tensor
+    same = all(isinstance(arg, tensor) == (str(a.type) == "Tensor") for arg, a in zip(args, declared, strict=False))
+    return needed <= len(args) <= len(declared) and same
+
+
+def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:
+    """The graph with its last inputs bound to the defaults that the example arguments rely on."""
+    free = graph.free_inputs
+    declared = [argument for argument in schema.arguments if argument.name != "self"][-len(free) :] if free else []
+    needed = sum(1 for argument in declared if not argument.has_default_value())
+    if not needed <= len(args) <= len(free):
+        expected = ", ".join(f"{argument.name}: {argument.type}" for argument in declared)
+        count = f"{needed}" if needed == len(free) else f"{needed} to {len(free)}"
+        what = f"{len(args)} example arguments for a program that takes {count}"
+        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    rest: dict[Value, Any] = {free[index]: declared[index].default_value for index in range(len(args), len(free))}
+    return Graph(graph.body, graph.name, {**graph.bound, **rest}) if rest else graph
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return []
+
+
+def _is_exported(path: Path) -> bool:
+    return any("exported_program" in member or "/models/" in f"/{member}" for member in _members(path))
+
+
+def _open(path: Path, trust: bool) -> Any:
+    torch = require_torch("to load TorchScript")
+    members = _members(path)
+    if members and not any(f"/{member}".count("/code/") for member in members):
+        raise LoadError(
+            f"{str(path)!r} holds tensors or a pickled object, not a program",
+            hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
+        )
+    try:
+        data: Any = str(path) if trust else contents(path)
+        why = "" if trust else _acts_when_loaded(torch, data)
+        if why:
+            raise not_trusted(path, why)
+        return torch.jit.load(data, map_location="cpu")
+    except LoadError:
+        raise
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
+        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first}"
+        raise LoadError(what, hint="save it again with torch.jit.save") from None
+
+
+def _acts_when_loaded(torch: Any, data: Any) -> str:
+    """What runs before the program is called, in the records that torch's own reader finds."""
+    reader = torch._C.PyTorchFileReader(data)
+    code = [name for name in reader.get_all_records() if name.startswith("code/") and name.endswith(".py")]
+    found = next(filter(None, (acts_when_loaded(reader.get_record(name)) for name in code)), "")
+    data.seek(0)
+    return found

@@ -1,0 +1,66 @@
+"""Torch's tensors, element types and plain values as ours: what both torch frontends need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irscope.errors import MissingExtra
+from irscope.ir import Opaque, TensorData, TensorType
+
+__all__ = ["dtype_name", "payload_of", "require_torch", "tensor_data", "tensor_type"]
+
+
+def require_torch(purpose: str) -> Any:
+    """The torch package. Raises MissingExtra."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", extra="torch", purpose=purpose) from None
+    return torch
+
+
+def dtype_name(dtype: Any) -> str:
+    """Our name of a torch element type: torch's own, without `torch.`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def tensor_type(tensor: Any) -> TensorType:
+    """What a tensor that exists is, strides and device included; strides only where it has them (not if sparse)."""
+    torch = require_torch("to describe a tensor")
+    strided = tensor.layout == torch.strided
+    strides = tuple(tensor.stride()) if strided else None
+    return TensorType(dtype_name(tensor.dtype), tuple(tensor.shape), strides, str(tensor.device))
+
+
+def tensor_data(tensor: Any) -> TensorData:
+    """A constant tensor; its array shares the tensor's memory wherever NumPy can express it."""
+    return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), _array(tensor), str(tensor.device), tensor)
+
+
+def _array(tensor: Any) -> Any:
+    torch = require_torch("to read a tensor")
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        return None
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if plain.dtype == torch.bfloat16:
+        return plain.view(torch.uint16).numpy()
+    try:
+        return plain.numpy()
+    except TypeError:  # float8 and other types that NumPy lacks: their bits
+        return plain.contiguous().view(torch.uint8).numpy() if plain.element_size() == 1 else None
+
+
+def payload_of(value: Any) -> Any:
+    """A plain torch value as a constant's payload: lists as tuples, devices as text.
+
+    >>> payload_of([1, True, "a"])
+    (1, True, 'a')
+    """
+    if value is None or isinstance(value, int | float | complex | str):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(payload_of(item) for item in value)
+    kind = type(value).__name__
+    if kind in ("device", "layout", "memory_format"):
+        return str(value)
+    return tensor_data(value) if hasattr(value, "stride") else Opaque(str(value), value)

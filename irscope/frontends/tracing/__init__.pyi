@@ -1,0 +1,7 @@
+from .trace_function import (
+    trace,
+)
+
+__all__ = [
+    "trace",
+]

@@ -1,0 +1,5 @@
+"""How is a program written and read?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,281 @@
+"""How a program is written: TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
+
+What differs from torch: a node without results is written without ` = `, the body of a group stands under its node,
+numbers have all their digits, and lines are indented by at most `MAX_INDENT`, lest a deep program be nothing but spaces.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from irscope._base.frozen import EMPTY
+from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.payload import Opaque
+from irscope.ir.text.constant_text import constant_text
+from irscope.ir.types import Type
+
+__all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_graph", "print_node", "type_text"]
+
+MAX_INDENT: Final = 128
+"""Spaces; deeper blocks are written at this indentation."""
+
+_NAME = rf"(?:\d+|(?!(?:{'|'.join(keyword.kwlist)})\b)[A-Za-z_][\w.]*+(?<!\.))"
+_LEGAL = re.compile(rf"{_NAME}(?:\n{_NAME})*+", re.ASCII)
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.]")
+_SUFFIX = re.compile(r"\.\d+$")
+
+
+def type_text(type: Type) -> str:
+    """The type as it is printed.
+
+    >>> from irscope.ir.text.type_text import parse_type
+    >>> type_text(parse_type("Dict[str, Tensor]"))
+    'Dict(str, Tensor)'
+    """
+    return str(type)
+
+
+def print_graph(graph: Graph, *, locations: bool = True) -> str:
+    """The text of a program; with `locations`, source places and module paths follow each node.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> print(print_graph(parse("graph(%x : Tensor): return (%x)")))
+    graph(%x : Tensor):
+      return (%x)
+    """
+    writer = _Writer(None if graph.keeps_given_names else graph.names, locations)
+    params = ",\n      ".join(writer.declarations(graph.inputs))
+    lines = [f"graph({params}):"]
+    writer.nested_lines(graph.body, lines)
+    lines.append(f"  return ({writer.operands(graph.outputs)})")
+    return "\n".join(lines)
+
+
+_Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
+"""A block being written: its nodes still to come, its indentation, and the blocks of the same node that follow it."""
+
+
+class _Writer:
+    """Writes lines of one graph; the texts of types and locations are kept by the identity of their records, which is
+    found faster than their hash."""
+
+    def __init__(self, names: Mapping[Value, str] | None, locations: bool) -> None:
+        self.names = names
+        """None: each value has its own name, which is found faster than in a mapping."""
+        self.locations = locations
+        self.texts: dict[int, str] = {}
+        self.constants: dict[tuple[int, int, str], str] = {}
+
+    def type(self, type: Type) -> str:
+        text = self.texts.get(id(type))
+        if text is None:
+            text = self.texts[id(type)] = str(type)
+        return text
+
+    def declarations(self, values: tuple[Value, ...]) -> list[str]:
+        names = self.names
+        return [
+            f"%{value.name if names is None else names[value]} : {self.type(value.type)}" for value in values
+        ]
+
+    def operands(self, values: tuple[Value, ...]) -> str:
+        names = self.names
+        if not values:
+            return ""
+        return "%" + ", %".join([value.name if names is None else names[value] for value in values])
+
+    def nested_lines(self, body: Block, lines: list[str]) -> None:
+        """Writes the nodes of a block and of the blocks inside it."""
+        stack: list[_Place] = []
+        place: _Place = (body, iter(body.nodes), "  ", iter(()))
+        block, nodes, pad, siblings = place
+        while True:
+            owner = self.lines(nodes, pad, lines)
+            if owner is not None:
+                stack.append((block, nodes, pad, siblings))
+                siblings, pad = enumerate(owner.blocks), f"{pad}    "[:MAX_INDENT]
+            elif stack:
+                lines.append(f"{pad}-> ({self.operands(block.returns)})")
+            else:
+                return
+            following = next(siblings, None)
+            if following is None:
+                block, nodes, pad, siblings = stack.pop()
+                continue
+            index, block = following
+            params = ", ".join(self.declarations(block.params)) if block.params else ""
+            lines.append(f"{pad[:-2]}block{index}({params}):")
+            nodes = iter(block.nodes)
+
+    def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
+        """Writes nodes up to and with the first one that has blocks, and gives that one."""
+        names, remarks, texts, append = self.names, self.locations, self.texts, lines.append
+        type: Type | None = None
+        type_text = ""
+        for node in nodes:
+            outputs, inputs, op = node.outputs, node.inputs, node.op
+            if node.attrs is EMPTY and inputs and len(outputs) == 1 and op > "_":  # not a Python op: ^ comes before _
+                (value,) = outputs
+                if value.type is not type:
+                    type = value.type
+                    type_text = self.type(type)
+                if names is None:
+                    line = f"{pad}%{value.name} : {type_text} = {op}(%{', %'.join([value.name for value in inputs])})"
+                else:
+                    operands = ", %".join([names[value] for value in inputs])
+                    line = f"{pad}%{names[value]} : {type_text} = {op}(%{operands})"
+            else:
+                line = pad + self.line(node)
+            if remarks:
+                if node.scope:
+                    line += self.remark(node)
+                elif (location := node.location) is not None:
+                    line += texts.get(id(location)) or self.remark(node)
+            append(line)
+            if node.blocks:
+                return node
+        return None
+
+    def line(self, node: Node) -> str:
+        """A node of any shape."""
+        outputs = node.outputs
+        attrs = "" if node.attrs is EMPTY and node.op[0] != "^" else self.attributes(node)
+        operands = self.operands(node.inputs) if node.inputs else ""
+        if len(outputs) == 1:
+            (value,) = outputs
+            name = value.name if self.names is None else self.names[value]
+            return f"%{name} : {self.type(value.type)} = {node.op}{attrs}({operands})"
+        results = ", ".join(self.declarations(outputs))
+        return f"{results}{' = ' if results else ''}{node.op}{attrs}({operands})"
+
+    def attributes(self, node: Node) -> str:
+        """`[value=1]`; equal constants that share their record and type are written once."""
+        payload = node.attrs.get("value")
+        if type(payload) is int and len(node.attrs) == 1:
+            return f"[value={payload}]"
+        if len(node.outputs) != 1:
+            return _attributes(node)
+        key = (id(node.attrs), id(node.outputs[0].type), node.op)
+        text = self.constants.get(key)
+        if text is None:
+            text = self.constants[key] = _attributes(node)
+        return text
+
+    def remark(self, node: Node) -> str:
+        """`, scope: a.b # file.py:1:2`."""
+        scope = f", scope: {node.scope}" if node.scope else ""
+        if node.location is None:
+            return scope
+        text = self.texts.get(id(node.location))
+        if text is None:
+            text = self.texts[id(node.location)] = f" # {node.location}"
+        return scope + text
+
+
+def assign_names(graph: Graph) -> dict[Value, str]:
+    """A name for each value, without `%`: its own where no earlier value has it, `x.1` where one has, the smallest free
+    number where it has none. All are names that TorchScript reads.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor, %7 : Tensor, %in : Tensor):\\n  return (%x)")
+    >>> list(assign_names(g).values())
+    ['x', '7', 'in_']
+    """
+    values = _values(graph)
+    given = [value.name for value in values]
+    if graph.keeps_given_names:
+        return dict(zip(values, given, strict=True))
+    return _resolve(values, [_legal(name) for name in given])
+
+
+def keeps_given_names(graph: Graph) -> bool:
+    """Whether all names can be printed as they were given: legal, and no two the same."""
+    given = [value.name for value in _values(graph)]
+    lines = "\n".join(given)
+    return len(set(given)) == len(given) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
+
+
+def _values(graph: Graph) -> list[Value]:
+    """All values in textual order, as `Graph.values`, without the cost of a generator in a generator."""
+    values = list(graph.body.params)
+    stack = [iter(graph.body.nodes)]
+    while stack:
+        for node in stack[-1]:
+            values += node.outputs
+            blocks = node.blocks
+            if blocks:
+                for block in blocks:
+                    values += block.params
+                stack += [iter(block.nodes) for block in blocks[::-1]]
+                break
+        else:
+            stack.pop()
+    return values
+
+
+def _legal(name: str) -> str:
+    """The name with what TorchScript would not read replaced."""
+    if name.isdecimal() and name.isascii():
+        return name
+    name = _ILLEGAL.sub("_", name).rstrip(".")
+    if not name:
+        return ""
+    if not (name[0].isalpha() or name[0] == "_"):
+        name = f"_{name.lstrip('.')}"
+    first, dot, rest = name.partition(".")
+    return f"{first}_{dot}{rest}" if keyword.iskeyword(first) else name
+
+
+def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
+    """Names for values of which some want the same name or none."""
+    taken = set(wanted) - {""}
+    owners: set[str] = set()
+    suffixes: dict[str, int] = {}
+    names: dict[Value, str] = {}
+    number = 0
+    for value, name in zip(values, wanted, strict=True):
+        if name in owners and not name.isdecimal():
+            base = _SUFFIX.sub("", name)
+            suffix = suffixes.get(base, 0)
+            while name in taken:
+                suffix += 1
+                name = f"{base}.{suffix}"
+            suffixes[base] = suffix
+        elif not name or name in owners:
+            while str(number) in taken:
+                number += 1
+            name = str(number)
+        owners.add(name)
+        taken.add(name)
+        names[value] = name
+    return names
+
+
+def print_node(node: Node, names: Mapping[Value, str]) -> str:
+    """The line of one node, without its blocks, its location and indentation.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> print_node(g.node("y"), g.names)
+    '%y : Tensor = aten::relu(%x)'
+    """
+    return _Writer(names, False).line(node)
+
+
+def _attributes(node: Node) -> str:
+    """`[value=1]`; the arguments of a Python op follow in brackets of their own."""
+    type = node.outputs[0].type if len(node.outputs) == 1 else None
+    is_python = node.op[0] == "^"
+    inside = ", ".join([
+        f"{key}={constant_text(value, type if key == 'value' else None)}"
+        for key, value in node.attrs.items()
+        if not (is_python and key == "arguments")
+    ])
+    text = f"[{inside}]" if inside else ""
+    if not is_python:
+        return text
+    arguments = node.attrs.get("arguments")
+    return f"{text}({' '.join(arguments.text.splitlines()) if isinstance(arguments, Opaque) else ''})"

@@ -1,0 +1,224 @@
+"""How a type is written: TorchScript's printed types, and Python's spelling of them, read into records.
+
+`str(type)` is the other direction; `annotation` writes the spelling that stands inside `annotate(…)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import lru_cache
+
+from irscope.ir.text.lexer import Cursor
+from irscope.ir.types import (
+    DTYPES,
+    NUMBER,
+    AwaitType,
+    ClassType,
+    DictType,
+    Dim,
+    FutureType,
+    ListType,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+
+__all__ = ["annotation", "parse_type", "read_type"]
+
+_DTYPE_OF: dict[str, str | None] = {"Tensor": None}
+_DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()}
+_DTYPE_OF |= {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}
+_IDENT = re.compile(r"[A-Za-z_][\w.]*(?:<[\w.]*>)?")
+_INT = re.compile(r"-?\d{1,19}(?![\w.])")
+_DIM = re.compile(r"\*|-?\d{1,19}(?![\w.])|SS\(-?\d{1,19}\)|[A-Za-z_]\w*(?!\w|=)")
+_DEVICE = re.compile(r"[a-z]+(?::\d+)?")
+_BIT = re.compile("[01]")
+_FIELD = re.compile(r"(strides|requires_grad|device)=")
+_FIELD_NAME = re.compile(r"[A-Za-z_]\w*")
+_CONTAINERS: dict[str, Callable[[Type], Type]] = {
+    "Future": FutureType, "Await": AwaitType, "RRef": RRefType, "Optional": OptionalType, "List": ListType,
+}
+
+
+@lru_cache(maxsize=4096)
+def parse_type(text: str) -> Type:
+    """The type that a text spells, as TorchScript prints it or as Python annotates it.
+
+    >>> parse_type("Float(2, *, strides=[3, 1], device=cpu)").strides
+    (3, 1)
+    >>> str(parse_type("Dict[str, List[Optional[Tensor]]]"))
+    'Dict(str, Tensor?[])'
+    """
+    cursor = Cursor(text)
+    type = read_type(cursor)
+    if cursor.skip() != len(text):
+        cursor.fail("the end of the type")
+    return type
+
+
+def read_type(cursor: Cursor) -> Type:
+    """The type that starts at the cursor; recursive over the depth of the type, which the cursor limits."""
+    return _read(cursor)[0]
+
+
+def _read(cursor: Cursor) -> tuple[Type, int]:
+    """A type and its height, so that `int[][][]…` is refused as `List[List[…]]` is."""
+    cursor.enter()
+    type, height = _read_base(cursor)
+    while True:
+        if cursor.take("?"):
+            type = OptionalType(type)
+        elif cursor.take("["):
+            cursor.expect("]")
+            type = ListType(type)
+        else:
+            break
+        height += 1
+        if height > cursor.MAX_DEPTH:
+            cursor.wrong(f"types and constants nest at most {cursor.MAX_DEPTH} deep")
+    cursor.depth -= 1
+    return type, height
+
+
+def _read_base(cursor: Cursor) -> tuple[Type, int]:
+    if cursor.take("("):
+        elements, height = _read_row(cursor, ")")
+        return TupleType(elements), height
+    word = cursor.demand(_IDENT, "a type")
+    if word == "NamedTuple" and cursor.take("("):
+        return _read_named_tuple(cursor)
+    if word in _DTYPE_OF:
+        return _read_tensor(cursor, word), 1
+    if word in _CONTAINERS or word in ("Dict", "Union", "Tuple"):
+        return _read_container(cursor, word)
+    if cursor.at("("):
+        near = get_close_matches(word, [*_DTYPE_OF, *_CONTAINERS, "Dict", "Union", "Tuple"], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"tensor types are {', '.join(list(_DTYPE_OF)[:6])}, …"
+        cursor.wrong(f"{word!r} is no type with parts", hint=hint)
+    return _word_type(word), 1
+
+
+def _word_type(word: str) -> Type:
+    if word == "number":  # an older spelling of Scalar
+        return NUMBER
+    return ClassType(word) if "." in word or "<" in word else PrimitiveType(word)
+
+
+def _read_row(cursor: Cursor, end: str) -> tuple[tuple[Type, ...], int]:
+    """Types between commas, up to and with the closing bracket; and the height of a type around them."""
+    elements, tallest = [], 0
+    if cursor.take(end):
+        return (), 1
+    while True:
+        element, height = _read(cursor)
+        elements.append(element)
+        tallest = max(tallest, height)
+        if not cursor.take(","):
+            break
+    cursor.expect(end, ",")
+    return tuple(elements), tallest + 1
+
+
+def _read_container(cursor: Cursor, word: str) -> tuple[Type, int]:
+    """`Dict(str, int)` as TorchScript prints it, or `Dict[str, int]` as Python does."""
+    start = cursor.pos
+    if cursor.take("["):
+        elements, height = _read_row(cursor, "]")
+    elif cursor.take("("):
+        elements, height = _read_row(cursor, ")")
+    else:
+        return PrimitiveType(word), 1
+    if word == "Tuple":
+        return TupleType(elements), height
+    if word == "Union":
+        return UnionType(elements), height
+    if len(elements) != (2 if word == "Dict" else 1):
+        cursor.wrong(f"{word} takes {'two types' if word == 'Dict' else 'one type'}, not {len(elements)}", start)
+    return (DictType(*elements) if word == "Dict" else _CONTAINERS[word](elements[0])), height
+
+
+def _read_named_tuple(cursor: Cursor) -> tuple[Type, int]:
+    """`NamedTuple(a : Tensor, b : int)`; the whole text is its name, for torch prints no other."""
+    fields, elements, tallest = [], [], 0
+    while not cursor.at(")"):
+        field = cursor.demand(_FIELD_NAME, "the name of a field")
+        cursor.expect(":")
+        element, height = _read(cursor)
+        fields.append(f"{field} : {element}")
+        elements.append(element)
+        tallest = max(tallest, height)
+        if not cursor.take(","):
+            break
+    cursor.expect(")", ",")
+    return TupleType(tuple(elements), f"NamedTuple({', '.join(fields)})"), tallest + 1
+
+
+def _read_tensor(cursor: Cursor, word: str) -> Type:
+    """A tensor type: `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`, `Tensor`, `FloatTensor`, `Float()`."""
+    shape: list[Dim] = []
+    fields: dict[str, str | tuple[int, ...]] = {}
+    inside = cursor.take("(")
+    while inside and not cursor.at(")"):
+        field = cursor.match(_FIELD)
+        if field is not None:
+            fields[field.group(1)] = _read_refinement(cursor, field.group(1))
+        else:
+            dim = cursor.demand(_DIM, "an extent, '*', 'strides=', 'requires_grad=' or 'device='")
+            shape.append(None if dim == "*" else int(dim) if dim.lstrip("-").isdigit() else dim)
+        if not cursor.take(","):
+            break
+    if inside:
+        cursor.expect(")", ",")
+    strides, grad, device = fields.get("strides"), fields.get("requires_grad"), fields.get("device")
+    if isinstance(strides, tuple) and len(strides) != len(shape):
+        cursor.wrong(f"a tensor type of rank {len(shape)} has {len(strides)} strides")
+    ranked = (inside and not word.endswith("Tensor")) or bool(shape)
+    if ranked and not shape:
+        strides = ()  # nothing to step over: torch prints no strides of a 0-dimensional tensor, and they are known
+    return TensorType(
+        _DTYPE_OF[word], tuple(shape) if ranked else None, strides if isinstance(strides, tuple) else None,
+        device if isinstance(device, str) else None, None if grad is None else grad == "1", cursor.take("[Undefined]"),
+    )
+
+
+def _read_refinement(cursor: Cursor, field: str) -> str | tuple[int, ...]:
+    if field == "device":
+        return cursor.demand(_DEVICE, "a device such as 'cuda:0'")
+    if field == "requires_grad":
+        return cursor.demand(_BIT, "0 or 1")
+    strides: list[int] = []
+    cursor.expect("[")
+    while not cursor.at("]"):
+        strides.append(int(cursor.demand(_INT, "a stride")))
+        if not cursor.take(","):
+            break
+    cursor.expect("]", ",")
+    return tuple(strides)
+
+
+def annotation(type: Type) -> str:
+    """The type as Python code of TorchScript annotates it.
+
+    >>> annotation(parse_type("Dict(str, int?[])"))
+    'Dict[str, List[Optional[int]]]'
+    """
+    match type:
+        case TensorType():
+            return "Tensor"
+        case ListType(element):
+            return f"List[{annotation(element)}]"
+        case OptionalType(element):
+            return f"Optional[{annotation(element)}]"
+        case DictType(key, value):
+            return f"Dict[{annotation(key)}, {annotation(value)}]"
+        case TupleType(elements, ""):
+            return f"Tuple[{', '.join(map(annotation, elements)) or '()'}]"
+        case UnionType(members):
+            return f"Union[{', '.join(map(annotation, members))}]"
+    return str(type)

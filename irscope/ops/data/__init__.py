@@ -1,0 +1,1 @@
+"""Which ops move, join, index or make tensors without computing elements?"""

@@ -1,0 +1,179 @@
+"""The ops that move elements without computing: clone, casts, in-place stores, joining, repeating, padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.ir import TensorType
+from irscope.ops.expr import conversion
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    array_type,
+    broadcast,
+    channels_last_copy,
+    dtype_name,
+    is_channels_last,
+    laid_out_like,
+    mismatch,
+    numpy_dtype,
+    static_shape,
+)
+
+__all__ = ["OPS", "cast"]
+
+
+def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
+    return laid_out_like(self, self.dtype, memory_format)
+
+
+def _to(
+    self: TensorType,
+    dtype: Abstract = None,
+    other: TensorType | None = None,
+    device: Abstract = None,
+    copy: Abstract = False,
+    memory_format: Abstract = None,
+    **rest: Abstract,
+) -> TensorType:
+    target = dtype_name(dtype, self.dtype) if other is None else other.dtype
+    where = device if isinstance(device, str) else self.device if device is None else None
+    where = where if other is None else other.device
+    same = target == self.dtype and target is not None and copy is False and memory_format in (None, 1)
+    if same and ((device is None and other is None) or (where is not None and where == self.device)):
+        return self
+    result = laid_out_like(self, target, memory_format)
+    if copy is False and memory_format not in (None, 1):  # nothing happens when the format is that already
+        result = result.with_(strides=None)
+    return result.with_(device=where)
+
+
+def _written(self: TensorType, **rest: Abstract) -> TensorType:
+    return self
+
+
+def _copied_into(self: TensorType, src: Abstract = None, **rest: Abstract) -> TensorType:
+    if isinstance(src, TensorType) and src.shape is not None and self.shape is not None:
+        joined = broadcast(self.shape, src.shape)
+        known = static_shape(self)
+        if known is not None and joined is not None and len(joined) != len(known):
+            raise mismatch(f"copy_ cannot fit {src} into {self}", rule="broadcast")
+    return self
+
+
+def _clone_array(self: Array, memory_format: int | None = None) -> Array:
+    if memory_format in (2, 3):
+        return channels_last_copy(self).copy("K")
+    return self.copy("C" if memory_format == 0 or 0 in array_type(self).strides else "K")  # type: ignore[operator]
+
+
+def _to_array(
+    self: Array,
+    dtype: Any = None,
+    other: Array | None = None,
+    copy: bool = False,
+    memory_format: int | None = None,
+    **rest: Any,
+) -> Array:
+    target = numpy_dtype(dtype, self.dtype) if other is None else other.dtype
+    strides = array_type(self).strides
+    assert strides is not None
+    wanted = memory_format not in (2, 3) or is_channels_last(self.shape, strides)
+    if target == self.dtype and not copy and wanted:
+        return self
+    return cast(_clone_array(self, memory_format), target)
+
+
+def cast(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The elements in another type; a float out of range of a whole type wraps silently, as it does in torch."""
+    return quietly(array.astype, dtype, copy=False)
+
+
+def _store(self: Array, value: Any) -> Array:
+    quietly(self.__setitem__, ..., value)
+    return self
+
+
+def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Array:
+    source = src if other is None else other
+    if isinstance(source, np.ndarray) and np.may_share_memory(self, source):
+        source = source.copy()
+    return _store(self, source)
+
+
+OPS = (
+    define(
+        "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+        category="memory",
+        type_rule=_clone,
+        reference=_clone_array,
+    ),
+    define("aten::lift_fresh_copy(Tensor self) -> Tensor", category="memory", type_rule=_clone, reference=_clone_array),
+    define(
+        "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
+        category="view",
+        type_rule=_written,
+        reference=lambda self: self,
+    ),
+    define(
+        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+        "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+        "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, "
+        "bool copy=False) "
+        "-> Tensor(b|a)",
+        "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
+        "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
+        category="memory",
+        type_rule=_to,
+        reference=_to_array,
+        expression=conversion,
+    ),
+    define(
+        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        category="memory",
+        type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
+        reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
+        expression=conversion,
+    ),
+    define(
+        "aten::type_as(Tensor self, Tensor other) -> Tensor",
+        category="memory",
+        type_rule=_to,
+        reference=_to_array,
+        expression=conversion,
+    ),
+    define(
+        "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+        "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)",
+        "aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)",
+        category="memory",
+        type_rule=_copied_into,
+        reference=_copy_,
+    ),
+    define(
+        "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+        "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
+        category="memory",
+        type_rule=_written,
+        reference=_store,
+    ),
+    define(
+        "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
+        category="memory",
+        type_rule=_written,
+        reference=lambda self: _store(self, 0),
+    ),
+)

@@ -1,0 +1,292 @@
+"""The ops that allocate a tensor from numbers: empty, zeros, full, arange; and those that copy another's size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irscope.ir import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
+from irscope.ops.expr import Expr, NoExpression, lift, require_known
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    Unknown,
+    as_dims,
+    channels_last_strides,
+    dtype_name,
+    fresh,
+    laid_out_like,
+    numpy_dtype,
+    static_shape,
+)
+
+__all__ = ["OPS"]
+
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
+
+
+def default_dtype(value: Abstract) -> str | None:
+    """The element type that torch gives a number: whole numbers are int64, others the default float32.
+
+    >>> default_dtype(True), default_dtype(2), default_dtype(2.0)
+    ('bool', 'int64', 'float32')
+    """
+    by_type: dict[Type, str] = {BOOL: "bool", INT: "int64", FLOAT: "float32", COMPLEX: "complex64"}
+    if isinstance(value, Unknown):
+        return by_type.get(value.type)
+    if isinstance(value, list | tuple):
+        return default_dtype(value[0]) if value else "float32"
+    if isinstance(value, TensorType):
+        return value.dtype
+    return by_type[{bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}[type(value)]]
+
+
+def _on(type: TensorType, device: Abstract) -> TensorType:
+    return type.with_(device=device) if isinstance(device, str) else type
+
+
+def _sized(
+    size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
+) -> TensorType:
+    result = fresh(dtype_name(dtype, "float32"), as_dims(size))
+    shape = static_shape(result)
+    if memory_format in (2, 3) and shape is not None:
+        result = result.with_(strides=channels_last_strides(shape))
+    elif isinstance(memory_format, Unknown):
+        result = result.with_(strides=None)
+    return _on(result, device)
+
+
+def _full(
+    size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
+    return _on(fresh(dtype_name(dtype, default_dtype(fill_value)), as_dims(size)), device)
+
+
+def _like(
+    self: TensorType, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
+) -> TensorType:
+    return _on(laid_out_like(self, dtype_name(dtype, self.dtype), memory_format), device)
+
+
+def _new(
+    self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
+    return _on(fresh(dtype_name(dtype, self.dtype), as_dims(size)), device)
+
+
+def _arange(
+    end: Abstract,
+    start: Abstract = 0,
+    step: Abstract = 1,
+    dtype: Abstract = None,
+    device: Abstract = None,
+    **rest: Abstract,
+) -> TensorType:
+    kinds = {default_dtype(bound) for bound in (start, end, step)}
+    default = "float32" if "float32" in kinds else None if None in kinds else "int64"
+    known = not any(isinstance(bound, Unknown) for bound in (start, end, step))
+    return _on(fresh(dtype_name(dtype, default), (_count(start, end, step) if known else None,)), device)
+
+
+def _count(start: float, end: float, step: float) -> int:
+    if all(isinstance(bound, int) for bound in (start, end, step)):
+        return max(-int((start - end) // step), 0)
+    return max(math.ceil((end - start) / step), 0)
+
+
+def _linspace(
+    start: Abstract, end: Abstract, steps: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
+    return _on(fresh(dtype_name(dtype, "float32"), as_dims(steps)), device)
+
+
+def _eye(
+    n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
+    return _on(fresh(dtype_name(dtype, "float32"), as_dims([n, n if m is None else m])), device)
+
+
+def _tensor(
+    data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
+) -> TensorType:
+    value = t if data is None else data
+    shape: list[int | None] | None = []
+    while isinstance(value, list | tuple):
+        shape = None if shape is None else [*shape, len(value)]
+        value = value[0] if value else 0.0
+    if isinstance(value, Unknown) and default_dtype(value) is None:  # a list of unknown length
+        return TensorType(dtype_name(dtype, None))
+    return _on(fresh(dtype_name(dtype, default_dtype(value)), shape), device)
+
+
+def _scalar_tensor(s: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
+    return _on(fresh(dtype_name(dtype, "float32"), ()), device)
+
+
+def _filled(value: Any) -> Callable[..., Array]:
+    def reference(size: Any, dtype: Any = None, **rest: Any) -> Array:
+        return np.full(tuple(size), value, numpy_dtype(dtype, np.float32))
+
+    return reference
+
+
+def _filled_like(value: Any) -> Callable[..., Array]:
+    def reference(self: Array, dtype: Any = None, **rest: Any) -> Array:
+        return np.full_like(self, value, numpy_dtype(dtype, self.dtype))
+
+    return reference
+
+
+def _filled_new(value: Any) -> Callable[..., Array]:
+    def reference(self: Array, size: Any, dtype: Any = None, **rest: Any) -> Array:
+        return np.full(tuple(size), value, numpy_dtype(dtype, self.dtype))
+
+    return reference
+
+
+def _full_array(size: Any, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
+    value = fill_value.item() if isinstance(fill_value, np.ndarray) else fill_value
+    return np.full(tuple(size), value, numpy_dtype(dtype, default_dtype(value)))
+
+
+def _full_like_array(self: Array, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
+    return np.full_like(self, fill_value, numpy_dtype(dtype, self.dtype))
+
+
+def _new_full_array(self: Array, size: Any, fill_value: Any, dtype: Any = None, **rest: Any) -> Array:
+    return np.full(tuple(size), fill_value, numpy_dtype(dtype, self.dtype))
+
+
+def _arange_array(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **rest: Any) -> Array:
+    default = np.float32 if any(isinstance(bound, float) for bound in (start, end, step)) else np.int64
+    return np.asarray(start + np.arange(_count(start, end, step)) * step, numpy_dtype(dtype, default))
+
+
+def _linspace_array(start: Any, end: Any, steps: int, dtype: Any = None, **rest: Any) -> Array:
+    return np.linspace(float(start), float(end), steps).astype(numpy_dtype(dtype, np.float32))
+
+
+def _tensor_array(data: Any = None, t: Any = None, dtype: Any = None, **rest: Any) -> Array:
+    value = t if data is None else data
+    found = np.asarray(value)
+    default = np.float32 if found.dtype == np.float64 and found.size != 0 else found.dtype
+    return np.array(value, numpy_dtype(dtype, np.float32 if found.size == 0 else default))
+
+
+def _scalar_array(s: Any, dtype: Any = None, **rest: Any) -> Array:
+    return np.array(s, numpy_dtype(dtype, np.float32))
+
+
+def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> Array:
+    return np.eye(n, m, dtype=numpy_dtype(dtype, np.float32))
+
+
+def _constant(value: Any = None) -> Callable[..., Expr]:
+    """The expression of a new tensor that is like another and holds one number everywhere."""
+
+    def expression(
+        self: Expr, size: Any = None, fill_value: Any = value, dtype: Any = None, device: Any = None, **rest: Any
+    ) -> Expr:
+        if device is not None:
+            raise NoExpression("the elements may lie on another device")
+        target = dtype_name(require_known(dtype, "the element type"), self.dtype)
+        if target is None or target.startswith(("complex", "float8", "q")):
+            raise NoExpression(f"kernels do not compute with {target}")
+        return lift(fill_value, target)
+
+    return expression
+
+
+def _family(word: str, value: Any) -> tuple[Op, ...]:
+    """`zeros`, `zeros_like` and `new_zeros`. What `empty` holds is nobody's business; the reference makes it 0."""
+    plain = f"aten::{word}(SymInt[] size, *, {_OPTIONS}) -> Tensor"
+    if word == "empty":
+        plain = f"aten::empty.memory_format(SymInt[] size, *, {_LIKE}) -> Tensor"
+    like = f"aten::{word}_like(Tensor self, *, {_LIKE}) -> Tensor"
+    new = f"aten::new_{word}(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor"
+    expression = None if word == "empty" else _constant(value)
+    return (
+        define(plain, category="memory", type_rule=_sized, reference=_filled(value)),
+        define(like, category="memory", type_rule=_like, reference=_filled_like(value), expression=expression),
+        define(new, category="memory", type_rule=_new, reference=_filled_new(value), expression=expression),
+    )
+
+
+OPS = (
+    *_family("empty", 0),
+    *_family("zeros", 0),
+    *_family("ones", 1),
+    define(
+        f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_full,
+        reference=_full_array,
+    ),
+    define(
+        f"aten::full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
+        category="memory",
+        type_rule=_like,
+        reference=_full_like_array,
+        expression=_constant(),
+    ),
+    define(
+        f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_new,
+        reference=_new_full_array,
+        expression=_constant(),
+    ),
+    define(
+        f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
+        f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
+        f"aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_arange,
+        reference=_arange_array,
+    ),
+    define(
+        f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_linspace,
+        reference=_linspace_array,
+    ),
+    define(
+        f"aten::eye(SymInt n, *, {_OPTIONS}) -> Tensor",
+        f"aten::eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_eye,
+        reference=_eye_array,
+    ),
+    define(
+        "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, "
+        "bool requires_grad=False) -> Tensor",
+        "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, "
+        "bool requires_grad=False) -> Tensor",
+        "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        category="memory",
+        type_rule=_tensor,
+        reference=_tensor_array,
+    ),
+    define(
+        f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor",
+        category="memory",
+        type_rule=_scalar_tensor,
+        reference=_scalar_array,
+    ),
+    define(
+        "prim::NumToTensor.Scalar(Scalar a) -> Tensor",
+        "prim::NumToTensor.bool(bool a) -> Tensor",
+        category="memory",
+        type_rule=lambda a: fresh({"float32": "float64"}.get(default_dtype(a) or "", default_dtype(a)), ()),
+        reference=lambda a: np.array(a),
+    ),
+)

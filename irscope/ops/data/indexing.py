@@ -1,0 +1,284 @@
+"""The ops that pick elements, or store into picked ones, by positions that are themselves tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope.ir import TensorType
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    Unknown,
+    at,
+    broadcast,
+    fresh,
+    laid_out_like,
+    mismatch,
+    refined,
+    wrap_dim,
+)
+
+__all__ = ["OPS"]
+
+
+def _embedding(weight: TensorType, indices: TensorType, **rest: Abstract) -> TensorType:
+    if weight.shape is None or indices.shape is None:
+        return TensorType(weight.dtype)
+    if len(weight.shape) != 2:
+        raise mismatch(f"embedding takes a matrix of vectors, not {weight}", rule="rank")
+    return fresh(weight.dtype, (*indices.shape, weight.shape[1]))
+
+
+def _index(self: TensorType, indices: Abstract) -> TensorType:
+    if self.shape is None or isinstance(indices, Unknown) or any(isinstance(index, Unknown) for index in indices):
+        return TensorType(self.dtype)
+    if any(index is not None and (index.shape is None or index.dtype in ("bool", "uint8", None)) for index in indices):
+        return TensorType(self.dtype)
+    if len(indices) > len(self.shape):
+        raise mismatch(f"{len(indices)} indices are too many for {self}", rule="index-count")
+    places = [place for place, index in enumerate(indices) if index is not None]
+    picked = broadcast(*(indices[place].shape for place in places)) or ()
+    rest = [dim for place, dim in enumerate(self.shape) if place not in places]
+    together = not places or places[-1] - places[0] + 1 == len(places)
+    at = places[0] if places and together else 0
+    return refined(self.dtype, (*rest[:at], *picked, *rest[at:]))
+
+
+def _index_select(self: TensorType, dim: Abstract, index: TensorType) -> TensorType:
+    if self.shape is None or isinstance(dim, Unknown):
+        return TensorType(self.dtype)
+    axis = wrap_dim(dim, len(self.shape), op="index_select")
+    if not self.shape:
+        return fresh(self.dtype, ())
+    return fresh(self.dtype, (*self.shape[:axis], index.numel, *self.shape[axis + 1 :]))
+
+
+def _gather(self: TensorType, dim: Abstract, index: TensorType, **rest: Abstract) -> TensorType:
+    picks = index.numel != 0  # an index without elements may have any rank
+    if picks and self.shape is not None and index.shape is not None and _rank(self.shape) != _rank(index.shape):
+        raise mismatch(f"gather needs an index of the tensor's rank: {self} and {index}", rule="rank")
+    return fresh(self.dtype, index.shape)
+
+
+def _rank(shape: Sequence[Any]) -> int:
+    """How many dimensions can be named: a tensor without any counts as a row of one."""
+    return max(len(shape), 1)
+
+
+def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
+    return laid_out_like(self, self.dtype)
+
+
+def _scattered_in_rows(self: TensorType, **rest: Abstract) -> TensorType:
+    """Torch makes these results row by row, however the tensor lies that they start from."""
+    return fresh(self.dtype, self.shape)
+
+
+def _same(self: TensorType, **rest: Abstract) -> TensorType:
+    return self
+
+
+def _pick(indices: Sequence[Array | None]) -> tuple[Any, ...]:
+    """Torch's indices as NumPy's: None takes the whole dimension, a byte mask is a mask."""
+    return tuple(
+        slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index
+        for index in indices
+    )
+
+
+def _index_array(self: Array, indices: Sequence[Array | None]) -> Array:
+    return np.asarray(self[_pick(indices)])
+
+
+def _index_put_(
+    self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False, **rest: Any
+) -> Array:
+    if accumulate:
+        np.add.at(self, _pick(indices), values)
+    else:
+        self[_pick(indices)] = values
+    return self
+
+
+def _index_put(self: Array, **arguments: Any) -> Array:
+    return _index_put_(self.copy("K"), **arguments)
+
+
+def _gather_array(self: Array, dim: int, index: Array, **rest: Any) -> Array:
+    if not index.size:
+        return np.empty(index.shape, self.dtype)
+    row, positions = np.atleast_1d(self), np.atleast_1d(index)
+    return at(row, *_along(row, dim, positions)).reshape(index.shape)
+
+
+def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
+    """The positions that an index tensor means: itself along `dim`, its own coordinates elsewhere."""
+    places: list[Any] = list(np.ogrid[tuple(slice(size) for size in index.shape)])
+    places[dim] = index
+    return tuple(places)
+
+
+def _scatter_(
+    self: Array, dim: int, index: Array, src: Any = None, value: Any = None, reduce: str = "", **rest: Any
+) -> Array:
+    if not index.size:
+        return self
+    seen, index = np.atleast_1d(self), np.atleast_1d(index)  # a view: what is stored in a row of one is stored in `self`
+    stored = value if src is None else src[tuple(slice(size) for size in index.shape)] if src.ndim else src
+    places = _along(seen, dim, index)
+    if reduce in ("add", "sum"):
+        np.add.at(seen, places, stored)
+    elif reduce in ("multiply", "prod"):
+        np.multiply.at(seen, places, stored)
+    else:
+        seen[places] = stored
+    return self
+
+
+def _scatter(self: Array, **arguments: Any) -> Array:
+    return _scatter_(self.copy(), **arguments)
+
+
+def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
+    return _scatter_(self, dim, index, src, reduce="add")
+
+
+def _slices(self: Array, dim: int, index: Array) -> tuple[Array, tuple[Any, ...]]:
+    """A view of a tensor with at least one dimension, and the slices of it that an index names along one."""
+    seen = np.atleast_1d(self)
+    return seen, (*[slice(None)] * (dim % seen.ndim), np.atleast_1d(index))
+
+
+def _index_fill_(self: Array, dim: int, index: Array, value: Any) -> Array:
+    seen, places = _slices(self, dim, index)
+    seen[places] = value
+    return self
+
+
+def _index_copy_(self: Array, dim: int, index: Array, source: Array) -> Array:
+    seen, places = _slices(self, dim, index)
+    seen[places] = source
+    return self
+
+
+def _index_add_(self: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
+    seen, places = _slices(self, dim, index)
+    np.add.at(seen, places, source * np.asarray(alpha).astype(source.dtype))
+    return self
+
+
+_INDEX_PUT = "Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
+
+
+OPS = (
+    define(
+        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
+        "bool sparse=False) -> Tensor",
+        category="memory",
+        type_rule=_embedding,
+        reference=lambda weight, indices, **rest: weight[indices],
+    ),
+    define(
+        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+        "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
+        category="memory",
+        type_rule=_index,
+        reference=_index_array,
+    ),
+    define(
+        f"aten::index_put_(Tensor(a!) self, {_INDEX_PUT}(a!)",
+        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, "
+        "bool accumulate=False) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_index_put_,
+    ),
+    define(f"aten::index_put(Tensor self, {_INDEX_PUT}", category="memory", type_rule=_scattered, reference=_index_put),
+    define(
+        "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+        category="memory",
+        type_rule=_index_select,
+        reference=lambda self, dim, index: np.take(
+            self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None
+        ),
+    ),
+    define(
+        "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
+        "aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_index_fill_,
+    ),
+    define(
+        "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_index_copy_,
+    ),
+    define(
+        "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+        "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+        category="memory",
+        type_rule=_scattered,
+        reference=lambda self, **arguments: _index_fill_(self.copy("K"), **arguments),
+    ),
+    define(
+        "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _index_copy_(self.copy(), **arguments),
+    ),
+    define(
+        "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_index_add_,
+    ),
+    define(
+        "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _index_add_(self.copy(), **arguments),
+    ),
+    define(
+        "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+        category="memory",
+        type_rule=_gather,
+        reference=_gather_array,
+    ),
+    define(
+        "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+        "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+        "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+        "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=_scatter,
+    ),
+    define(
+        "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
+        "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
+        "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
+        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, "
+        "str reduce) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_scatter_,
+    ),
+    define(
+        "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _scatter_add_(self.copy(), **arguments),
+    ),
+    define(
+        "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_scatter_add_,
+    ),
+)

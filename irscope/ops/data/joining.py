@@ -1,0 +1,290 @@
+"""The ops that put elements elsewhere: joining, repeating, turning around, padding, grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope.ir import TENSOR, Dim, ListType, TensorType
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    Unknown,
+    array_type,
+    as_dims,
+    channels_last_copy,
+    channels_last_strides,
+    fresh,
+    is_channels_last,
+    known_ints,
+    laid_out_like,
+    mismatch,
+    promote_types,
+    refined,
+    same_dim,
+    static_shape,
+    suggests_channels_last,
+    wrap_dim,
+)
+
+__all__ = ["OPS"]
+
+
+def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
+    if isinstance(tensors, Unknown) or not tensors:
+        return TENSOR
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = promote_types(dtype, tensor.dtype) if dtype is not None and tensor.dtype is not None else None
+    if any(tensor.shape is None for tensor in tensors) or isinstance(dim, Unknown):
+        return TensorType(dtype)
+    parts = _parts(tensors)
+    shape = list(parts[0].shape or ())
+    axis = wrap_dim(dim, len(shape), op="cat")
+    sizes = [shape[axis]]
+    for part in parts[1:]:
+        here = part.shape or ()
+        if len(here) != len(shape):
+            raise mismatch(f"cat joins tensors of one rank, not {parts[0]} and {part}", rule="cat-shapes")
+        sizes.append(here[axis])
+        for other in set(range(len(shape))) - {axis}:
+            told = f"cat along {dim} of {parts[0]} and {part}: dimension {other} differs"
+            shape[other] = same_dim(shape[other], here[other], what=told, rule="cat-shapes")
+    known = known_ints(sizes)
+    shape[axis] = None if known is None else sum(known)
+    return _in_format(dtype, shape, [suggests_channels_last(tensor) for tensor in tensors])
+
+
+def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
+    """Without the empty vectors, which cat skips whatever the rank of the others."""
+    some = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
+    ranks = {tensor.rank for tensor in some}
+    return [tensor for tensor in some if tensor.shape != (None,)] if len(ranks) == 2 and 1 in ranks else some
+
+
+def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool | None]) -> TensorType:
+    """Channels last where every operand is, row by row where one is not."""
+    if False in formats:
+        return fresh(dtype, shape)
+    known = static_shape(refined(dtype, shape))
+    if None in formats or known is None:
+        return refined(dtype, shape)
+    return refined(dtype, shape, channels_last_strides(known))
+
+
+def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
+    """Joined along the dimension that comes after the new one, which is then split in two; or along a new last one."""
+    if isinstance(tensors, Unknown) or not tensors or isinstance(dim, Unknown):
+        return TENSOR
+    lifted = []
+    for tensor in tensors:
+        if tensor.shape is None:
+            return TensorType(tensor.dtype)
+        axis = wrap_dim(dim, len(tensor.shape) + 1, op="stack")
+        strides = (*tensor.strides, 1) if tensor.strides is not None and axis == len(tensor.shape) else None
+        lifted.append(TensorType(tensor.dtype, (*tensor.shape[:axis], 1, *tensor.shape[axis:]), strides))
+    joined = _cat(lifted, dim)
+    if axis == len(tensors[0].shape):
+        return joined
+    formats = [suggests_channels_last(tensor) for tensor in tensors]
+    shape = static_shape(refined(joined.dtype, joined.shape))
+    if False in formats:
+        return fresh(joined.dtype, joined.shape)
+    if None in formats or shape is None:
+        return refined(joined.dtype, joined.shape)
+    count, size = shape[axis : axis + 2]
+    steps = channels_last_strides((*shape[:axis], count * size, *shape[axis + 2 :]))
+    return refined(joined.dtype, shape, (*steps[:axis], steps[axis] * size, *steps[axis:]))
+
+
+def _stack_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
+    rank = tensors[0].ndim
+    axis = dim % (rank + 1)
+    if axis == rank:
+        return _cat_arrays([tensor[..., None] for tensor in tensors], axis)
+    shape = (*tensors[0].shape[:axis], len(tensors), *tensors[0].shape[axis:])
+    return _cat_arrays(tensors, axis).reshape(shape)
+
+
+def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
+    counts = as_dims(repeats)
+    if self.shape is None or counts is None:
+        return TensorType(self.dtype)
+    if len(counts) < len(self.shape):
+        raise mismatch(f"repeat({counts}) names fewer dimensions than {self} has", rule="repeat-dims")
+    shape = (1,) * (len(counts) - len(self.shape)) + self.shape
+    return fresh(
+        self.dtype,
+        [a * b if isinstance(a, int) and isinstance(b, int) else None for a, b in zip(shape, counts, strict=True)],
+    )
+
+
+def _kept(self: TensorType, **rest: Abstract) -> TensorType:
+    """Same extents, fresh memory, strides as in `empty_like`."""
+    return laid_out_like(self, self.dtype)
+
+
+def _rows(self: TensorType, **rest: Abstract) -> TensorType:
+    return fresh(self.dtype, self.shape)
+
+
+def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
+    return (
+        fresh(self.dtype, self.shape)
+        if known_ints(dims) and len(known_ints(shifts) or ()) == 1
+        else refined(self.dtype, self.shape)
+    )
+
+
+def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value: Abstract = None) -> TensorType:
+    margins = known_ints(pad)
+    if self.shape is None or margins is None:
+        return TensorType(self.dtype, self.shape and (None,) * len(self.shape))
+    if len(margins) > 2 * len(self.shape) or len(margins) % 2:
+        raise mismatch(f"pad takes two margins a dimension; {margins} does not fit {self}", rule="pad-length")
+    shape = list(self.shape)
+    for index in range(len(margins) // 2):
+        here = shape[-1 - index]
+        shape[-1 - index] = here + margins[2 * index] + margins[2 * index + 1] if isinstance(here, int) else None
+    last = suggests_channels_last(self)
+    return fresh(self.dtype, shape) if last is False and mode == "constant" else refined(self.dtype, shape)
+
+
+def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
+    if isinstance(tensors, Unknown) or any(tensor.numel is None for tensor in tensors):
+        return Unknown(ListType(TENSOR)) if isinstance(tensors, Unknown) else [TensorType(t.dtype) for t in tensors]
+    shape = [tensor.numel for tensor in tensors]
+    grids = []
+    for axis, tensor in enumerate(tensors):
+        step = tensor.strides[0] if tensor.strides else 1 if tensor.shape == () else None
+        strides = None if step is None else [step * (a == axis) if shape[a] != 1 else 0 for a in range(len(shape))]
+        grids.append(
+            _swapped(refined(tensor.dtype, shape), indexing)
+            if 1 in shape
+            else _swapped(refined(tensor.dtype, shape, strides), indexing)
+        )
+    return grids
+
+
+def _swapped(grid: TensorType, indexing: Abstract) -> TensorType:
+    if indexing == "ij" or grid.rank is None or grid.rank < 2:
+        return grid
+    assert grid.shape is not None
+    order = [1, 0, *range(2, grid.rank)]
+    strides = None if grid.strides is None else [grid.strides[axis] for axis in order]
+    return refined(grid.dtype, [grid.shape[axis] for axis in order], strides)
+
+
+def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
+    parts = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
+    joined: Array = np.concatenate(parts, axis=dim)
+    strides = [array_type(part).strides or () for part in parts]
+    if all(is_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
+        return channels_last_copy(joined)
+    return np.ascontiguousarray(joined)
+
+
+def _flip_array(self: Array, dims: Any) -> Array:
+    return np.flip(self, tuple(dims) if isinstance(dims, list | tuple) else dims).copy()
+
+
+def _roll_array(self: Array, shifts: Any, dims: Any = ()) -> Array:
+    axes = tuple(dims) if isinstance(dims, list | tuple) else (dims,)
+    amounts = tuple(shifts) if isinstance(shifts, list | tuple) else (shifts,)
+    return np.roll(self, amounts, axes) if axes else np.roll(self, amounts[0])
+
+
+def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
+    margins = [(0, 0)] * (self.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    if mode in ("reflect", "replicate"):
+        for axis, (before, after) in enumerate(margins):
+            if before or after:
+                self = self.take(_padded_positions(self.shape[axis], before, after, mode), axis)
+        return self.copy()
+    inside = self[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, self.shape, strict=True))]
+    outside = [(max(a, 0), max(b, 0)) for a, b in margins]
+    if mode == "constant":
+        return np.pad(inside, outside, constant_values=value or 0)
+    return np.pad(inside, outside, mode="wrap")
+
+
+def _padded_positions(size: int, before: int, after: int, mode: str) -> Array:
+    """Where each element of a padded dimension is taken from; what a negative margin cuts off can still be the edge."""
+    positions = np.arange(-before, size + after)
+    if mode == "replicate":
+        return positions.clip(0, size - 1)
+    return np.where(positions < 0, -positions, np.where(positions < size, positions, 2 * (size - 1) - positions))
+
+
+def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
+    return list(np.meshgrid(*tensors, indexing="xy" if indexing == "xy" else "ij", copy=False))
+
+
+OPS = (
+    define(
+        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays
+    ),
+    define(
+        "aten::concat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays
+    ),
+    define(
+        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+        category="memory",
+        type_rule=_stack,
+        reference=_stack_arrays,
+    ),
+    define(
+        "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
+        category="memory",
+        type_rule=_repeat,
+        reference=lambda self, repeats: np.tile(self, repeats).reshape(
+            [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
+        ),
+    ),
+    define(
+        "aten::flip(Tensor self, int[] dims) -> Tensor",
+        category="memory",
+        type_rule=_kept,
+        reference=_flip_array,
+    ),
+    define(
+        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+        category="memory",
+        type_rule=_rolled,
+        reference=_roll_array,
+    ),
+    define(
+        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
+        category="memory",
+        type_rule=_rows,
+        reference=lambda self, diagonal=0: np.tril(self, diagonal),
+    ),
+    define(
+        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
+        category="memory",
+        type_rule=_rows,
+        reference=lambda self, diagonal=0: np.triu(self, diagonal),
+    ),
+    define(
+        'aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
+        category="memory",
+        type_rule=_padded,
+        reference=_pad_array,
+    ),
+    define(
+        "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+        category="memory",
+        type_rule=_padded,
+        reference=_pad_array,
+    ),
+    define(
+        "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
+        "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+        category="view",
+        type_rule=_meshgrid,
+        reference=_meshgrid_arrays,
+    ),
+)

@@ -1,0 +1,85 @@
+"""Stores as functions: what a tensor would be after `copy_`, `fill_`, `zero_`, or after a write through one of its views.
+
+Of the tensor that would be written, the first three take element type, shape and layout, never the elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ir import TensorType
+from irscope.ops.expr import Expr, lift
+from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import Abstract, Array, laid_out_like
+
+__all__ = ["OPS"]
+
+
+def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
+    result = np.empty_like(self)
+    result[...] = value
+    return result
+
+
+def _nothing(x: Expr) -> Expr:
+    return lift(0, x.dtype)
+
+
+def _store(*texts: str, operands: str, expr: Any) -> tuple[Op, ...]:
+    return elementwise(*texts, numpy=_filled, expr=expr, operands=operands, in_place=False, layout="like-first")
+
+
+def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
+    """The type of a copy of a tensor; of one with gaps torch keeps the strides, and NumPy does not."""
+    copy = laid_out_like(self, self.dtype)
+    return copy if copy.strides == self.strides else copy.with_(strides=None)
+
+
+def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
+    result = self.copy("K")
+    result[(slice(None),) * (dim % self.ndim) + (index,)] = src
+    return result
+
+
+def _slice_scatter(
+    self: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    result = self.copy("K")
+    result[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)] = src
+    return result
+
+
+(_COPY,) = _store(
+    "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    operands="self =src",
+    expr=lambda self, src, **rest: src,
+)
+
+OPS: Final = (
+    replace(_COPY, type_rule=_in_place_of),
+    *_store(
+        "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+        "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+        operands="self =value",
+        expr=lambda self, value: value,
+    ),
+    *_store("aten::zero(Tensor self) -> Tensor", operands="self", expr=_nothing),
+    define(
+        "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+        category="memory",
+        type_rule=_in_place_of,
+        reference=_select_scatter,
+    ),
+    define(
+        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
+        "-> Tensor",
+        category="memory",
+        type_rule=_in_place_of,
+        reference=_slice_scatter,
+    ),
+)

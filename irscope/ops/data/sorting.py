@@ -1,0 +1,162 @@
+"""The ops that choose elements by their values: sorting, the largest few, the positions of what is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irscope.ir import TENSOR, Dim, ListType, TensorType
+from irscope.ops.schema.define import define
+from irscope.ops.typing import Abstract, Array, Unknown, fresh, laid_out_like, mismatch, refined, wrap_dim
+
+__all__ = ["OPS"]
+
+
+def _nonzero(self: TensorType) -> TensorType:
+    return refined("int64", (None, None if self.shape is None else len(self.shape)))
+
+
+def _where_positions(condition: TensorType) -> Abstract:
+    if condition.shape is None:
+        return Unknown(ListType(TENSOR), "the rank of the condition is not known")
+    return [TensorType("int64", (None,))] * max(len(condition.shape), 1)
+
+
+def _masked_select(self: TensorType, mask: TensorType) -> TensorType:
+    return refined(self.dtype, (None,))
+
+
+def _one_hot(self: TensorType, num_classes: Abstract = -1) -> TensorType:
+    if self.shape is None:
+        return TensorType("int64")
+    count = num_classes if isinstance(num_classes, int) and num_classes >= 0 else None
+    return fresh("int64", (*self.shape, count))
+
+
+def _topk(self: TensorType, k: Abstract, dim: Abstract = -1, **rest: Abstract) -> tuple[TensorType, TensorType]:
+    if self.shape is None or isinstance(dim, Unknown):
+        return TensorType(self.dtype), TensorType("int64")
+    axis = wrap_dim(dim, len(self.shape), op="topk")
+    shape: list[Dim] = list(self.shape)
+    if shape:
+        here = shape[axis]
+        if isinstance(k, int) and isinstance(here, int) and k > here:
+            raise mismatch(f"topk of {k} is more than dimension {dim} of {self} has", rule="index-range")
+        shape[axis] = k if isinstance(k, int) else None
+    return refined(self.dtype, shape), refined("int64", shape)
+
+
+def _sort(self: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
+    values = laid_out_like(self, self.dtype)
+    return values, values.with_(dtype="int64")
+
+
+def _argsort(self: TensorType, **rest: Abstract) -> TensorType:
+    return laid_out_like(self, "int64")
+
+
+def _repeat_interleave(self: TensorType, repeats: Abstract, dim: Abstract = None, **rest: Abstract) -> TensorType:
+    if self.shape is None or isinstance(dim, Unknown):
+        return TensorType(self.dtype)
+    shape = (self.numel,) if dim is None else self.shape
+    axis = wrap_dim(dim or 0, len(shape), op="repeat_interleave")
+    here = shape[axis]
+    size = here * repeats if isinstance(here, int) and isinstance(repeats, int) else None
+    return refined(self.dtype, (*shape[:axis], size, *shape[axis + 1 :]))
+
+
+def _topk_arrays(self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+    values, indices = _sort_arrays(self, dim=dim, descending=largest)
+    if not self.ndim:
+        return values, indices
+    part = (slice(None),) * (dim % self.ndim) + (slice(k),)
+    return np.ascontiguousarray(values[part]), np.ascontiguousarray(indices[part])
+
+
+def _sort_arrays(
+    self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None
+) -> tuple[Array, Array]:
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    turned = np.flip(self, dim) if descending else self
+    order = np.argsort(turned, axis=dim, kind="stable")
+    values = np.take_along_axis(turned, order, axis=dim)
+    if descending:  # turned around twice, so that equal elements keep their order
+        order = np.flip(self.shape[dim] - 1 - order, dim)
+        values = np.flip(values, dim)
+    return values.copy(), order.astype(np.int64)
+
+
+def _repeat_array(self: Array, repeats: Any, dim: int | None = None, **rest: Any) -> Array:
+    return np.repeat(self, repeats, axis=dim)
+
+
+def _one_hot_array(self: Array, num_classes: int = -1) -> Array:
+    count = int(self.max()) + 1 if num_classes < 0 else num_classes
+    return np.asarray(self[..., None] == np.arange(count), np.int64)
+
+
+def _where_arrays(condition: Array) -> list[Array]:
+    return list(np.nonzero(np.atleast_1d(condition)))
+
+
+OPS = (
+    define(
+        "aten::nonzero(Tensor self) -> Tensor",
+        category="memory",
+        type_rule=_nonzero,
+        reference=lambda self: np.argwhere(self).astype(np.int64),
+    ),
+    define(
+        "aten::where(Tensor condition) -> Tensor[]",
+        category="memory",
+        type_rule=_where_positions,
+        reference=_where_arrays,
+    ),
+    define(
+        "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+        category="memory",
+        type_rule=_masked_select,
+        reference=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
+            np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
+        ],
+    ),
+    define(
+        "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
+        category="memory",
+        type_rule=_one_hot,
+        reference=_one_hot_array,
+    ),
+    define(
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, "
+        "bool sorted=True) -> (Tensor values, Tensor indices)",
+        category="memory",
+        type_rule=_topk,
+        reference=_topk_arrays,
+    ),
+    define(
+        "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, "
+        "bool descending=False) -> (Tensor values, Tensor indices)",
+        category="memory",
+        type_rule=_sort,
+        reference=_sort_arrays,
+    ),
+    define(
+        "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+        "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+        category="memory",
+        type_rule=_argsort,
+        reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
+    ),
+    define(
+        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor",
+        category="memory",
+        type_rule=_repeat_interleave,
+        reference=_repeat_array,
+    ),
+)

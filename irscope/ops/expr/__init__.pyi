@@ -1,0 +1,65 @@
+from .elementwise import (
+    Kind,
+    conversion,
+    require_float,
+    require_known,
+    result_type,
+)
+from .expression import (
+    POSITIONS,
+    REDUCTIONS,
+    Expr,
+    NoExpression,
+    call,
+    cast,
+    const,
+    count_operations,
+    input_element,
+    lift,
+    number,
+    reduced_axes,
+    where,
+)
+from .numpy_eval import (
+    apply,
+    evaluate,
+    gathered,
+    remainder,
+    round_to,
+)
+from .reductions import (
+    layer_norm,
+)
+from .special import (
+    erf,
+    sigmoid,
+)
+
+__all__ = [
+    "Expr",
+    "Kind",
+    "NoExpression",
+    "POSITIONS",
+    "REDUCTIONS",
+    "apply",
+    "call",
+    "cast",
+    "const",
+    "conversion",
+    "count_operations",
+    "erf",
+    "evaluate",
+    "gathered",
+    "input_element",
+    "layer_norm",
+    "lift",
+    "number",
+    "reduced_axes",
+    "remainder",
+    "require_float",
+    "require_known",
+    "result_type",
+    "round_to",
+    "sigmoid",
+    "where",
+]

@@ -1,0 +1,340 @@
+"""A pointwise op from one definition: its schemas, and what it computes per element, once in NumPy and once as an
+expression.
+
+Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute
+(halves in float32), convert the result. Only the middle step differs between ops.
+
+Operands are told as text. `"self other"` names the arguments whose types promote together; `"?mask"` keeps its own
+type (it becomes a bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is
+passed on as None. All further arguments reach the two functions by name: known ones as Python values, run-time numbers
+as `Expr` of the computing type.
+
+Where the promoted type is a half, torch first rounds a tensor of whole numbers to it: 257 times 1.0 is 256 in bfloat16.
+A number, or a tensor without dimensions, takes part unrounded in products and quotients and rounded in sums, comparisons,
+remainders and powers (`rounds`), so that `x == 0.1` finds the 0.1 of bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from irscope._base.frozen import EMPTY
+from irscope._base.restored import quietly
+from irscope.ir import TensorType
+from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
+from irscope.ops.expr.numpy_eval import round_to
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    DIMENSIONED,
+    Unknown,
+    broadcast,
+    contiguous_strides,
+    fresh,
+    is_integral,
+    iterator_strides,
+    like_strides,
+    operand_of,
+    opmath,
+    refined,
+    result_dtype,
+    static_shape,
+    to_float,
+)
+
+__all__ = ["Elementwise", "Kind", "conversion", "elementwise", "result_type"]
+
+Array = np.ndarray[Any, Any]
+
+Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
+"""How result and computing type follow from the promoted type. same: both are it. exact: so it
+is, and NumPy sees halves as they are. number: bools become int64. float: whole numbers
+become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
+
+Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
+"""How a fresh result lies. iterator: as torch's iterator lays out the result of the operands in order, numbers among
+them. numbers-aside: so, of the tensors alone. reversed: as iterator, with the operands the other way round. like-first:
+as a copy of the first. rows: row by row."""
+
+_HALVES = ("float16", "bfloat16")
+_SUPPORTED = frozenset(
+    {
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    }
+)
+"""The element types that kernels compute with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise:
+    """What the three views of one pointwise op share."""
+
+    name: str
+    operands: tuple[str, ...]
+    """Argument names in order, with their marks."""
+    kind: Kind | Callable[..., Kind | None]
+    numpy: Callable[..., Any]
+    expr: Callable[..., Expr] | None
+    in_place: bool
+    axes: Mapping[str, int]
+    layout: Layout
+    rounds: bool
+    """Whether numbers are rounded to the promoted type, or only to the computing one."""
+
+    def type_rule(self, /, **args: Any) -> TensorType:
+        """The result's type; an in-place op gives its first operand's."""
+        values = self._values(args)
+        first = next((value for value in values if isinstance(value, TensorType)), TensorType())
+        if self.in_place:
+            return first
+        common = _converted_kind(self._promoted(values), self._kind(args))
+        laid = [
+            value.with_(dtype=common) if mark[0] == "?" and isinstance(value, TensorType) else value  # is not copied
+            for mark, value in zip(self.operands, self._laid(values), strict=True)
+        ]
+        return result_type(self._result_dtype(values, args), laid, common, self.layout)
+
+    def reference(self, /, **args: Any) -> Array:
+        """The op in NumPy."""
+        values = [np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
+        rest = {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()
+        }
+        dtype = self._result_dtype(values, args)
+        assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
+        compute = self._compute_dtype(values, args, widen=False)
+        common = _converted_kind(self._promoted(values), self._kind(args))
+        rest = {name: self._number(value, common) for name, value in rest.items()}
+        arrays = [
+            self._converted(mark, value, common, compute)
+            for mark, value in zip(self.operands, self._laid(values), strict=True)
+        ]
+        result = quietly(lambda: np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False))
+        if not self.in_place:
+            return result
+        target = values[0]
+        assert isinstance(target, np.ndarray)
+        target[...] = result
+        return target
+
+    def expression(self, /, **args: Any) -> Expr:
+        """The op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
+        assert self.expr is not None
+        values = self._values(args)
+        for value in values:
+            if isinstance(value, Expr) and value.dtype not in _SUPPORTED:
+                raise NoExpression(f"kernels do not compute with {value.dtype}")
+        dtype = self._result_dtype(values, args)
+        compute = self._compute_dtype(values, args, widen=True)
+        if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
+            raise NoExpression(
+                f"the element type of the result of {self.name} is not known, or not one that kernels compute with"
+            )
+        common = _converted_kind(self._promoted(values), self._kind(args))
+        parts = [
+            None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute)
+            for mark, value in zip(self.operands, values, strict=True)
+        ]
+        rest = {
+            name: self._lifted(value, common, compute) if isinstance(value, Expr) else self._number(value, common)
+            for name, value in self._rest(args).items()
+        }
+        return cast(self.expr(*parts, **rest), dtype)
+
+    def _lifted(self, value: Any, common: str | None, compute: str) -> Expr:
+        """An operand in the computing type, through a promoted half type where torch goes through it."""
+        if not isinstance(value, Expr):
+            return lift(self._number(value, common), compute)
+        if common in _HALVES and compute != "bool" and (self.rounds or value.strength == DIMENSIONED):
+            value = cast(value, common)
+        return cast(value, compute)
+
+    def _number(self, value: Any, common: str | None) -> Any:
+        """A known number, rounded as an operand of the promoted type; anything else as it is."""
+        if not self.rounds or common not in _HALVES or type(value) not in (int, float):
+            return value
+        return float(quietly(round_to, np.asarray(value, np.float32), str(common)))
+
+    def _values(self, args: Mapping[str, Any]) -> list[Any]:
+        return [args.get(mark.lstrip("?=")) for mark in self.operands]
+
+    def _rest(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        names = {mark.lstrip("?=") for mark in self.operands}
+        return {name: value for name, value in args.items() if name not in names}
+
+    def _kind(self, args: Mapping[str, Any]) -> Kind | None:
+        return self.kind(**self._rest(args)) if callable(self.kind) else self.kind
+
+    def _promoted(self, values: Sequence[Any]) -> str | None:
+        own = [v for mark, v in zip(self.operands, values, strict=True) if mark[0] not in "?=" and v is not None]
+        return result_dtype(map(operand_of, own))
+
+    def _result_dtype(self, values: Sequence[Any], args: Mapping[str, Any]) -> str | None:
+        if self.in_place:
+            return operand_of(values[0]).dtype
+        kind = self._kind(args)
+        if kind in ("bool", "logical"):
+            return "bool"
+        return _converted_kind(self._promoted(values), kind)
+
+    def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool) -> str | None:
+        kind = self._kind(args)
+        if kind == "logical":
+            return "bool"
+        dtype = _converted_kind(self._promoted(values), kind)
+        return dtype if dtype is None or (kind == "exact" and not widen) else opmath(dtype)
+
+    def _laid(self, values: Sequence[Any]) -> list[Any]:
+        """The operands with those of `axes` bent to lie along their axis of the first operand."""
+        laid = list(values)
+        for index, mark in enumerate(self.operands):
+            axis, value = self.axes.get(mark.lstrip("?=")), values[index]
+            if axis is None or value is None or isinstance(value, Unknown):
+                continue
+            first = values[0]
+            rank = first.rank if isinstance(first, TensorType) else first.ndim
+            own = value.shape if isinstance(value, TensorType) or value.ndim == 1 else None
+            bent = None if own is None or rank is None else own + (1,) * (rank - axis - 1) if rank else ()
+            if isinstance(value, TensorType):
+                laid[index] = fresh(value.dtype, bent)
+            elif bent is not None:
+                laid[index] = value.reshape(bent)
+        return laid
+
+    def _converted(self, mark: str, value: Any, common: str | None, compute: str | None) -> Any:
+        """As `_lifted`, for an array or number."""
+        if value is None:
+            return None
+        array = np.asarray(value)
+        if mark[0] != "?" and common == "float16" != compute != "bool" and (array.ndim or self.rounds):
+            array = quietly(array.astype, np.float16)
+        return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
+
+
+def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
+    if dtype is None or kind is None:
+        return None
+    if kind == "float":
+        return to_float(dtype)
+    return "int64" if kind == "number" and dtype == "bool" else dtype
+
+
+def result_type(
+    dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator"
+) -> TensorType:
+    """The type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator gives it.
+
+    `common` is the type in which torch computes: it first copies operands of another type, and a copy has no gaps.
+    """
+    tensors = [operand for operand in operands if isinstance(operand, TensorType)]
+    shape = broadcast(*(tensor.shape for tensor in tensors))
+    sizes = None if shape is None else static_shape(TensorType(None, shape))
+    laid: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for tensor in tensors:
+        own = static_shape(tensor)
+        if own is None or tensor.strides is None:
+            return refined(dtype, shape)
+        copied = common is not None and tensor.dtype != common
+        laid.append((own, like_strides(own, tensor.strides) if copied else tensor.strides))
+    if sizes is None:
+        return refined(dtype, shape)
+    if layout in ("rows", "like-first"):
+        kept = layout == "like-first" and laid[0][0] == sizes
+        return refined(dtype, shape, like_strides(*laid[0]) if kept else contiguous_strides(sizes))
+    if layout != "numbers-aside":
+        laid += [((), ())] * sum(isinstance(operand, int | float | complex | Unknown) for operand in operands)
+    return refined(dtype, shape, iterator_strides(sizes, laid[::-1] if layout == "reversed" else laid))
+
+
+def elementwise(
+    *texts: str,
+    numpy: Callable[..., Any],
+    expr: Callable[..., Expr] | None = None,
+    kind: Kind | Callable[..., Kind | None] = "same",
+    operands: str = "self other",
+    in_place: bool = True,
+    written: bool = False,
+    also: str = "",
+    axes: Mapping[str, int] = EMPTY,
+    layout: Layout = "iterator",
+    rounds: bool = False,
+) -> tuple[Op, ...]:
+    """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
+
+    Where the overloads of the twin are named otherwise, it is declared by itself: `in_place=False` there,
+    `written=True` here.
+
+    >>> made = elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")
+    >>> [op.name for op in made]
+    ['aten::neg', 'aten::neg_', 'aten::negative', 'aten::negative_']
+    """
+    rule = Elementwise("", tuple(operands.split()), kind, numpy, expr, written, axes, layout, rounds)
+    made = []
+    first = texts[0].partition("::")[2].partition("(")[0].partition(".")[0]
+    for name in (first, *also.split()):
+        here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
+        made.append(_op(here, rule))
+        twins = [twin for text in here if in_place and (twin := _in_place(text, name))]
+        if twins:
+            made.append(_op(twins, replace(rule, in_place=True)))
+    return tuple(made)
+
+
+def _op(texts: Sequence[str], template: Elementwise) -> Op:
+    rule = replace(template, name=texts[0].partition("(")[0].partition(".")[0])
+    return define(
+        *texts,
+        category="pointwise",
+        type_rule=rule.type_rule,
+        reference=rule.reference,
+        expression=None if rule.expr is None else rule.expression,
+        operand_axes=rule.axes,
+    )
+
+
+def _in_place(text: str, name: str) -> str | None:
+    """The schema of the twin that writes `self`; None when that is not a tensor."""
+    if "(Tensor self" not in text or not text.endswith("-> Tensor"):
+        return None
+    written = text.replace("(Tensor self", "(Tensor(a!) self", 1).removesuffix("Tensor") + "Tensor(a!)"
+    return written.replace(f"::{name}", f"::{name}_", 1)
+
+
+def require_known(value: Any, what: str) -> Any:
+    """A flag or mode that an expression must know when it is built."""
+    if isinstance(value, Expr | Unknown):
+        raise NoExpression(f"{what} is not known before the program runs")
+    return value
+
+
+def require_float(dtype: str, what: str) -> None:
+    """Refuse whole numbers."""
+    if is_integral(dtype):
+        raise NoExpression(f"{what} of {dtype} elements")
+
+
+def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device: Any = None, **rest: Any) -> Expr:
+    """One element of `to`, `type_as` and their like; where it lies, `irscope.ops.data.copies` tells."""
+    if device is not None:
+        raise NoExpression("the elements may move to another device")
+    target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)
+    if (
+        target is None
+        or target.startswith(("complex", "float8", "q"))
+        or self.dtype.startswith(("complex", "float8", "q"))
+    ):
+        raise NoExpression(f"kernels do not convert {self.dtype} to {target}")
+    return cast(self, target)

@@ -1,0 +1,316 @@
+"""What an op computes for one element, as an expression that a kernel evaluates (or NumPy: `irscope.ops.expr.numpy_eval`).
+
+An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor
+operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
+Every part computes in its own `dtype`, on parts of that type; only these differ: comparisons and `isnan` take any type
+and give bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with the casts
+written out.
+
+| op | meaning |
+|---|---|
+| add sub mul neg abs | wrap around on integers; on bool only `and or xor not` are used |
+| div | floats: IEEE. Integers: C's, and only with a divisor that is known to be neither 0 nor -1 |
+| fmod remainder | sign of the dividend, of the divisor; on integers only as `div` |
+| minimum maximum | NaN if either is NaN |
+| sign | NaN and zeros give 0 |
+| round | halves to even; floor ceil trunc round are for floats only |
+| pow | C's `pow`, floats only |
+| exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal | floats only |
+| eq ne lt le gt ge | IEEE: a NaN is only `ne` |
+| and or xor not | bitwise on integers |
+| cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
+
+A reduction or a normalisation also reads elements at other places: `reduce_sum`, `reduce_prod`, `reduce_max`,
+`reduce_min`, `reduce_any`, `reduce_all`, `reduce_argmax` and `reduce_argmin` have one argument, and in `value` the axes
+(of the op's first tensor operand, counted from the front, ascending) along which they gather it. What they give is the
+same at all places along these axes, as if the axes stayed with extent 1; whether the op's result still has them, its
+type tells. All reductions in one expression have the same axes.
+
+| op | meaning |
+|---|---|
+| reduce_sum reduce_prod | in the argument's type; 0 and 1 when there is nothing to gather |
+| reduce_max reduce_min | NaN if any is NaN; of nothing: an error of the caller |
+| reduce_any reduce_all | of bools |
+| reduce_argmax reduce_argmin | int64: where the first best one (or NaN) stands, counting along the axes row by row |
+| count | how many elements `value` gathers, in any float type; its argument is not read |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.errors import CodegenError
+from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
+
+__all__ = [
+    "POSITIONS",
+    "REDUCTIONS",
+    "Expr",
+    "NoExpression",
+    "call",
+    "cast",
+    "const",
+    "count",
+    "count_operations",
+    "input_element",
+    "lift",
+    "number",
+    "reduce",
+    "reduced_axes",
+    "where",
+]
+
+_OF_FLOATS: Final = frozenset(
+    """floor ceil trunc round pow exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal""".split()
+)
+_OF_BITS: Final = frozenset({"and", "or", "xor", "not"})
+_OF_NUMBERS: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "fmod", "remainder", "sign"})
+
+COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
+REDUCTIONS: Final = POSITIONS | {
+    "reduce_sum",
+    "reduce_prod",
+    "reduce_max",
+    "reduce_min",
+    "reduce_any",
+    "reduce_all",
+}
+"""The ops that gather the elements along some axes."""
+
+
+class NoExpression(CodegenError):
+    """This call of a pointwise op cannot be part of a kernel; `what` says why, in words for a remark."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expr:
+    """One element's value. Python's operators build new ones; a number beside an expression takes its type.
+
+    >>> x = input_element(0, "float32")
+    >>> print(x * 2.0 + x)
+    (%0 * 2.0f) + %0
+    """
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+    value: Any = None
+    """The number of a `const`; the operand index of an `input` or `scalar`; the axes of a reduction or `count`."""
+    strength: int = DIMENSIONED
+    """How it takes part in type promotion (`irscope.ops.typing.promotion`): as a tensor, a 0-dim tensor, or a number."""
+    rank: int | None = None
+    """Of an `input`: how many dimensions the operand has, if that is known."""
+
+    def __add__(self, other: Expr | float) -> Expr:
+        return call("add", self, other)
+
+    def __radd__(self, other: float) -> Expr:
+        return call("add", other, self)
+
+    def __sub__(self, other: Expr | float) -> Expr:
+        return call("sub", self, other)
+
+    def __rsub__(self, other: float) -> Expr:
+        return call("sub", other, self)
+
+    def __mul__(self, other: Expr | float) -> Expr:
+        return call("mul", self, other)
+
+    def __rmul__(self, other: float) -> Expr:
+        return call("mul", other, self)
+
+    def __truediv__(self, other: Expr | float) -> Expr:
+        return call("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Expr:
+        return call("div", other, self)
+
+    def __neg__(self) -> Expr:
+        return call("neg", self)
+
+    def __lt__(self, other: Expr | float) -> Expr:
+        return call("lt", self, other)
+
+    def __le__(self, other: Expr | float) -> Expr:
+        return call("le", self, other)
+
+    def __gt__(self, other: Expr | float) -> Expr:
+        return call("gt", self, other)
+
+    def __ge__(self, other: Expr | float) -> Expr:
+        return call("ge", self, other)
+
+    def __and__(self, other: Expr) -> Expr:
+        return call("and", self, other)
+
+    def __or__(self, other: Expr) -> Expr:
+        return call("or", self, other)
+
+    def __xor__(self, other: Expr) -> Expr:
+        return call("xor", self, other)
+
+    def __invert__(self) -> Expr:
+        return call("not", self)
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+def input_element(index: int, dtype: str, *, rank: int | None = None) -> Expr:
+    """The element of tensor operand `index` at the place that is computed; `rank` 0 says that it has no dimensions."""
+    return Expr("input", (), dtype, index, ZERO_DIM if rank == 0 else DIMENSIONED, rank)
+
+
+def number(index: int, dtype: str) -> Expr:
+    """The number operand `index`, known when the kernel runs: `float64`, `int64` or `bool`."""
+    return Expr("scalar", (), dtype, index, NUMBER_STRENGTH)
+
+
+def const(value: Any, dtype: str) -> Expr:
+    """A number that is known now, in the given type; a whole number wraps around into it.
+
+    >>> const(-1, "uint8").value
+    255
+    """
+    if dtype == "bool" or not is_integral(dtype):
+        return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
+    return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)
+
+
+def _wrapped(value: int, dtype: str) -> int:
+    bits = int(dtype.lstrip("uint"))
+    low = value & ((1 << bits) - 1)
+    return low - (1 << bits) if low >> (bits - 1) and dtype[0] == "i" else low
+
+
+def lift(value: Any, dtype: str) -> Expr:
+    """A number or an expression, as an expression of this type."""
+    return cast(value, dtype) if isinstance(value, Expr) else const(value, dtype)
+
+
+def cast(operand: Expr, dtype: str) -> Expr:
+    """The same value in another type; itself when it has that type already.
+
+    >>> print(cast(input_element(0, "float16"), "float32"))
+    float32(%0)
+    """
+    if operand.dtype == dtype:
+        return operand
+    if operand.op == "const" and (is_integral(operand.dtype) or (operand.dtype, dtype) == ("float64", "float32")):
+        return const(operand.value, dtype)
+    return Expr("cast", (operand,), dtype, None, operand.strength)
+
+
+def call(op: str, *operands: Expr | float) -> Expr:
+    """An op of the table above on operands of one type; numbers among them take the type of the first expression.
+
+    Raises NoExpression for a type that the op does not take.
+    """
+    dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
+    if op in (_OF_FLOATS if is_integral(dtype) else _OF_BITS) or (dtype == "bool" and op in _OF_NUMBERS):
+        raise NoExpression(f"{op} of {dtype} elements")
+    args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
+    assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
+    result = "bool" if op in COMPARISONS or op == "isnan" else dtype
+    return Expr(op, args, result, None, max(arg.strength for arg in args))
+
+
+def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Expr:
+    """`chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression."""
+    assert condition.dtype == "bool"
+    dtype = next(operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr))
+    args = (condition, lift(chosen, dtype), lift(otherwise, dtype))
+    return Expr("where", args, dtype, None, max(arg.strength for arg in args))
+
+
+def reduce(op: str, operand: Expr, axes: Sequence[int]) -> Expr:
+    """An op of the second table along these axes; along none, the operand itself (the first place, for a position).
+
+    >>> print(reduce("reduce_sum", input_element(0, "float32"), (0, 2)))
+    reduce_sum[0, 2](%0)
+    """
+    assert op in REDUCTIONS
+    assert operand.dtype == "bool" or op not in ("reduce_any", "reduce_all")
+    dtype = "int64" if op in POSITIONS else operand.dtype
+    if not axes:
+        return const(0, dtype) if op in POSITIONS else operand
+    return Expr(op, (operand,), dtype, tuple(axes), operand.strength)
+
+
+def count(operand: Expr, axes: Sequence[int], dtype: str) -> Expr:
+    """How many elements a reduction along these axes gathers, as a float."""
+    assert not is_integral(dtype)
+    return Expr("count", (operand,), dtype, tuple(axes), NUMBER_STRENGTH) if axes else const(1, dtype)
+
+
+def reduced_axes(expr: Expr) -> tuple[int, ...]:
+    """The axes that an expression gathers along; none for an expression of one place.
+
+    >>> reduced_axes(input_element(0, "float32") / reduce("reduce_sum", input_element(0, "float32"), (1,)))
+    (1,)
+    """
+    stack, seen = [expr], {id(expr)}
+    while stack:
+        here = stack.pop()
+        if here.op in REDUCTIONS:
+            return tuple(here.value)
+        for arg in here.args:
+            if id(arg) not in seen:
+                seen.add(id(arg))
+                stack.append(arg)
+    return ()
+
+
+def count_operations(results: Sequence[Expr]) -> int:
+    """How many different operations the expressions of one element have together; leaves and casts are none.
+
+    >>> square = input_element(0, "float32") * input_element(0, "float32")
+    >>> count_operations([square + square])
+    2
+    """
+    seen: dict[int, Expr] = {}
+    todo = list(results)
+    while todo:
+        here = todo.pop()
+        if id(here) not in seen:
+            seen[id(here)] = here
+            todo.extend(here.args)
+    return sum(expr.op not in _NO_OPERATIONS for expr in seen.values())
+
+
+_NO_OPERATIONS: Final = frozenset({"input", "scalar", "const", "cast", "count"})
+
+
+_SYMBOLS: Final = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+
+
+def _text(expr: Expr) -> str:
+    """The expression as one line; what is used twice is written twice. Expressions of one op are small and shallow."""
+    if expr.op in ("input", "scalar"):
+        return f"%{expr.value}"
+    if expr.op == "const":
+        return f"{expr.value}f" if expr.dtype == "float32" else str(expr.value)
+    parts = [_text(arg) for arg in expr.args]
+    if expr.op in _SYMBOLS:
+        wrapped = [f"({part})" if arg.op in _SYMBOLS else part for arg, part in zip(expr.args, parts, strict=True)]
+        return f" {_SYMBOLS[expr.op]} ".join(wrapped)
+    if isinstance(expr.value, tuple):
+        return f"{expr.op}{list(expr.value)}({parts[0]})"
+    return f"{expr.dtype if expr.op == 'cast' else expr.op}({', '.join(parts)})"

@@ -1,0 +1,179 @@
+"""What NumPy makes of an expression: the meaning of each of its ops on whole arrays.
+
+Tests compare ops and kernels with it, and kernels run on it where no compiler is installed. Code generation itself reads
+expressions without NumPy, so that a kernel from the disk cache is not kept waiting for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.ops.expr.expression import POSITIONS, REDUCTIONS, Expr
+from irscope.ops.expr.special import erf, sigmoid
+
+__all__ = ["apply", "evaluate", "gathered", "remainder", "round_to"]
+
+Array = np.ndarray[Any, Any]
+
+
+def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
+    """The value of an expression, given the operands by index.
+
+    bfloat16 elements are float32 numbers whose low 16 bits are zero. Reductions keep their axes with extent 1.
+
+    >>> from irscope.ops.expr.expression import input_element
+    >>> evaluate(input_element(0, "float32") * 2.0, [np.array([1.0, 2.0], np.float32)])
+    array([2., 4.], dtype=float32)
+    """
+    return quietly(_evaluate, expr, inputs)
+
+
+def _evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
+    done: dict[int, Array] = {}
+    stack = [expr]
+    while stack:
+        here = stack[-1]
+        waiting = [arg for arg in here.args if id(arg) not in done]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        done.setdefault(id(here), _evaluated(here, [done[id(arg)] for arg in here.args], inputs))
+    return done[id(expr)]
+
+
+def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
+    if expr.op in ("input", "scalar"):
+        return np.asarray(inputs[expr.value], _storage(expr.dtype))
+    if expr.op == "const":
+        return round_to(np.asarray(expr.value), expr.dtype)
+    if expr.op == "count":
+        return np.asarray(np.prod([args[0].shape[axis] for axis in expr.value]), _storage(expr.dtype))
+    if expr.op in REDUCTIONS:
+        return np.asarray(gathered(expr.op, args[0], tuple(expr.value)), _storage(expr.dtype))
+    return apply(expr.op, args, expr.dtype)
+
+
+def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
+    """One op of the first table on arrays, with a result of this type.
+
+    >>> apply("add", [np.array([1, 2]), np.array([3, 4])], "int64")
+    array([4, 6])
+    """
+    if op == "cast":
+        return round_to(args[0], dtype)
+    return np.asarray(_NUMPY[op](*args), _storage(dtype))
+
+
+def gathered(op: str, array: Array, axes: tuple[int, ...]) -> Array:
+    """A reduction in NumPy; floats are summed and multiplied in float64.
+
+    >>> gathered("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
+    array([[5]])
+    """
+    if op in POSITIONS:
+        rest = [axis for axis in range(array.ndim) if axis not in axes]
+        rows = array.transpose(*rest, *axes).reshape(*(array.shape[axis] for axis in rest), -1)
+        found = np.argmax(rows, -1) if op == "reduce_argmax" else np.argmin(rows, -1)
+        return np.asarray(np.expand_dims(found, axes), np.int64)
+    if op in ("reduce_sum", "reduce_prod"):
+        function = np.sum if op == "reduce_sum" else np.prod
+        wide = np.dtype(np.float64) if array.dtype.kind == "f" else array.dtype
+        return np.asarray(function(array, axis=axes, keepdims=True, dtype=wide))
+    return np.asarray(_EXTREMES[op](array, axis=axes, keepdims=True))
+
+
+_EXTREMES: Final[dict[str, Callable[..., Any]]] = {
+    "reduce_max": np.max, "reduce_min": np.min, "reduce_any": np.any, "reduce_all": np.all,
+}  # fmt: skip
+
+
+def round_to(array: Array, dtype: str) -> Array:
+    """An array in another element type, the halves through float32 as in torch, bfloat16 with its low 16 bits zero.
+
+    >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
+    array([1., 1.], dtype=float32)
+    """
+    if dtype not in ("float16", "bfloat16"):
+        return array.astype(np.dtype(dtype))
+    single = np.asarray(array).astype(np.float32)
+    if dtype == "float16":
+        return single.astype(np.float16)
+    bits = single.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(single), single, rounded).astype(np.float32)
+
+
+def _storage(dtype: str) -> np.dtype[Any]:
+    return np.dtype("float32" if dtype == "bfloat16" else dtype)
+
+
+def _int_div(a: Array, b: Array) -> Array:
+    """Division as in C: toward zero on integers."""
+    if not np.issubdtype(a.dtype, np.integer):
+        return np.asarray(a / b)
+    return np.asarray((a - np.fmod(a, b)) // b)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """`fmod` moved to the sign of the divisor; unlike NumPy's, a zero keeps the sign of `a`, and `b` may be endless.
+
+    >>> float(remainder(np.array(-4.0), np.array(2.0)))
+    -0.0
+    """
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def _sign(a: Array) -> Array:
+    return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
+
+
+_NUMPY: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _int_div,
+    "neg": np.negative,
+    "abs": np.abs,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "sigmoid": sigmoid,
+    "erf": erf,
+    "pow": np.power,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.round,
+    "remainder": remainder,
+    "fmod": np.fmod,
+    "reciprocal": lambda x: 1 / x,
+    "sign": _sign,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "where": np.where,
+    "isnan": np.isnan,
+}

@@ -1,0 +1,324 @@
+"""What reductions and normalisations compute, as expressions: for each op of `reduction` and `normalization` that a
+kernel can gather in one go.
+
+Halves are gathered in float32. A variance takes two passes, first the mean, then the squares of the distances from it,
+because the difference of two large sums loses what it is after. Squares and powers are gathered in the type itself, as torch
+does on a GPU: those of float32 numbers above 2^64 overflow, and below 2^-75 they vanish. (On the processor torch gathers a
+variance in float64, and knows the norm of a single number.) An op with several results gives a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irscope.ops.expr.elementwise import require_known
+from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, count, lift, reduce, where
+from irscope.ops.typing import dtype_name, is_integral, known_ints, opmath, wrap_dim
+
+__all__ = [
+    "any_or_all",
+    "extreme",
+    "extreme_or_pair",
+    "extremes",
+    "layer_norm",
+    "log_of_sum",
+    "log_softmax",
+    "mean",
+    "native_layer_norm",
+    "nonzeros",
+    "norm",
+    "position",
+    "product",
+    "rms_norm",
+    "softmax",
+    "spread",
+    "spread_and_mean",
+    "total",
+]
+
+_KERNEL_TYPES = frozenset(
+    {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
+)
+
+
+def _axes(operand: Expr, dim: Any) -> tuple[int, ...]:
+    """The axes that a `dim` argument names, ascending; all for None and for an empty list."""
+    if operand.dtype not in _KERNEL_TYPES:
+        raise NoExpression(f"kernels do not compute with {operand.dtype}")
+    if operand.rank is None:
+        raise NoExpression("the number of dimensions is not known")
+    require_known(dim, "the dimension")
+    given = None if dim is None else known_ints(dim)
+    if dim is not None and given is None:
+        raise NoExpression("the dimensions are not known before the program runs")
+    every = tuple(range(operand.rank))
+    axes = tuple(sorted({wrap_dim(axis, operand.rank, op="a reduction") for axis in given})) if given else every
+    return axes if operand.rank else ()
+
+
+def _target(dtype: Any, default: str) -> str:
+    found = dtype_name(require_known(dtype, "the element type"), default)
+    if found not in _KERNEL_TYPES:
+        raise NoExpression(f"kernels do not compute with {found}")
+    return found
+
+
+def _floating(operand: Expr, what: str) -> str:
+    if is_integral(operand.dtype):
+        raise NoExpression(f"torch has no {what} of {operand.dtype}")
+    return opmath(operand.dtype)
+
+
+def _accumulated(op: str) -> Callable[..., Expr]:
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
+        require_known(keepdim, "keepdim")
+        axes = _axes(self, dim)
+        target = _target(dtype, "int64" if is_integral(self.dtype) else self.dtype)
+        if target == "bool":
+            return reduce("reduce_any" if op == "reduce_sum" else "reduce_all", cast(self, "bool"), axes)
+        return cast(reduce(op, cast(self, opmath(target)), axes), target)
+
+    return expression
+
+
+total = _accumulated("reduce_sum")
+product = _accumulated("reduce_prod")
+
+
+def mean(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
+    """The sum divided by the number of elements; 0/0 when there is none."""
+    require_known(keepdim, "keepdim")
+    axes, target = _axes(self, dim), _target(dtype, self.dtype)
+    if is_integral(target):
+        raise NoExpression(f"torch has no mean in {target}")
+    return cast(_mean(cast(self, opmath(target)), axes), target)
+
+
+def _mean(x: Expr, axes: tuple[int, ...]) -> Expr:
+    return reduce("reduce_sum", x, axes) / count(x, axes, x.dtype)
+
+
+def _best(self: Expr, axes: tuple[int, ...], word: str) -> Expr:
+    if self.dtype == "bool":
+        return reduce("reduce_any" if word == "max" else "reduce_all", self, axes)
+    return cast(reduce(f"reduce_{word}", cast(self, opmath(self.dtype)), axes), self.dtype)
+
+
+def _place(self: Expr, axes: tuple[int, ...], word: str) -> Expr:
+    ordered = cast(self, "uint8" if self.dtype == "bool" else opmath(self.dtype))
+    return reduce(f"reduce_arg{word}", ordered, axes)
+
+
+def extreme(word: str) -> Callable[..., Expr]:
+    """`amax` or `amin`."""
+
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
+        require_known(keepdim, "keepdim")
+        return _best(self, _axes(self, dim), word)
+
+    return expression
+
+
+def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
+    """`max` or `min`: of everything a value, along one dimension values and where they stand."""
+
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr | tuple[Expr, Expr]:
+        require_known(keepdim, "keepdim")
+        axes = _axes(self, dim)
+        return _best(self, axes, word) if dim is None else (_best(self, axes, word), _place(self, axes, word))
+
+    return expression
+
+
+def extremes(self: Expr, dim: Any = None, keepdim: Any = False) -> tuple[Expr, Expr]:
+    """`aminmax`."""
+    require_known(keepdim, "keepdim")
+    axes = _axes(self, dim)
+    return _best(self, axes, "min"), _best(self, axes, "max")
+
+
+def position(word: str) -> Callable[..., Expr]:
+    """`argmax` or `argmin`; over everything, counted row by row."""
+
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr:
+        require_known(keepdim, "keepdim")
+        return _place(self, _axes(self, dim), word)
+
+    return expression
+
+
+def any_or_all(word: str) -> Callable[..., Expr]:
+    """`any` or `all`: bool, but uint8 of uint8."""
+
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
+        require_known(keepdim, "keepdim")
+        if dim is not None and known_ints(dim) == []:
+            raise NoExpression(f"{word} over an empty list of dimensions gathers nothing")
+        found = reduce(f"reduce_{word}", cast(self, "bool"), _axes(self, dim))
+        return cast(found, "uint8") if self.dtype == "uint8" else found
+
+    return expression
+
+
+def _variance(x: Expr, axes: tuple[int, ...], correction: Any) -> tuple[Expr, Expr]:
+    """The variance and the mean, in the type of x."""
+    middle = _mean(x, axes)
+    squares = reduce("reduce_sum", (x - middle) * (x - middle), axes)
+    degrees = call("maximum", count(x, axes, x.dtype) - lift(correction, x.dtype), const(0, x.dtype))
+    return squares / degrees, middle
+
+
+def _spread(self: Expr, dim: Any, keepdim: Any, unbiased: Any, correction: Any) -> tuple[Expr, Expr]:
+    require_known(keepdim, "keepdim")
+    lost = 1 if require_known(correction, "the correction") is None else correction
+    axes, compute = _axes(self, dim), _floating(self, "variance")
+    return _variance(cast(self, compute), axes, lost if require_known(unbiased, "unbiased") else 0)
+
+
+def spread(*, root: bool) -> Callable[..., Expr]:
+    """`std` with `root`, otherwise `var`."""
+
+    def expression(
+        self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
+    ) -> Expr:
+        variance, _ = _spread(self, dim, keepdim, unbiased, correction)
+        return cast(call("sqrt", variance) if root else variance, self.dtype)
+
+    return expression
+
+
+def spread_and_mean(
+    self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
+) -> tuple[Expr, Expr]:
+    """`var_mean`."""
+    variance, middle = _spread(self, dim, keepdim, unbiased, correction)
+    return cast(variance, self.dtype), cast(middle, self.dtype)
+
+
+def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
+    """`logsumexp`, from the largest element down; an infinite one is not subtracted from itself."""
+    require_known(keepdim, "keepdim")
+    axes = _axes(self, dim)
+    target = "float32" if is_integral(self.dtype) else self.dtype
+    x = cast(self, opmath(target))
+    peak = reduce("reduce_max", x, axes)
+    base = where(call("eq", call("abs", peak), const(np.inf, x.dtype)), 0.0, peak)
+    return cast(call("log", reduce("reduce_sum", call("exp", x - base), axes)) + base, target)
+
+
+def norm(self: Expr, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
+    """`norm` and `linalg_vector_norm`, of any known order."""
+    require_known(keepdim, "keepdim")
+    given = require_known(p if ord is None else ord, "the order of the norm")
+    power = 2.0 if given is None else float(given)
+    target = _target(dtype, self.dtype)
+    _floating(self, "norm")
+    if is_integral(target):
+        raise NoExpression(f"torch has no norm in {target}")
+    x, axes = cast(self, opmath(target)), _axes(self, dim)
+    return cast(_norm(x, axes, power), target)
+
+
+def _norm(x: Expr, axes: tuple[int, ...], power: float) -> Expr:
+    size = call("abs", x)
+    if power == 2:
+        return call("sqrt", reduce("reduce_sum", x * x, axes))
+    if power == 1:
+        return reduce("reduce_sum", size, axes)
+    if power == 0:
+        return reduce("reduce_sum", cast(call("ne", x, 0.0), x.dtype), axes)
+    if np.isinf(power):
+        return reduce("reduce_max" if power > 0 else "reduce_min", size, axes)
+    return call("pow", reduce("reduce_sum", call("pow", size, power), axes), 1 / power)
+
+
+def nonzeros(self: Expr, dim: Any = None) -> Expr:
+    """`count_nonzero`."""
+    return reduce("reduce_sum", cast(cast(self, "bool"), "int64"), _axes(self, dim))
+
+
+def _shifted(self: Expr, dim: Any, dtype: Any, half_to_float: Any) -> tuple[Expr, tuple[int, ...], str]:
+    """How far each element lies under the largest one."""
+    single = require_known(half_to_float, "half_to_float")
+    target = "float32" if single else _target(dtype, self.dtype)
+    if is_integral(target):
+        raise NoExpression(f"torch has no softmax in {target}")
+    x, axes = cast(self, opmath(target)), _axes(self, dim)
+    return x - reduce("reduce_max", x, axes), axes, target
+
+
+def softmax(self: Expr, dim: Any, dtype: Any = None, half_to_float: Any = False) -> Expr:
+    """Exponentials from the largest element down, times the reciprocal of their sum."""
+    x, axes, target = _shifted(self, dim, dtype, half_to_float)
+    powers = call("exp", x)
+    return cast(powers * call("reciprocal", reduce("reduce_sum", powers, axes)), target)
+
+
+def log_softmax(self: Expr, dim: Any, dtype: Any = None, half_to_float: Any = False) -> Expr:
+    """The logarithm of a softmax, without the detour over small numbers."""
+    x, axes, target = _shifted(self, dim, dtype, half_to_float)
+    return cast(x - call("log", reduce("reduce_sum", call("exp", x), axes)), target)
+
+
+def _last_axes(input: Expr, normalized_shape: Any) -> tuple[int, ...]:
+    sizes = known_ints(require_known(normalized_shape, "the normalised shape"))
+    if input.rank is None or sizes is None:
+        raise NoExpression("the normalised dimensions are not known")
+    return _axes(input, list(range(input.rank - len(sizes), input.rank)))
+
+
+def native_layer_norm(
+    input: Expr,
+    normalized_shape: Any,
+    weight: Expr | None = None,
+    bias: Expr | None = None,
+    eps: Any = 1e-5,
+    **rest: Any,
+) -> tuple[Expr, Expr, Expr]:
+    """The normalised element, and the mean and reciprocal deviation that it was normalised by."""
+    if input.dtype not in ("float32", "float64"):
+        raise NoExpression(f"the types of the statistics of {input.dtype} elements depend on those of the weights")
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def layer_norm(
+    input: Expr,
+    normalized_shape: Any,
+    weight: Expr | None = None,
+    bias: Expr | None = None,
+    eps: Any = 1e-5,
+    **rest: Any,
+) -> Expr:
+    """The normalised element."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+def _layer_norm(
+    input: Expr, normalized_shape: Any, weight: Expr | None, bias: Expr | None, eps: Any
+) -> tuple[Expr, Expr, Expr]:
+    axes, compute = _last_axes(input, normalized_shape), _floating(input, "layer norm")
+    x = cast(input, compute)
+    variance, middle = _variance(x, axes, 0)
+    scale = call("rsqrt", variance + lift(eps, compute))
+    return cast(_affine((x - middle) * scale, weight, bias), input.dtype), middle, scale
+
+
+def _affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
+    scaled = x if weight is None else x * cast(weight, x.dtype)
+    return scaled if bias is None else scaled + cast(bias, x.dtype)
+
+
+def rms_norm(input: Expr, normalized_shape: Any, weight: Expr | None = None, eps: Any = None) -> Expr:
+    """The element divided by the root of the mean of the squares."""
+    axes, compute = _last_axes(input, normalized_shape), _floating(input, "rms norm")
+    tiny = _EPSILON[compute] if require_known(eps, "eps") is None else eps
+    x = cast(input, compute)
+    scale = call("rsqrt", _mean(x * x, axes) + lift(tiny, compute))
+    return cast(_affine(x * scale, weight, None), input.dtype)
+
+
+_EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
+"""The distance of 1 to the next number, of the types that norms are computed in."""

@@ -1,0 +1,1 @@
+"""Which ops work on whole matrices, windows and sequences: products, convolutions, pooling, norms, recurrences, reductions?"""

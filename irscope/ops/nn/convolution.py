@@ -1,0 +1,291 @@
+"""Convolutions in one to three dimensions, and their transposes.
+
+The result is channels-last when the input or the weight is, as torch's CPU and cuDNN kernels decide; otherwise it is
+laid out row by row. The reference gathers windows and multiplies matrices, one image at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from irscope.ir import Dim, TensorType
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    Unknown,
+    array_type,
+    at,
+    channels_last_copy,
+    channels_last_strides,
+    fresh,
+    known_ints,
+    mismatch,
+    refined,
+    same_dim,
+    static_shape,
+    suggests_channels_last,
+)
+
+__all__ = ["OPS"]
+
+
+def spread(value: Any, rank: int) -> list[int]:
+    """One number for every dimension, or the numbers as they are.
+
+    >>> spread(2, 3), spread((1, 2), 2)
+    ([2, 2, 2], [1, 2])
+    """
+    given = [value] if isinstance(value, int) else list(value)
+    return given * rank if len(given) == 1 else given
+
+
+def _convolution(
+    input: TensorType,
+    weight: TensorType,
+    bias: TensorType | None = None,
+    stride: Abstract = 1,
+    padding: Abstract = 0,
+    dilation: Abstract = 1,
+    groups: Abstract = 1,
+    transposed: Abstract = False,
+    output_padding: Abstract = 0,
+    **rest: Abstract,
+) -> TensorType:
+    dtype = input.dtype if input.dtype == weight.dtype else None
+    if input.shape is None or weight.shape is None:
+        return TensorType(dtype, None)
+    space = len(weight.shape) - 2
+    if len(input.shape) not in (space + 1, space + 2):
+        raise mismatch(
+            f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank"
+        )
+    if isinstance(groups, Unknown) or isinstance(transposed, Unknown):
+        return TensorType(dtype, (None,) * len(input.shape))
+    _check_channels(input, weight, groups, transposed)
+    sizes = _extents(input.shape[-space:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
+    kernels = weight.shape[0]
+    if transposed:
+        kernels = weight.shape[1] * groups if isinstance(weight.shape[1], int) else None
+    elif 0 in (input.shape[-space - 1], weight.shape[1]):
+        kernels = 0  # of nothing torch makes nothing, however many kernels there are
+    return _formatted(dtype, (*input.shape[: -space - 1], kernels, *sizes), input, weight)
+
+
+def _check_channels(input: TensorType, weight: TensorType, groups: int, transposed: bool) -> None:
+    assert input.shape is not None
+    assert weight.shape is not None
+    channels = input.shape[-(len(weight.shape) - 1)]
+    per_group = weight.shape[0] if transposed else weight.shape[1]
+    wanted = per_group if transposed or not isinstance(per_group, int) else per_group * groups
+    told = f"a convolution of {input} with weight {weight}, {groups} groups: channels differ"
+    same_dim(channels, wanted, what=told, rule="conv-channels")
+
+
+def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
+    formats = suggests_channels_last(input), suggests_channels_last(weight)
+    known = static_shape(refined(dtype, shape))
+    if formats == (False, False):
+        return fresh(dtype, shape)
+    if True in formats and known is not None and len(known) == len(weight.shape or ()):
+        return refined(dtype, known, channels_last_strides(known))
+    return refined(dtype, shape)
+
+
+def _extents(
+    sizes: Sequence[Dim],
+    kernel: Sequence[Dim],
+    stride: Abstract,
+    padding: Abstract,
+    dilation: Abstract,
+    transposed: bool,
+    output_padding: Abstract,
+) -> list[Dim]:
+    if padding == "same":
+        return list(sizes)
+    steps, margins, gaps, extra = (
+        known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding)
+    )
+    if steps is None or margins is None or gaps is None or extra is None:
+        return [None] * len(sizes)
+    rank = len(sizes)
+    settings = zip(
+        sizes, kernel, spread(steps, rank), spread(margins, rank), spread(gaps, rank), spread(extra, rank), strict=True
+    )
+    return [_extent(*setting, transposed=transposed) for setting in settings]
+
+
+def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int, *, transposed: bool) -> Dim:
+    if not isinstance(size, int) or not isinstance(kernel, int):
+        return None
+    span = gap * (kernel - 1) + 1
+    if transposed:
+        return (size - 1) * step - 2 * margin + span + extra
+    if size + 2 * margin < span:
+        raise mismatch(f"a window of {span} does not fit into {size} with margin {margin}", rule="conv-window")
+    return (size + 2 * margin - span) // step + 1
+
+
+def _transposed(input: TensorType, weight: TensorType, **arguments: Abstract) -> TensorType:
+    return _convolution(input, weight, **{**arguments, "transposed": True})
+
+
+def _convolve(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    transposed: bool = False,
+    output_padding: Any = 0,
+    **rest: Any,
+) -> Array:
+    space = weight.ndim - 2
+    if input.ndim == space + 1:
+        return at(
+            _convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0
+        )
+    wide = np.float32 if input.dtype == np.float16 else input.dtype
+    data, kernel = input.astype(wide, copy=False), weight.astype(wide, copy=False)
+    steps, gaps = spread(stride, space), spread(dilation, space)
+    if transposed:
+        data, kernel, margins = _untransposed(
+            data, kernel, steps, spread(padding, space), gaps, groups, spread(output_padding, space)
+        )
+        steps = [1] * space
+    else:
+        margins = _margins(padding, weight.shape[2:], gaps)
+    if any(margin for pair in margins for margin in pair):
+        data = _with_margins(data, margins)
+    result = (
+        np.stack([_convolve_image(image, kernel, steps, gaps, groups) for image in data])
+        if data.shape[0] and data.shape[1]
+        else _empty(data, kernel, steps, gaps)
+    )
+    if bias is not None and result.size:
+        result += bias.reshape(-1, *[1] * space)
+    result = result.astype(input.dtype, copy=False)
+    last = suggests_channels_last(array_type(input)) or suggests_channels_last(array_type(weight))
+    return channels_last_copy(result) if last else result
+
+
+def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]) -> Array:
+    """No images, or images of no channels, of which torch makes others of none; the margins are there already."""
+    settings = zip(data.shape[2:], kernel.shape[2:], steps, gaps, strict=True)
+    sizes = [(size - gap * (extent - 1) - 1) // step + 1 for size, extent, step, gap in settings]
+    return np.zeros((len(data), kernel.shape[0] if data.shape[1] else 0, *sizes), data.dtype)
+
+
+def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
+    """Zeros around; a negative margin, which only a transposed convolution has, cuts off."""
+    data = at(
+        data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)]
+    )
+    return np.pad(data, [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in margins]])
+
+
+def _margins(padding: Any, kernel: Sequence[int], gaps: Sequence[int]) -> list[tuple[int, int]]:
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    if padding == "same":
+        totals = [gap * (size - 1) for size, gap in zip(kernel, gaps, strict=True)]
+        return [(total // 2, total - total // 2) for total in totals]
+    return [(margin, margin) for margin in spread(padding, len(kernel))]
+
+
+def _convolve_image(image: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int], groups: int) -> Array:
+    space = kernel.ndim - 2
+    spans = [gap * (size - 1) + 1 for size, gap in zip(kernel.shape[2:], gaps, strict=True)]
+    windows = sliding_window_view(image, spans, axis=tuple(range(1, space + 1)))
+    windows = at(windows, slice(None), *[slice(None, None, step) for step in (*steps, *gaps)])
+    sizes = windows.shape[1 : space + 1]
+    columns = windows.transpose(0, *range(space + 1, 2 * space + 1), *range(1, space + 1))
+    columns = columns.reshape(groups, -1, int(np.prod(sizes)))
+    rows = kernel.reshape(groups, kernel.shape[0] // groups, -1)
+    return np.asarray(np.matmul(rows, columns)).reshape(kernel.shape[0], *sizes)
+
+
+def _untransposed(
+    data: Array,
+    weight: Array,
+    steps: Sequence[int],
+    margins: Sequence[int],
+    gaps: Sequence[int],
+    groups: int,
+    extra: Sequence[int],
+) -> tuple[Array, Array, list[tuple[int, int]]]:
+    """A transposed convolution as a plain one: inputs set `step` apart, kernels turned around, channels exchanged."""
+    space = weight.ndim - 2
+    sizes = [(size - 1) * step + 1 for size, step in zip(data.shape[2:], steps, strict=True)]
+    apart = np.zeros((*data.shape[:2], *sizes), data.dtype)
+    at(apart, ..., *[slice(None, None, step) for step in steps])[...] = data
+    parts = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    kernel = np.flip(np.swapaxes(parts, 1, 2), axis=tuple(range(3, 3 + space)))
+    kernel = kernel.reshape(-1, *kernel.shape[2:])
+    reach = [gap * (size - 1) - margin for size, gap, margin in zip(weight.shape[2:], gaps, margins, strict=True)]
+    return apart, kernel, [(here, here + more) for here, more in zip(reach, extra, strict=True)]
+
+
+def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
+    return _convolve(input, weight, **{**arguments, "transposed": True})
+
+
+def _conv(rank: int) -> Any:
+    ones, zeros = [1] * rank, [0] * rank
+    start, end = (
+        "Tensor input, Tensor weight, Tensor? bias=None",
+        f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor",
+    )
+    return define(
+        f"aten::conv{rank}d({start}, SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, {end}",
+        f'aten::conv{rank}d.padding({start}, SymInt[{rank}] stride={ones}, str padding="valid", {end}',
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
+    )
+
+
+def _conv_transpose(rank: int) -> Any:
+    ones, zeros = [1] * rank, [0] * rank
+    overload = "" if rank == 1 else ".input"
+    return define(
+        f"aten::conv_transpose{rank}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, "
+        f"SymInt[{rank}] stride={ones}, "
+        f"SymInt[{rank}] padding={zeros}, SymInt[{rank}] output_padding={zeros}, SymInt groups=1, "
+        f"SymInt[{rank}] dilation={ones}) -> Tensor",
+        category="convolution",
+        type_rule=_transposed,
+        reference=_transpose_convolve,
+    )
+
+
+_GENERAL = (
+    "Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "{kind}[] output_padding, SymInt groups"
+)
+
+OPS = (
+    *map(_conv, (1, 2, 3)),
+    *map(_conv_transpose, (1, 2, 3)),
+    define(
+        f"aten::convolution({_GENERAL.format(kind='SymInt')}) -> Tensor",
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
+    ),
+    define(
+        f"aten::_convolution({_GENERAL.format(kind='SymInt')}, bool benchmark, bool deterministic, bool cudnn_enabled, "
+        "bool allow_tf32) -> Tensor",
+        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, bool benchmark, bool deterministic, "
+        "bool cudnn_enabled) -> Tensor",
+        category="convolution",
+        type_rule=_convolution,
+        reference=_convolve,
+    ),
+)

@@ -1,0 +1,297 @@
+"""The ops that are sums of products: matrix products in all their forms, einsum, attention.
+
+Results are laid out row by row, whatever the operands' strides are; only einsum's and attention's are not told,
+because torch chooses between several ways of computing them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.ir import TENSOR, Dim, TensorType
+from irscope.ops.schema.define import define
+from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
+
+__all__ = ["OPS"]
+
+
+def _same_dtype(*tensors: TensorType | None) -> str | None:
+    kinds = {tensor.dtype for tensor in tensors if tensor is not None}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
+    """Matrices, or batches of them of rank 3."""
+    dtype = _same_dtype(a, b)
+    if a.shape is None or b.shape is None:
+        return TensorType(dtype)
+    if len(a.shape) != rank or len(b.shape) != rank:
+        raise mismatch(f"{op} takes two tensors of rank {rank}, not {a} and {b}", rule="rank")
+    same_dim(a.shape[-1], b.shape[-2], what=f"{op} of {a} and {b}: inner dimensions differ", rule="matmul-inner")
+    batch = [
+        same_dim(x, y, what=f"{op} of {a} and {b}: batches differ", rule="matmul-batch")
+        for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True)
+    ]
+    return fresh(dtype, (*batch, a.shape[-2], b.shape[-1]))
+
+
+def _mm(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
+    return _product(self, mat2, 2, "mm").with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
+
+
+def _bmm(self: TensorType, mat2: TensorType, out_dtype: Abstract = None) -> TensorType:
+    return _product(self, mat2, 3, "bmm").with_(dtype=dtype_name(out_dtype, _same_dtype(self, mat2)))
+
+
+def _addmm(self: TensorType, mat1: TensorType, mat2: TensorType, **rest: Abstract) -> TensorType:
+    return _added(self, _product(mat1, mat2, 2, "addmm"))
+
+
+def _baddbmm(self: TensorType, batch1: TensorType, batch2: TensorType, **rest: Abstract) -> TensorType:
+    return _added(self, _product(batch1, batch2, 3, "baddbmm"))
+
+
+def _added(bias: TensorType, product: TensorType) -> TensorType:
+    if bias.shape is not None and product.shape is not None:
+        joined = broadcast(bias.shape, product.shape)
+        assert joined is not None
+        for there, here in zip(joined[::-1], product.shape[::-1], strict=False):
+            same_dim(here, there, what=f"{bias} does not broadcast to the product {product}", rule="broadcast")
+        if len(joined) > len(product.shape):
+            raise mismatch(f"{bias} does not broadcast to the product {product}", rule="broadcast")
+    return product
+
+
+def _matmul(self: TensorType, other: TensorType) -> TensorType:
+    dtype = _same_dtype(self, other)
+    a, b = self.shape, other.shape
+    if a is None or b is None:
+        return TensorType(dtype)
+    if not a or not b:
+        raise mismatch(f"matmul takes tensors of rank 1 or more, not {self} and {other}", rule="rank")
+    inner = b[0] if len(b) == 1 else b[-2]
+    same_dim(a[-1], inner, what=f"matmul of {self} and {other}: inner dimensions differ", rule="matmul-inner")
+    batch = broadcast(a[:-2], b[:-2])
+    assert batch is not None
+    rows = () if len(a) == 1 else (a[-2],)
+    columns = () if len(b) == 1 else (b[-1],)
+    return fresh(dtype, (*batch, *rows, *columns))
+
+
+def _mv(self: TensorType, vec: TensorType) -> TensorType:
+    return _matmul(self, vec)
+
+
+def _dot(self: TensorType, tensor: TensorType) -> TensorType:
+    return _matmul(self, tensor)
+
+
+def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = None) -> TensorType:
+    dtype = _same_dtype(input, weight, bias)
+    if input.shape is None or weight.shape is None:
+        return TensorType(dtype)
+    if not input.shape or len(weight.shape) not in (1, 2):
+        raise mismatch(f"linear takes a matrix as weight, not {weight} for {input}", rule="rank")
+    same_dim(
+        input.shape[-1],
+        weight.shape[-1],
+        what=f"linear of {input} with weight {weight}: features differ",
+        rule="matmul-inner",
+    )
+    result = (*input.shape[:-1], *weight.shape[:-1])
+    if isinstance(bias, TensorType) and bias.shape is not None and broadcast(bias.shape, result) is None:
+        return TensorType(dtype)
+    return fresh(dtype, result)
+
+
+def _outer(self: TensorType, vec2: TensorType) -> TensorType:
+    if self.shape is None or vec2.shape is None:
+        return TensorType(_same_dtype(self, vec2))
+    return fresh(_same_dtype(self, vec2), (*self.shape, *vec2.shape))
+
+
+def _einsum(equation: Abstract, tensors: Abstract, path: Abstract = None) -> TensorType:
+    if isinstance(tensors, Unknown) or isinstance(equation, Unknown) or "..." in equation:
+        return TENSOR
+    dtype = _same_dtype(*tensors)
+    terms, result = _einsum_terms(equation, len(tensors))
+    sizes: dict[str, Dim] = {}
+    for term, tensor in zip(terms, tensors, strict=True):
+        if tensor.shape is None:
+            return TensorType(dtype)
+        if len(term) != len(tensor.shape):
+            raise mismatch(f"einsum's {term!r} does not fit {tensor}", rule="einsum")
+        for letter, dim in zip(term, tensor.shape, strict=True):
+            known = sizes.setdefault(letter, dim)
+            if known == 1 or known is None:
+                sizes[letter] = dim
+            elif isinstance(known, int) and isinstance(dim, int) and dim not in (1, known):
+                raise mismatch(f"einsum {equation!r}: {letter} is {known} and {dim}", rule="einsum")
+    return refined(dtype, [sizes[letter] for letter in result])
+
+
+def _einsum_terms(equation: str, count: int) -> tuple[list[str], str]:
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != count:
+        raise mismatch(f"einsum {equation!r} names {len(terms)} operands, {count} are given", rule="einsum")
+    letters = "".join(terms)
+    return terms, right if arrow else "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+
+
+def _attention(query: TensorType, key: TensorType, value: TensorType, **rest: Abstract) -> TensorType:
+    dtype = _same_dtype(query, key, value)
+    if query.shape is None or key.shape is None or value.shape is None:
+        return TensorType(dtype)
+    told = f"attention of query {query} over key {key}"
+    same_dim(query.shape[-1], key.shape[-1], what=f"{told}: features differ", rule="matmul-inner")
+    same_dim(
+        key.shape[-2],
+        value.shape[-2],
+        what=f"attention over key {key}, value {value}: lengths differ",
+        rule="matmul-inner",
+    )
+    return refined(dtype, (*query.shape[:-1], value.shape[-1]))
+
+
+def _flash_attention(
+    query: TensorType, key: TensorType, value: TensorType, **rest: Abstract
+) -> tuple[TensorType, TensorType]:
+    result = _attention(query, key, value)
+    return result, TensorType(None, None if query.shape is None else query.shape[:-1])
+
+
+def wide(array: Array) -> Array:
+    """The array in the type in which products are summed: halves in float32."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _matmul_array(self: Array, other: Array) -> Array:
+    return np.asarray(np.matmul(wide(self), wide(other))).astype(np.result_type(self, other), copy=False)
+
+
+def _addmm_array(self: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    product = np.matmul(wide(a), wide(b))
+    product = product if alpha == 1 else product * alpha
+    return np.asarray(product if beta == 0 else product + self * beta).astype(self.dtype, copy=False)
+
+
+def _linear_array(input: Array, weight: Array, bias: Array | None = None) -> Array:
+    product = np.matmul(wide(input), wide(weight).T)
+    return np.asarray(product if bias is None else product + bias).astype(input.dtype, copy=False)
+
+
+def _einsum_array(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
+    return np.asarray(np.einsum(equation, *tensors, optimize=len(tensors) > 2), order="C")
+
+
+def _attention_arrays(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    **rest: Any,
+) -> tuple[Array, Array]:
+    """The result and the logarithm of the sum of exponentials, as one formula: softmax(q kᵀ · scale + mask) v."""
+    if enable_gqa:
+        key, value = (np.repeat(part, query.shape[-3] // part.shape[-3], axis=-3) for part in (key, value))
+    scores = np.matmul(wide(query), np.swapaxes(wide(key), -1, -2)) * (scale or 1 / math.sqrt(query.shape[-1]))
+    mask = np.tri(*scores.shape[-2:], dtype=np.bool_) if is_causal else attn_mask
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    peak = scores.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0)
+    weights = np.exp(scores - peak)
+    total = weights.sum(axis=-1, keepdims=True)
+    weights = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
+    logsumexp = (quietly(np.log, total) + peak)[..., 0]
+    return np.matmul(weights, wide(value)).astype(query.dtype, copy=False), logsumexp
+
+
+_QKV = "Tensor query, Tensor key, Tensor value"
+
+OPS = (
+    define(
+        "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+        category="matmul",
+        type_rule=_mm,
+        reference=lambda self, mat2: _matmul_array(self, mat2),
+    ),
+    define(
+        "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+        category="matmul",
+        type_rule=_bmm,
+        reference=lambda self, mat2: _matmul_array(self, mat2),
+    ),
+    define(
+        "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        category="matmul",
+        type_rule=_addmm,
+        reference=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
+    ),
+    define(
+        "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        category="matmul",
+        type_rule=_baddbmm,
+        reference=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
+    ),
+    define(
+        "aten::matmul(Tensor self, Tensor other) -> Tensor",
+        category="matmul",
+        type_rule=_matmul,
+        reference=_matmul_array,
+    ),
+    define(
+        "aten::mv(Tensor self, Tensor vec) -> Tensor",
+        category="matmul",
+        type_rule=_mv,
+        reference=lambda self, vec: _matmul_array(self, vec),
+    ),
+    define(
+        "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+        category="matmul",
+        type_rule=_dot,
+        reference=lambda self, tensor: _matmul_array(self, tensor),
+    ),
+    define(
+        "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+        category="matmul",
+        type_rule=_linear,
+        reference=_linear_array,
+    ),
+    define(
+        "aten::outer(Tensor self, Tensor vec2) -> Tensor",
+        category="matmul",
+        type_rule=_outer,
+        reference=lambda self, vec2: np.outer(self, vec2),
+    ),
+    define(
+        "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+        category="matmul",
+        type_rule=_einsum,
+        reference=_einsum_array,
+    ),
+    define(
+        f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., "
+        "bool is_causal=False, *, "
+        "float? scale=None, bool enable_gqa=False) -> Tensor",
+        category="matmul",
+        type_rule=_attention,
+        reference=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
+    ),
+    define(
+        f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
+        "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        category="matmul",
+        type_rule=_flash_attention,
+        reference=_attention_arrays,
+    ),
+)

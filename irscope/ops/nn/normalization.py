@@ -1,0 +1,383 @@
+"""The ops that rescale by statistics of their own input: softmax, and the norms of layers, groups and batches.
+
+Statistics are computed in float32 at least. `aten::batch_norm` stands with the pointwise ops, because in evaluation
+it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.ir import Dim, TensorType
+from irscope.ops.expr import reductions as kernel
+from irscope.ops.nn.matmul import wide
+from irscope.ops.nn.reduction import axes_of
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    as_dims,
+    dtype_name,
+    fresh,
+    laid_out_like,
+    mismatch,
+    numpy_dtype,
+    refined,
+    same_dim,
+    suggests_channels_last,
+    wrap_dim,
+)
+from irscope.ops.typing.numpy_layout import mean_of
+
+__all__ = ["OPS", "normalize_batch"]
+
+
+def _softmax(self: TensorType, dim: Abstract, dtype: Abstract = None, half_to_float: Abstract = False) -> TensorType:
+    if self.shape is not None and isinstance(dim, int):
+        wrap_dim(dim, len(self.shape), op="softmax")
+    return fresh("float32" if half_to_float is True else dtype_name(dtype, self.dtype), self.shape)
+
+
+def _layer_norm(
+    input: TensorType, normalized_shape: Abstract, weight: Abstract = None, bias: Abstract = None, **rest: Abstract
+) -> TensorType:
+    _check_normalized(input, normalized_shape)
+    return fresh(input.dtype, input.shape)
+
+
+def _check_normalized(input: TensorType, normalized_shape: Abstract) -> None:
+    dims = as_dims(normalized_shape)
+    if input.shape is None or dims is None:
+        return
+    told = f"the last dimensions of {input} are not the normalized shape {dims}"
+    if len(dims) > len(input.shape):
+        raise mismatch(told, rule="normalized-shape")
+    for there, here in zip(dims, input.shape[len(input.shape) - len(dims) :], strict=True):
+        same_dim(there, here, what=told, rule="normalized-shape")
+
+
+def _native_layer_norm(
+    input: TensorType, normalized_shape: Abstract, **rest: Abstract
+) -> tuple[TensorType, TensorType, TensorType]:
+    _check_normalized(input, normalized_shape)
+    dims = as_dims(normalized_shape)
+    if input.shape is None or dims is None:
+        statistics = TensorType()
+    else:
+        kept = len(input.shape) - len(dims)
+        statistics = fresh(_statistics_dtype(input.dtype), (*input.shape[:kept], *[1] * len(dims)))
+    return fresh(input.dtype, input.shape), statistics, statistics
+
+
+def _statistics_dtype(dtype: str | None) -> str | None:
+    return dtype if dtype in ("float32", "float64") else None
+
+
+def _rms_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> TensorType:
+    _check_normalized(input, normalized_shape)
+    if suggests_channels_last(input) is False:
+        return fresh(input.dtype, input.shape)
+    return refined(input.dtype, input.shape)
+
+
+def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> TensorType:
+    if input.shape is not None and isinstance(num_groups, int) and len(input.shape) > 1:
+        channels = input.shape[1]
+        if isinstance(channels, int) and channels % num_groups:
+            raise mismatch(f"{channels} channels of {input} do not fall into {num_groups} groups", rule="group-norm")
+    return (
+        fresh(input.dtype, input.shape) if suggests_channels_last(input) is False else refined(input.dtype, input.shape)
+    )
+
+
+def _native_group_norm(
+    input: TensorType, N: Abstract, C: Abstract, HxW: Abstract, group: Abstract, **rest: Abstract
+) -> tuple[TensorType, TensorType, TensorType]:
+    shape: list[Dim] = [*(as_dims(N) or [None]), *(as_dims(group) or [None])]
+    statistics = fresh(_statistics_dtype(input.dtype), shape)
+    return _group_norm(input, group), statistics, statistics
+
+
+def _instance_norm(input: TensorType, **rest: Abstract) -> TensorType:
+    return refined(input.dtype, input.shape)
+
+
+def _native_batch_norm(
+    input: TensorType, training: Abstract = False, **rest: Abstract
+) -> tuple[TensorType, TensorType, TensorType]:
+    channels = input.shape[1] if input.shape is not None and len(input.shape) > 1 else None
+    saved = fresh(_statistics_dtype(input.dtype), (channels,) if training is True else (0,))
+    saved = saved if isinstance(training, bool) else TensorType(saved.dtype)
+    return laid_out_like(input, input.dtype), saved, saved
+
+
+def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
+    target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
+    data = wide(self.astype(target, copy=False))
+    axes = axes_of(data, dim)
+    found = quietly(_weights_along, data, axes)
+    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+
+
+def _weights_along(data: Array, axes: Sequence[int]) -> Array:
+    powers = np.exp(data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf))
+    found: Array = powers / powers.sum(axis=tuple(axes), keepdims=True)
+    return found
+
+
+def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
+    target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
+    data = wide(self.astype(target, copy=False))
+    axes = axes_of(data, dim)
+    found = quietly(_log_weights_along, data, axes)
+    return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
+
+
+def _log_weights_along(data: Array, axes: Sequence[int]) -> Array:
+    shifted = data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf)
+    found: Array = shifted - np.log(np.exp(shifted).sum(axis=tuple(axes), keepdims=True))
+    return found
+
+
+def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:
+    """The mean and the reciprocal of the standard deviation, with extents of 1 where they were taken."""
+    mean = mean_of(data, tuple(axes), keepdims=True)
+    variance = mean_of(np.square(data - mean), tuple(axes), keepdims=True)
+    return mean, 1 / np.sqrt(variance + np.asarray(eps, data.dtype))
+
+
+def _layer_norm_arrays(
+    input: Array,
+    normalized_shape: Sequence[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    **rest: Any,
+) -> tuple[Array, Array, Array]:
+    data = np.ascontiguousarray(wide(input)).reshape(input.shape)
+    mean, scale = _moments(data, range(input.ndim - len(normalized_shape), input.ndim), eps)
+    result = (data - mean) * scale
+    result = result if weight is None else result * weight
+    result = result if bias is None else result + bias
+    return result.astype(input.dtype, copy=False), mean, scale
+
+
+def _layer_norm_array(input: Array, normalized_shape: Sequence[int], **rest: Any) -> Array:
+    return _layer_norm_arrays(input, normalized_shape, **rest)[0]
+
+
+def _rms_norm_array(
+    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> Array:
+    data = wide(input)
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    tiny = np.finfo(wide(input).dtype).eps if eps is None else eps
+    result = data / np.sqrt(np.square(data).mean(axis=axes, keepdims=True) + np.asarray(tiny, data.dtype))
+    return np.asarray(result if weight is None else result * weight).astype(input.dtype, copy=False)
+
+
+def _group_norm_arrays(
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    along_group = prod(input.shape[1:]) // num_groups
+    data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, along_group)
+    mean, scale = _moments(data, (2,), eps)
+    result = ((data - mean) * scale).reshape(input.shape)
+    along = (-1, *[1] * (input.ndim - 2))
+    result = result if weight is None else result * weight.reshape(along)
+    result = result if bias is None else result + bias.reshape(along)
+    return result.astype(input.dtype, copy=False), mean[..., 0], scale[..., 0]
+
+
+def _group_norm_array(input: Array, num_groups: int, weight: Any, bias: Any, eps: float, **rest: Any) -> Array:
+    return _group_norm_arrays(input, num_groups, weight, bias, eps)[0]
+
+
+def _native_group_norm_arrays(
+    input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any
+) -> tuple[Array, Array, Array]:
+    return _group_norm_arrays(input, group, weight, bias, eps)
+
+
+def normalize_batch(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    *,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """The normalised batch, and the mean and reciprocal deviation used; training also moves the running statistics.
+
+    >>> x = np.array([[1.0], [3.0]])
+    >>> normalize_batch(x, None, None, None, None, training=True, momentum=0.1, eps=0.0)[0].ravel().tolist()
+    [-1.0, 1.0]
+    """
+    data = wide(input)
+    axes = (0, *range(2, input.ndim))
+    along = (1, -1, *[1] * (input.ndim - 2))
+    if training or running_mean is None or running_var is None:
+        mean, scale = _moments(data, axes, eps)
+        if running_mean is not None and running_var is not None:
+            count = input.size // input.shape[1]
+            running_mean[...] = (1 - momentum) * running_mean + momentum * mean.ravel()
+            running_var[...] = (1 - momentum) * running_var + momentum * mean_of(np.square(data - mean), axes) * (
+                count / max(count - 1, 1)
+            )
+    else:
+        mean = running_mean.reshape(along)
+        scale = 1 / np.sqrt(running_var.reshape(along) + np.asarray(eps, running_var.dtype))
+    result = (data - mean) * scale
+    result = result if weight is None else result * weight.reshape(along)
+    result = result if bias is None else result + bias.reshape(along)
+    return result.astype(input.dtype, copy=False), mean.ravel(), scale.ravel()
+
+
+def _native_batch_norm_arrays(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    result, mean, scale = normalize_batch(
+        input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
+    )
+    return (result, mean, scale) if training else (result, np.zeros(0, mean.dtype), np.zeros(0, mean.dtype))
+
+
+def _instance_norm_array(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Array:
+    if not use_input_stats:
+        return normalize_batch(
+            input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps
+        )[0]
+    if running_mean is not None and running_var is not None:
+        axes = tuple(range(2, input.ndim))
+        count = int(np.prod(input.shape[2:]))
+        running_mean[...] = (1 - momentum) * running_mean + momentum * input.mean(axis=axes).mean(axis=0)
+        spread = input.var(axis=axes).mean(axis=0) * (count / max(count - 1, 1))
+        running_var[...] = (1 - momentum) * running_var + momentum * spread
+    return _group_norm_arrays(input, input.shape[1], weight, bias, eps)[0]
+
+
+_AFFINE = "Tensor? weight, Tensor? bias"
+
+OPS = (
+    define(
+        "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        category="normalization",
+        type_rule=_softmax,
+        reference=_softmax_array,
+        expression=kernel.softmax,
+    ),
+    define(
+        "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        category="normalization",
+        type_rule=_softmax,
+        reference=_softmax_array,
+        expression=kernel.softmax,
+    ),
+    define(
+        "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        category="normalization",
+        type_rule=_softmax,
+        reference=_log_softmax_array,
+        expression=kernel.log_softmax,
+    ),
+    define(
+        "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        category="normalization",
+        type_rule=_softmax,
+        reference=_log_softmax_array,
+        expression=kernel.log_softmax,
+    ),
+    define(
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+        "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+        category="normalization",
+        type_rule=_layer_norm,
+        reference=_layer_norm_array,
+        expression=kernel.layer_norm,
+    ),
+    define(
+        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, "
+        "Tensor, Tensor)",
+        category="normalization",
+        type_rule=_native_layer_norm,
+        reference=_layer_norm_arrays,
+        expression=kernel.native_layer_norm,
+    ),
+    define(
+        "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+        category="normalization",
+        type_rule=_rms_norm,
+        reference=_rms_norm_array,
+        expression=kernel.rms_norm,
+    ),
+    define(
+        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+        "bool cudnn_enabled=True) -> Tensor",
+        category="normalization",
+        type_rule=_group_norm,
+        reference=_group_norm_array,
+    ),
+    define(
+        f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
+        "-> (Tensor, Tensor, Tensor)",
+        category="normalization",
+        type_rule=_native_group_norm,
+        reference=_native_group_norm_arrays,
+    ),
+    define(
+        f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, "
+        "bool use_input_stats, "
+        "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        category="normalization",
+        type_rule=_instance_norm,
+        reference=_instance_norm_array,
+    ),
+    define(
+        f"aten::native_batch_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, "
+        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
+    ),
+    define(
+        f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, "
+        "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, float momentum, float eps) "
+        "-> (Tensor, Tensor, Tensor)",
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
+    ),
+    define(
+        f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, "
+        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        category="normalization",
+        type_rule=_native_batch_norm,
+        reference=_native_batch_norm_arrays,
+    ),
+)

@@ -1,0 +1,262 @@
+"""The ops that change an image's resolution: pooling, adaptive pooling, upsampling.
+
+All keep the input's memory format: channels-last in, channels-last out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from irscope.ir import Dim, TensorType
+from irscope.ops.nn.convolution import spread
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    Abstract,
+    Array,
+    array_type,
+    as_dims,
+    at,
+    channels_last_copy,
+    channels_last_strides,
+    fresh,
+    is_contiguous,
+    is_known,
+    mismatch,
+    refined,
+    static_shape,
+    suggests_channels_last,
+)
+
+__all__ = ["OPS", "in_format", "like_input"]
+
+
+def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
+    assert self.shape is not None
+    shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
+    if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then sees channels last
+        return refined(self.dtype, shape)
+    last, known = suggests_channels_last(self), static_shape(refined(None, shape))
+    if last is False or len(self.shape) == len(sizes) + 1:
+        return fresh(self.dtype, shape)
+    return refined(self.dtype, shape, channels_last_strides(known) if last and known else None)
+
+
+def _is_laid_out_in_rows(self: TensorType) -> bool:
+    shape = static_shape(self)
+    return shape is not None and self.strides is not None and is_contiguous(shape, self.strides)
+
+
+def _check_rank(self: TensorType, space: int, op: str) -> None:
+    if self.rank not in (space + 1, space + 2):
+        raise mismatch(f"{op} reads a tensor of rank {space + 2}, not {self}", rule="rank")
+
+
+def _pool_type(space: int) -> Callable[..., TensorType]:
+    def rule(
+        self: TensorType,
+        kernel_size: Abstract,
+        stride: Abstract = (),
+        padding: Abstract = 0,
+        dilation: Abstract = 1,
+        ceil_mode: Abstract = False,
+        **rest: Abstract,
+    ) -> TensorType:
+        if self.shape is None:
+            return TensorType(self.dtype)
+        _check_rank(self, space, "pooling")
+        settings = kernel_size, stride, padding, dilation, ceil_mode
+        if not is_known(settings):
+            return TensorType(self.dtype, (*self.shape[:-space], *[None] * space))
+        return in_format(self, _pooled_sizes(self.shape[-space:], *settings))
+
+    return rule
+
+
+def _pooled_sizes(
+    sizes: Sequence[Dim], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> list[Dim]:
+    rank = len(sizes)
+    steps = spread(kernel if not isinstance(stride, int) and not stride else stride, rank)
+    settings = zip(sizes, spread(kernel, rank), steps, spread(padding, rank), spread(dilation, rank), strict=True)
+    return [_pooled_size(*setting, ceil_mode) for setting in settings]
+
+
+def _pooled_size(size: Dim, kernel: int, step: int, margin: int, gap: int, ceil_mode: bool) -> Dim:
+    if not isinstance(size, int):
+        return None
+    free = size + 2 * margin - gap * (kernel - 1) - 1
+    count = (-(-free // step) if ceil_mode else free // step) + 1
+    if ceil_mode and (count - 1) * step >= size + margin:
+        count -= 1
+    if count < 1:
+        raise mismatch(f"a window of {kernel} does not fit into {size} with margin {margin}", rule="pool-window")
+    return count
+
+
+def _two(rule: Callable[..., TensorType]) -> Callable[..., tuple[TensorType, TensorType]]:
+    def both(self: TensorType, **arguments: Abstract) -> tuple[TensorType, TensorType]:
+        values = rule(self, **arguments)
+        return values, values.with_(dtype="int64")
+
+    return both
+
+
+def _adaptive_type(space: int) -> Callable[..., TensorType]:
+    def rule(self: TensorType, output_size: Abstract) -> TensorType:
+        sizes = as_dims(output_size)
+        if self.shape is None or sizes is None:
+            return TensorType(self.dtype)
+        _check_rank(self, space, "adaptive pooling")
+        sizes = sizes * space if len(sizes) == 1 else sizes
+        result = in_format(self, sizes)
+        single = all(size == 1 for size in sizes) and not _is_laid_out_in_rows(self)
+        return result.with_(strides=None) if single else result
+
+    return rule
+
+
+def _windows(
+    self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any
+) -> Array:
+    """The input seen as one window per result element: the last `space` dimensions run inside the window."""
+    sizes = _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode)
+    kernels, gaps, margins = spread(kernel, space), spread(dilation, space), spread(padding, space)
+    steps = spread(kernel if not isinstance(stride, int) and not stride else stride, space)
+    spans = [gap * (size - 1) + 1 for size, gap in zip(kernels, gaps, strict=True)]
+    ends = [(n - 1) * step + span for n, step, span in zip(sizes, steps, spans, strict=True) if isinstance(n, int)]
+    after = [max(end - size - margin, 0) for end, size, margin in zip(ends, self.shape[-space:], margins, strict=True)]
+    around = [(0, 0)] * (self.ndim - space) + list(zip(margins, after, strict=True))
+    data = np.pad(self, around, constant_values=fill) if any(map(any, around)) else self
+    data = at(data, ..., *[slice(0, end) for end in ends])
+    windows = sliding_window_view(data, spans, axis=tuple(range(self.ndim - space, self.ndim)))
+    return at(windows, ..., *[slice(None, None, step) for step in (*steps, *gaps)])
+
+
+def like_input(result: Array, self: Array) -> Array:
+    last = suggests_channels_last(array_type(self))
+    return channels_last_copy(result) if last else np.ascontiguousarray(result)
+
+
+def _max_pool(space: int) -> Callable[..., Array]:
+    def reference(
+        self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ) -> Array:
+        least = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
+        windows = _windows(self, space, kernel_size, stride, padding, dilation, ceil_mode, least)
+        return like_input(windows.max(axis=tuple(range(-space, 0))), self)
+
+    return reference
+
+
+def _max_pool_indices(
+    self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> tuple[Array, Array]:
+    arguments = 2, kernel_size, stride, padding, dilation, ceil_mode
+    windows = _windows(self, *arguments, -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
+    places = np.arange(self.shape[-1] * self.shape[-2]).reshape((1,) * (self.ndim - 2) + self.shape[-2:])
+    flat = windows.reshape(*windows.shape[:-2], -1)
+    chosen = flat.argmax(axis=-1)
+    where = np.broadcast_to(
+        _windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape
+    )
+    indices = np.take_along_axis(where, chosen[..., None], axis=-1)[..., 0]
+    return like_input(flat.max(axis=-1), self), like_input(indices, self)
+
+
+def _avg_pool(space: int) -> Callable[..., Array]:
+    def reference(
+        self: Array,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Array:
+        axes = tuple(range(-space, 0))
+        sums = _windows(self, space, kernel_size, stride, padding, 1, ceil_mode, 0).sum(axis=axes)
+        ones = np.ones(self.shape[-space:], self.dtype)
+        margin = spread(padding, space)
+        if count_include_pad:  # the margin counts, what ceil_mode adds beyond it does not
+            ones = np.pad(ones, [(m, m) for m in margin], constant_values=1)
+            margin = [0] * space
+        steps = kernel_size if not isinstance(stride, int) and not stride else stride
+        counts = _fitted_counts(ones, space, kernel_size, steps, margin, sums.shape[-space:])
+        return like_input((sums / (divisor_override or counts)).astype(self.dtype), self)
+
+    return reference
+
+
+def _fitted_counts(
+    ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]
+) -> Array:
+    ends = [(n - 1) * s + k for n, s, k in zip(sizes, spread(stride, space), spread(kernel, space), strict=True)]
+    after = [max(end - size - m, 0) for end, size, m in zip(ends, ones.shape, margin, strict=True)]
+    padded = np.pad(ones, list(zip(margin, after, strict=True)))[tuple(slice(end) for end in ends)]
+    windows = sliding_window_view(padded, spread(kernel, space))
+    steps = tuple(slice(None, None, step) for step in spread(stride, space))
+    return np.asarray(windows[steps].sum(axis=tuple(range(-space, 0))))
+
+
+def _adaptive_avg(space: int) -> Callable[..., Array]:
+    def reference(self: Array, output_size: Any) -> Array:
+        result = self
+        for axis, count in zip(range(self.ndim - space, self.ndim), spread(output_size, space), strict=True):
+            size = result.shape[axis]
+            bounds = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+            before = (slice(None),) * axis
+            result = np.stack([result[(*before, slice(a, b))].mean(axis=axis) for a, b in bounds], axis=axis)
+        return like_input(result.astype(self.dtype, copy=False), self)
+
+    return reference
+
+
+def _pools(space: int) -> tuple[Op, ...]:
+    n = f"int[{space}]"
+    start = f"Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0"
+    override = "" if space == 1 else ", int? divisor_override=None"
+    size = f"{'SymInt' if space > 1 else 'int'}[{space}]"
+    return (
+        define(
+            f"aten::max_pool{space}d({start}, {n} dilation=1, bool ceil_mode=False) -> Tensor",
+            category="reduction",
+            type_rule=_pool_type(space),
+            reference=_max_pool(space),
+        ),
+        define(
+            f"aten::avg_pool{space}d({start}, bool ceil_mode=False, bool count_include_pad=True{override}) -> Tensor",
+            category="reduction",
+            type_rule=_pool_type(space),
+            reference=_avg_pool(space),
+        ),
+        define(
+            f"aten::adaptive_avg_pool{space}d(Tensor self, {size} output_size) -> Tensor",
+            category="reduction",
+            type_rule=_adaptive_type(space),
+            reference=_adaptive_avg(space),
+        ),
+    )
+
+
+OPS = (
+    *(op for space in (1, 2, 3) for op in _pools(space)),
+    define(
+        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+        "int[2] dilation=1, "
+        "bool ceil_mode=False) -> (Tensor, Tensor)",
+        category="reduction",
+        type_rule=_two(_pool_type(2)),
+        reference=_max_pool_indices,
+    ),
+    define(
+        "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+        category="reduction",
+        type_rule=_adaptive_type(2),
+        reference=_adaptive_avg(2),
+    ),
+)

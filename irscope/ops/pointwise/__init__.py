@@ -1,0 +1,1 @@
+"""Which ops compute each element of a result from one element of each operand?"""

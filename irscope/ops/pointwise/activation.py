@@ -1,0 +1,201 @@
+"""The activations of neural networks, and the derivatives of those that have an op of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ops.expr import Expr, call, erf, require_known, sigmoid, where
+from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.pointwise.selection import at_least, limited
+from irscope.ops.schema import Op
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Number = Any
+"""A Python number, or the expression of one that is known when the kernel runs."""
+
+_SELU_ALPHA: Final = 1.6732632423543772848170429916717
+_SELU_SCALE: Final = 1.0507009873554804934193349852946
+_ROOT_HALF: Final = math.sqrt(0.5)
+_ROOT_2_PI: Final = math.sqrt(2.0 / math.pi)
+_CUBIC: Final = 0.044715
+
+
+def _activation(text: str, numpy: Any, expr: Any, *, operands: str = "self", **options: Any) -> tuple[Op, ...]:
+    return elementwise(f"aten::{text} -> Tensor", numpy=numpy, expr=expr, operands=operands, **options)
+
+
+def _gelu(x: Expr, approximate: Any = "none") -> Expr:
+    if require_known(approximate, "the approximation of gelu") == "tanh":
+        return 0.5 * x * (1.0 + call("tanh", _ROOT_2_PI * (x + _CUBIC * (x * x * x))))
+    return x * 0.5 * (1.0 + call("erf", x * _ROOT_HALF))
+
+
+def _np_gelu(x: Array, approximate: str = "none") -> Array:
+    if approximate == "tanh":
+        return np.asarray(0.5 * x * (1 + np.tanh(_ROOT_2_PI * (x + _CUBIC * x * x * x))))
+    return np.asarray(0.5 * x * (1 + erf(x * _ROOT_HALF)))
+
+
+def _gelu_backward(grad: Expr, x: Expr, approximate: Any = "none") -> Expr:
+    if require_known(approximate, "the approximation of gelu") == "tanh":
+        inner = call("tanh", _ROOT_2_PI * (x + _CUBIC * (x * x * x)))
+        slope = (1.0 - inner * inner) * (_ROOT_2_PI * (1.0 + 3.0 * _CUBIC * (x * x)))
+        return grad * (0.5 * (1.0 + inner) + 0.5 * x * slope)
+    density = call("exp", x * x * -0.5) * (0.5 * _ROOT_2_PI)
+    return grad * (0.5 * (1.0 + call("erf", x * _ROOT_HALF)) + x * density)
+
+
+def _np_gelu_backward(grad: Array, x: Array, approximate: str = "none") -> Array:
+    if approximate == "tanh":
+        inner = np.tanh(_ROOT_2_PI * (x + _CUBIC * x * x * x))
+        slope = (1 - inner * inner) * _ROOT_2_PI * (1 + 3 * _CUBIC * x * x)
+        return np.asarray(grad * (0.5 * (1 + inner) + 0.5 * x * slope))
+    return np.asarray(grad * (0.5 * (1 + erf(x * _ROOT_HALF)) + x * np.exp(-0.5 * x * x) * 0.5 * _ROOT_2_PI))
+
+
+def _softplus(x: Expr, beta: Number = 1, threshold: Number = 20) -> Expr:
+    scaled = x * beta
+    return where(scaled > threshold, x, call("log1p", call("exp", scaled)) / beta)
+
+
+def _np_softplus(x: Array, beta: float = 1, threshold: float = 20) -> Array:
+    return np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta)
+
+
+def _elu(x: Expr, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Expr:
+    return where(x < 0.0, call("expm1", x * input_scale) * (alpha * scale), x * scale)
+
+
+def _np_elu(x: Array, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Array:
+    return np.where(x < 0, np.expm1(x * input_scale) * (alpha * scale), x * scale)
+
+
+def _hard_sigmoid(x: Expr) -> Expr:
+    return limited(x + 3.0, 0.0, 6.0) / 6.0
+
+
+def _np_hard_sigmoid(x: Array) -> Array:
+    return np.asarray(np.clip(x + 3, 0, 6) / 6)
+
+
+def _log_sigmoid(x: Expr) -> Expr:
+    return call("minimum", x, 0.0) - call("log1p", call("exp", -call("abs", x)))
+
+
+def _between(x: Expr, low: Expr | float, high: Expr | float) -> Expr:
+    return call("gt", x, low) & call("lt", x, high)
+
+
+_FORWARD: Final = (
+    *_activation("relu(Tensor self)", lambda x: np.maximum(x, 0), lambda x: at_least(x, 0)),
+    *_activation("relu6(Tensor self)", lambda x: np.clip(x, 0, 6), lambda x: limited(x, 0, 6), layout="like-first"),
+    *_activation(
+        "leaky_relu(Tensor self, Scalar negative_slope=0.01)",
+        lambda x, negative_slope=0.01: np.where(x > 0, x, x * negative_slope),
+        lambda x, negative_slope=0.01: where(x > 0.0, x, x * negative_slope),
+    ),
+    *_activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", _np_elu, _elu),
+    *_activation(
+        "celu(Tensor self, Scalar alpha=1.)",
+        lambda x, alpha=1.0: _np_elu(x, alpha, 1.0, 1.0 / alpha),
+        lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha),
+    ),
+    *_activation(
+        "selu(Tensor self)",
+        lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE),
+        lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE),
+    ),
+    *_activation("silu(Tensor self)", lambda x: x / (1 + np.exp(-x)), lambda x: x * call("sigmoid", x)),
+    *_activation('gelu(Tensor self, *, str approximate="none")', _np_gelu, _gelu),
+    *_activation(
+        "mish(Tensor self)",
+        lambda x: x * np.tanh(np.log1p(np.exp(x))),
+        lambda x: x * call("tanh", call("log1p", call("exp", x))),
+    ),
+    *_activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", _np_softplus, _softplus, in_place=False),
+    *_activation(
+        "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)",
+        lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
+        lambda x, min_val=-1, max_val=1: limited(x, min_val, max_val),
+        layout="like-first",
+    ),
+    *_activation(
+        "hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0
+    ),
+    *_activation("hardsigmoid(Tensor self)", _np_hard_sigmoid, _hard_sigmoid),
+    *_activation(
+        "threshold(Tensor self, Scalar threshold, Scalar value)",
+        lambda x, threshold, value: np.where(x <= threshold, value, x),
+        lambda x, threshold, value: where(call("le", x, threshold), value, x),
+    ),
+    *_activation(
+        "log_sigmoid(Tensor self)",
+        lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+        _log_sigmoid,
+        in_place=False,
+        layout="rows",
+    ),
+    *_activation(
+        "prelu(Tensor self, Tensor weight)",
+        lambda x, w: np.where(x > 0, x, w * x),
+        lambda x, w: where(x > 0.0, x, w * x),
+        operands="self weight",
+        in_place=False,
+        axes={"weight": 1},
+        layout="like-first",
+    ),
+)
+
+_BACKWARD: Final = (
+    *_activation(
+        "sigmoid_backward(Tensor grad_output, Tensor output)",
+        lambda g, y: g * (1 - y) * y,
+        lambda g, y: g * (1.0 - y) * y,
+        operands="grad_output output",
+    ),
+    *_activation(
+        "tanh_backward(Tensor grad_output, Tensor output)",
+        lambda g, y: g * (1 - y * y),
+        lambda g, y: g * (1.0 - y * y),
+        operands="grad_output output",
+    ),
+    *_activation(
+        "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold)",
+        lambda g, x, threshold: np.where(x <= threshold, 0, g),
+        lambda g, x, threshold: where(call("le", x, threshold), 0, g),
+        operands="grad_output self",
+        layout="reversed",
+    ),
+    *_activation(
+        "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result)",
+        lambda g, x, negative_slope, self_is_result: np.where(x > 0, g, g * negative_slope),
+        lambda g, x, negative_slope, self_is_result: where(x > 0.0, g, g * negative_slope),
+        operands="grad_output self",
+        layout="reversed",
+    ),
+    *_activation(
+        "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)",
+        lambda g, x, min_val, max_val: np.where((x > min_val) & (x < max_val), g, 0),
+        lambda g, x, min_val, max_val: where(_between(x, min_val, max_val), g, 0.0),
+        operands="grad_output self",
+    ),
+    *_activation(
+        "silu_backward(Tensor grad_output, Tensor self)",
+        lambda g, x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x))),
+        lambda g, x: g * call("sigmoid", x) * (1.0 + x * (1.0 - call("sigmoid", x))),
+        operands="grad_output self",
+    ),
+    *_activation(
+        'gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none")',
+        _np_gelu_backward,
+        _gelu_backward,
+        operands="grad_output self",
+    ),
+)
+
+OPS: Final[tuple[Op, ...]] = (*_FORWARD, *_BACKWARD)

@@ -1,0 +1,329 @@
+"""Pointwise arithmetic: sums and products, quotients with their rounding modes, powers, and the functions of
+analysis."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ops.expr import Expr, Kind, NoExpression, call, const, remainder, require_float, require_known, where
+from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.typing import NUMBER_STRENGTH, Unknown, is_integral
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    return a | b if a.dtype == "bool" else a + b
+
+
+def _times(a: Expr, b: Expr | float) -> Expr:
+    return a & b if a.dtype == "bool" and isinstance(b, Expr) else a * b
+
+
+def _minus(a: Expr, b: Expr) -> Expr:
+    if a.dtype == "bool":
+        raise NoExpression("torch does not subtract bools")
+    return a - b
+
+
+def _scaled(b: Expr, alpha: Expr | float) -> Expr:
+    if isinstance(alpha, Expr):
+        return _times(b, alpha)
+    return b if alpha == 1 else _times(b, const(alpha, b.dtype))
+
+
+def _divisor(b: Expr) -> float:
+    """The known divisor of an integer division; a machine stops at 0, and at the smallest integer by -1."""
+    if b.op != "const" or b.value == 0:
+        raise NoExpression("an integer is divided by what may be zero, which must raise")
+    return float(b.value)
+
+
+def _remainder(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return call("remainder", a, b) if abs(_divisor(b)) != 1 else a * 0
+    return call("remainder", a, b)
+
+
+def _fmod(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return call("fmod", a, b) if abs(_divisor(b)) != 1 else a * 0
+    return call("fmod", a, b)
+
+
+def _floor_divide(a: Expr, b: Expr) -> Expr:
+    if is_integral(a.dtype):
+        return _whole_floor_divide(a, b)
+    rest = call("fmod", a, b)
+    quotient = (a - rest) / b
+    crosses = call("ne", rest, 0.0) & (call("lt", b, 0.0) ^ call("lt", rest, 0.0))
+    quotient = where(crosses, quotient - 1.0, quotient)
+    down = call("floor", quotient)
+    whole = where(quotient - down > 0.5, down + 1.0, down)
+    plain = a / b
+    return where(call("eq", b, 0.0), plain, where(call("eq", quotient, 0.0), plain * 0.0, whole))
+
+
+def _whole_floor_divide(a: Expr, b: Expr) -> Expr:
+    """One less than the quotient cut off where that was cut up; `a` less its remainder need not fit into the type."""
+    divisor = _divisor(b)
+    if abs(divisor) == 1:
+        return a * int(divisor)
+    rest = call("fmod", a, b)
+    return where(rest < 0 if divisor > 0 else rest > 0, a / b - 1, a / b)
+
+
+def _div_kind(rounding_mode: Any = None) -> Kind | None:
+    if isinstance(rounding_mode, Unknown):
+        return None
+    return "float" if rounding_mode is None else "same"
+
+
+def _div(a: Expr, b: Expr, rounding_mode: Any = None) -> Expr:
+    mode = require_known(rounding_mode, "the rounding mode")
+    if mode == "floor":
+        return _floor_divide(a, b)
+    if is_integral(a.dtype):
+        return -a if _divisor(b) == -1 else a / b
+    return a / b if mode is None else call("trunc", a / b)
+
+
+def _checked(a: Array, b: Array) -> None:
+    if np.issubdtype(a.dtype, np.integer) and not np.all(b):
+        raise ZeroDivisionError("an integer is divided by zero")
+
+
+def _np_floor_divide(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    if np.issubdtype(a.dtype, np.integer):
+        return np.asarray(a // b)
+    return np.where(b == 0, a / b, np.floor_divide(a, b))
+
+
+def _np_div(a: Array, b: Array, rounding_mode: str | None = None) -> Array:
+    if rounding_mode is None:
+        return np.asarray(a / b)
+    if rounding_mode == "floor":
+        return _np_floor_divide(a, b)
+    _checked(a, b)
+    if np.issubdtype(a.dtype, np.integer):
+        return (a - np.fmod(a, b)) // b
+    return np.trunc(a / b)
+
+
+def _np_remainder(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    return remainder(a, b)
+
+
+def _np_fmod(a: Array, b: Array) -> Array:
+    _checked(a, b)
+    return np.asarray(np.fmod(a, b))
+
+
+def _pow(base: Expr, exponent: Expr) -> Expr:
+    if exponent.op != "const":
+        require_float(base.dtype, "a power with an unknown exponent")
+        if exponent.strength == NUMBER_STRENGTH:
+            raise NoExpression(
+                "the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others"
+            )
+        return call("pow", base, exponent)
+    power = exponent.value
+    if is_integral(base.dtype) or power in (2.0, 3.0):
+        return _whole_power(base, int(power))
+    if abs(power) == 0.5 and base.op == "cast" and base.args[0].dtype == "float16":
+        return _c_root(base, power)
+    if power == -2.0:
+        return 1.0 / (base * base)
+    special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
+    return call(special[power], base) if power in special else call("pow", base, exponent)
+
+
+def _c_root(base: Expr, power: float) -> Expr:
+    """C's power of 0.5 or -0.5, which differs from the root at -0 and -inf: what torch gives for float16, and only there."""
+    root = call("sqrt" if power > 0 else "rsqrt", base + 0.0)
+    return where(call("eq", base, -inf), inf if power > 0 else 0.0, root)
+
+
+def _whole_power(base: Expr, power: int) -> Expr:
+    """By squaring, which wraps around as repeated multiplication does."""
+    if power < 0:
+        raise NoExpression("an integer to a negative power must raise")
+    if power == 0:
+        return base * 0 + 1
+    result: Expr | None = None
+    while power:
+        if power & 1:
+            result = base if result is None else result * base
+        power >>= 1
+        base = base * base if power else base
+    assert result is not None
+    return result
+
+
+def _np_pow(base: Array, exponent: Array) -> Array:
+    if np.issubdtype(base.dtype, np.integer):
+        inverse = np.where(base == 1, 1, np.where(base == -1, 1 - 2 * (exponent & 1), 0))
+        return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0)))
+    if base.dtype != np.float16 and exponent.ndim == 0 and float(exponent) in (0.5, -0.5):
+        root = np.sqrt(base)
+        return root if exponent > 0 else 1 / root
+    return np.asarray(np.power(base, exponent))
+
+
+_SUMS: Final = (
+    *elementwise(
+        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: a + (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
+        expr=lambda a, b, alpha=1: _plus(a, _scaled(b, alpha)),
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: a - (b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype)),
+        expr=lambda a, b, alpha=1: _minus(a, _scaled(b, alpha)),
+        also="subtract",
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        numpy=lambda a, b, alpha=1: b - (a if alpha == 1 else a * np.asarray(alpha).astype(a.dtype)),
+        expr=lambda a, b, alpha=1: _minus(b, _scaled(a, alpha)),
+        in_place=False,
+        layout="reversed",
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=np.multiply,
+        expr=_times,
+        also="multiply",
+    ),
+    *elementwise(
+        "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        numpy=lambda a, b, c, value=1: a + (b * c if value == 1 else np.asarray(value).astype(a.dtype) * b * c),
+        expr=lambda a, b, c, value=1: _plus(a, _times(_scaled(b, value), c)),
+        operands="self tensor1 tensor2",
+    ),
+    *elementwise(
+        "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        numpy=lambda a, b, c, value=1: a + np.asarray(value).astype(a.dtype) * b / c,
+        expr=lambda a, b, c, value=1: a + _scaled(b, value) / c,
+        operands="self tensor1 tensor2",
+    ),
+    *elementwise(
+        "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+        "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+        numpy=lambda a, b, w: np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
+        expr=lambda a, b, w: where(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
+        operands="self end weight",
+    ),
+)
+
+_QUOTIENTS: Final = (
+    *elementwise(
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        numpy=_np_div,
+        expr=_div,
+        kind=_div_kind,
+        also="divide",
+    ),
+    *elementwise(
+        "aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_div,
+        expr=_div,
+        kind="float",
+    ),
+    *elementwise(
+        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+        "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_floor_divide,
+        expr=_floor_divide,
+        in_place=False,
+    ),
+    *elementwise(
+        "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        numpy=_np_floor_divide,
+        expr=_floor_divide,
+        written=True,
+    ),
+    *elementwise(
+        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_remainder,
+        expr=_remainder,
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        numpy=_np_remainder,
+        expr=_remainder,
+        in_place=False,
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+        numpy=_np_fmod,
+        expr=_fmod,
+        rounds=True,
+    ),
+)
+
+_POWERS: Final = (
+    *elementwise(
+        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        kind="exact",
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        in_place=False,
+        layout="numbers-aside",
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        kind="exact",
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        in_place=False,
+        layout="rows",
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+        kind="exact",
+        numpy=_np_pow,
+        expr=_pow,
+        operands="self exponent",
+        written=True,
+        rounds=True,
+    ),
+    *elementwise(
+        "aten::square(Tensor self) -> Tensor",
+        operands="self",
+        kind="number",
+        numpy=np.square,
+        expr=lambda x: x * x,
+    ),
+)
+
+OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS)

@@ -1,0 +1,109 @@
+"""Pointwise functions of one number: signs, rounding, exponentials, logarithms, circular and hyperbolic functions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ops.expr import Expr, Kind, NoExpression, call, const, erf, require_known, sigmoid
+from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.schema import Op
+from irscope.ops.typing import is_integral
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _sign(x: Expr) -> Expr:
+    return x if x.dtype == "bool" else call("sign", x)
+
+
+def _np_sign(x: Array) -> Array:
+    return x if x.dtype == np.bool_ else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+def _rounded(op: str) -> Any:
+    def expr(x: Expr, decimals: Any = 0) -> Expr:
+        if require_known(decimals, "the number of decimals") != 0:
+            raise NoExpression("rounding to decimals")
+        if x.dtype == "bool":
+            raise NoExpression(f"torch has no {op} of bools")
+        return x if is_integral(x.dtype) else call(op, x)
+
+    return expr
+
+
+def _np_round(x: Array, decimals: int = 0) -> Array:
+    if decimals == 0 or np.issubdtype(x.dtype, np.integer):
+        return np.round(x)
+    scale = x.dtype.type(10.0 ** abs(decimals))
+    return np.asarray(np.round(x * scale) / scale if decimals > 0 else np.round(x / scale) * scale)
+
+
+def _unary(name: str, numpy: Any, expr: Any, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
+    return elementwise(
+        f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also
+    )
+
+
+def _primitive(op: str) -> Any:
+    return lambda x: call(op, x)
+
+
+_LN10_INVERSE: Final = 0.4342944819032518
+
+_ROOTS: Final = (
+    *_unary("sqrt", np.sqrt, _primitive("sqrt")),
+    *_unary("rsqrt", lambda x: 1 / np.sqrt(x), _primitive("rsqrt")),
+    *_unary("reciprocal", lambda x: 1 / x, _primitive("reciprocal")),
+)
+
+_SIGNS: Final = (
+    *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
+    *_unary(
+        "abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="same", also="absolute"
+    ),
+    *_unary("sign", _np_sign, _sign, kind="same"),
+    *_unary("floor", np.floor, _rounded("floor"), kind="same"),
+    *_unary("ceil", np.ceil, _rounded("ceil"), kind="same"),
+    *_unary("trunc", np.trunc, _rounded("trunc"), kind="same", also="fix"),
+    *_unary("frac", lambda x: x - np.trunc(x), lambda x: x - call("trunc", x), kind="same"),
+    *elementwise(
+        "aten::round(Tensor self) -> Tensor",
+        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
+        numpy=_np_round,
+        expr=_rounded("round"),
+        operands="self",
+    ),
+)
+
+_FUNCTIONS: Final = (
+    *_unary("exp", np.exp, _primitive("exp")),
+    *_unary("exp2", np.exp2, lambda x: call("pow", const(2.0, x.dtype), x)),
+    *_unary("expm1", np.expm1, _primitive("expm1")),
+    *_unary("log", np.log, _primitive("log")),
+    *_unary("log1p", np.log1p, _primitive("log1p")),
+    *_unary("log2", np.log2, _primitive("log2")),
+    *_unary("log10", np.log10, lambda x: call("log", x) * _LN10_INVERSE),
+    *_unary("sin", np.sin, _primitive("sin")),
+    *_unary("cos", np.cos, _primitive("cos")),
+    *_unary("tan", np.tan, _primitive("tan")),
+    *_unary("tanh", np.tanh, _primitive("tanh")),
+    *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
+    *_unary("erf", erf, _primitive("erf")),
+    *_unary("erfc", lambda x: (1 - erf(x.astype(np.float64))).astype(x.dtype), None),
+    *_unary("asin", np.arcsin, None, also="arcsin"),
+    *_unary("acos", np.arccos, None, also="arccos"),
+    *_unary("atan", np.arctan, None, also="arctan"),
+    *_unary("sinh", np.sinh, None),
+    *_unary("cosh", np.cosh, None),
+    *_unary("asinh", np.arcsinh, None, also="arcsinh"),
+    *_unary("acosh", np.arccosh, None, also="arccosh"),
+    *_unary("atanh", np.arctanh, None, also="arctanh"),
+    *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
+    *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
+)
+
+OPS: Final = (*_ROOTS, *_SIGNS, *_FUNCTIONS)

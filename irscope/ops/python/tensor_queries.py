@@ -1,0 +1,208 @@
+"""The ops that ask a tensor for a number: size, rank, strides, element type, device, the value of a single element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.ir import ANY, INT, Dim, ListType, TensorType
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
+from irscope.ops.typing import (
+    DTYPE_CODES,
+    Abstract,
+    Array,
+    Unknown,
+    array_type,
+    is_channels_last,
+    is_contiguous,
+    mismatch,
+    static_shape,
+    wrap_dim,
+)
+
+__all__ = ["OPS"]
+
+_CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
+
+
+def _number(dim: Dim) -> Abstract:
+    return dim if isinstance(dim, int) else Unknown(INT)
+
+
+def _size(self: TensorType, dim: Abstract = None) -> Abstract:
+    if self.shape is None:
+        return Unknown(ListType(INT)) if dim is None else Unknown(INT)
+    if dim is None:
+        return [_number(size) for size in self.shape]
+    if isinstance(dim, Unknown):
+        return Unknown(INT)
+    if not self.shape:
+        raise mismatch(f"size({dim}) of a tensor without dimensions", rule="dimension-range")
+    return _number(self.shape[wrap_dim(dim, len(self.shape), op="size")])
+
+
+def _stride(self: TensorType, dim: Abstract = None) -> Abstract:
+    if self.strides is None or isinstance(dim, Unknown):
+        return Unknown(ListType(INT)) if dim is None else Unknown(INT)
+    return list(self.strides) if dim is None else self.strides[wrap_dim(dim, len(self.strides), op="stride")]
+
+
+def _fact(function: Callable[[TensorType], Abstract]) -> Callable[..., Abstract]:
+    """A rule over the one tensor that the op reads, whatever its name."""
+
+    def rule(**arguments: Abstract) -> Abstract:
+        found = function(next(iter(arguments.values())))
+        return Unknown(ANY) if found is None else found
+
+    return rule
+
+
+def _rank(self: TensorType) -> Abstract:
+    return self.rank
+
+
+def _numel(self: TensorType) -> Abstract:
+    return self.numel
+
+
+def _length(self: TensorType) -> Abstract:
+    return self.shape[0] if self.shape and isinstance(self.shape[0], int) else None
+
+
+def _dtype(self: TensorType) -> Abstract:
+    return None if self.dtype is None else _CODES.get(self.dtype)
+
+
+def _device(self: TensorType) -> Abstract:
+    return self.device
+
+
+def _is_cpu(self: TensorType) -> Abstract:
+    return None if self.device is None else self.device == "cpu"
+
+
+def _is_cuda(self: TensorType) -> Abstract:
+    return None if self.device is None else self.device.startswith("cuda")
+
+
+def _is_floating(self: TensorType) -> Abstract:
+    return None if self.dtype is None else "float" in self.dtype
+
+
+def _is_complex(self: TensorType) -> Abstract:
+    return None if self.dtype is None else "complex" in self.dtype
+
+
+def _is_contiguous(self: TensorType, memory_format: Abstract = 0) -> Abstract:
+    shape = static_shape(self)
+    if shape is None or self.strides is None or isinstance(memory_format, Unknown):
+        return Unknown(ANY)
+    return is_channels_last(shape, self.strides) if memory_format in (2, 3) else is_contiguous(shape, self.strides)
+
+
+def _unknown(**arguments: Abstract) -> Abstract:
+    return Unknown(ANY, "it depends on the elements")
+
+
+def _item(**arguments: Any) -> Any:
+    (array,) = arguments.values()
+    return array.item()
+
+
+def _strides_of(self: Array) -> list[int]:
+    return list(array_type(self).strides or ())
+
+
+def _ask(*texts: str, rule: Callable[..., Abstract], reference: Callable[..., Any]) -> Op:
+    return define(*texts, category="scalar", type_rule=rule, reference=reference)
+
+
+def _fact_op(text: str, function: Callable[[TensorType], Abstract], reference: Callable[..., Any]) -> Op:
+    """Asks the one tensor that the op reads, whatever its name."""
+    return _ask(text, rule=_fact(function), reference=lambda **arguments: reference(next(iter(arguments.values()))))
+
+
+def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
+    return _ask(
+        f"aten::{name}(Tensor a) -> {kind}",
+        rule=_unknown,
+        reference=lambda **arguments: function(_item(**arguments)),
+    )
+
+
+OPS = (
+    _ask(
+        "aten::size(Tensor self) -> int[]",
+        "aten::size.int(Tensor self, int dim) -> int",
+        rule=_size,
+        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+    ),
+    _ask(
+        "aten::sym_size(Tensor self) -> SymInt[]",
+        "aten::sym_size.int(Tensor self, int dim) -> SymInt",
+        rule=_size,
+        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+    ),
+    _ask(
+        "aten::stride(Tensor self) -> int[]",
+        "aten::stride.int(Tensor self, int dim) -> int",
+        rule=_stride,
+        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
+    ),
+    _ask(
+        "aten::sym_stride(Tensor self) -> SymInt[]",
+        "aten::sym_stride.int(Tensor self, int dim) -> SymInt",
+        rule=_stride,
+        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
+    ),
+    _fact_op(
+        "prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)
+    ),
+    _fact_op("aten::dim(Tensor self) -> int", _rank, lambda a: a.ndim),
+    _fact_op("prim::ndim(Tensor a) -> int", _rank, lambda a: a.ndim),
+    _fact_op("aten::numel(Tensor self) -> int", _numel, lambda a: a.size),
+    _fact_op("aten::sym_numel(Tensor self) -> SymInt", _numel, lambda a: a.size),
+    _fact_op("aten::len.Tensor(Tensor t) -> int", _length, len),
+    _fact_op("prim::dtype(Tensor a) -> int", _dtype, lambda a: _CODES[str(a.dtype)]),
+    _fact_op("prim::device(Tensor a) -> Device", _device, lambda a: "cpu"),
+    _fact_op("prim::layout(Tensor a) -> Layout", lambda a: 0, lambda a: 0),
+    _fact_op("prim::is_cpu(Tensor a) -> bool", _is_cpu, lambda a: True),
+    _fact_op("prim::is_cuda(Tensor a) -> bool", _is_cuda, lambda a: False),
+    _fact_op("prim::requires_grad(Tensor a) -> bool", lambda a: None, lambda a: False),
+    _fact_op("prim::is_quantized(Tensor a) -> bool", lambda a: None, lambda a: False),
+    _fact_op("aten::is_floating_point(Tensor self) -> bool", _is_floating, lambda a: a.dtype.kind == "f"),
+    _fact_op("aten::is_complex(Tensor self) -> bool", _is_complex, lambda a: a.dtype.kind == "c"),
+    _fact_op("aten::element_size(Tensor self) -> int", lambda a: None, lambda a: a.itemsize),
+    _ask(
+        "aten::is_contiguous(Tensor self) -> bool",
+        "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
+        rule=_is_contiguous,
+        reference=lambda self, memory_format=0: _is_contiguous(array_type(self), memory_format),
+    ),
+    _ask("aten::item(Tensor self) -> Scalar", rule=_unknown, reference=_item),
+    _element("IntImplicit", "int", int),
+    _element("FloatImplicit", "float", float),
+    _element("ComplexImplicit", "complex", complex),
+    _element("ScalarImplicit", "Scalar", lambda value: value),
+    _ask("aten::Int.Tensor(Tensor a) -> int", rule=_unknown, reference=lambda a: int(a.item())),
+    _ask("aten::Float.Tensor(Tensor a) -> float", rule=_unknown, reference=lambda a: float(a.item())),
+    _ask("aten::Bool.Tensor(Tensor a) -> bool", rule=_unknown, reference=lambda a: bool(a.item())),
+    _ask(
+        "aten::is_nonzero(Tensor self) -> bool",
+        rule=_unknown,
+        reference=lambda self: bool(self.item()),
+    ),
+    _ask(
+        "aten::equal(Tensor self, Tensor other) -> bool",
+        rule=_unknown,
+        reference=lambda self, other: bool(np.array_equal(self, other)),
+    ),
+    _ask(
+        "aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+        rule=_unknown,
+        reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
+    ),
+)

@@ -1,0 +1,53 @@
+"""What is known of one op, in one record: its schemas, what it does, its type rule, its NumPy reference, its kernel expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from irscope.ir import OpSchema
+
+__all__ = ["Category", "Effect", "Op"]
+
+Effect = Literal["pure", "view", "in-place", "opaque"]
+"""pure: fresh results, no writes. view: some result shares an argument's memory. in-place: writes an argument.
+opaque: side effects that no schema tells (print, calls, unknown ops)."""
+
+Category = Literal[
+    "pointwise",
+    "reduction",
+    "normalization",
+    "matmul",
+    "convolution",
+    "view",
+    "memory",
+    "random",
+    "container",
+    "scalar",
+    "control",
+    "other",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One op with all its overloads."""
+
+    name: str
+    """`aten::add`."""
+    schemas: tuple[OpSchema, ...]
+    """Overloads, the most specific first."""
+    category: Category
+    effect: Effect
+    type_rule: Callable[..., Any] | None = None
+    """Called with the schema's arguments by name, tensors as TensorType and known scalars as Python values; gives the
+    result types (see `irscope.ops.typing.type_rules`)."""
+    reference: Callable[..., Any] | None = None
+    """Called with the schema's arguments by name, tensors as NumPy arrays; a view op gives a NumPy view, an in-place op
+    writes its argument."""
+    expression: Callable[..., Any] | None = None
+    """Called with the schema's arguments by name, tensors as `Expr`; gives the `Expr` of one element (pointwise ops)."""
+    operand_axes: Mapping[str, int] = field(default_factory=dict)
+    """Pointwise ops: one-dimensional operands that lie along this axis of the result instead of its last one
+    (the weight of a batch norm: 1)."""

@@ -1,0 +1,147 @@
+"""Which overload of an op a list of operand types means, by TorchScript's rules.
+
+TorchScript writes every argument of a call into its IR, converted already, so that the first overload whose argument
+types are supertypes of the operands' is the one. Graphs from elsewhere are laxer: trailing arguments may be missing
+where there are defaults, and a number may stand for a list of equal numbers or a wider number. Hence three rounds,
+each over all overloads in the order in which torch declares them: as written; with defaults; with conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from irscope.ir import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    REQUIRED,
+    STR,
+    Argument,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    OpSchema,
+    OptionalType,
+    PrimitiveType,
+    RRefType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+
+__all__ = ["choose_overload"]
+
+_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal"})
+"""The words that schemas use for "some type, the same at each place"."""
+
+_WIDER: Final[dict[Type, tuple[Type, ...]]] = {
+    BOOL: (INT, FLOAT, COMPLEX, NUMBER),
+    INT: (FLOAT, COMPLEX, BOOL),
+    FLOAT: (COMPLEX,),
+    NUMBER: (INT, FLOAT, COMPLEX, BOOL),
+    STR: (PrimitiveType("Device"),),
+}
+"""What each type also passes for when conversions are allowed."""
+
+_NUMBERS: Final = (BOOL, INT, FLOAT, COMPLEX, NUMBER)
+
+
+def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> OpSchema | None:
+    """The first schema that takes these operands, all of them positional; None when none does.
+
+    >>> from irscope.ir.types import TENSOR
+    >>> from irscope.ops.schema.parser import parse_schema
+    >>> texts = "aten::neg(Tensor self) -> Tensor", "aten::neg.int(int a) -> int"
+    >>> choose_overload([parse_schema(text) for text in texts], [INT]).overload
+    'int'
+    """
+    count = len(operands)
+    fitting = [schema for schema in schemas if _takes_count(schema, count)]
+    exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == count]
+    return (
+        _first(exact, operands, convert=False)
+        or _first(fitting, operands, convert=False)
+        or _first(fitting, operands, convert=True)
+    )
+
+
+def _takes_count(schema: OpSchema, count: int) -> bool:
+    declared = len(schema.arguments)
+    if count > declared:
+        return schema.is_vararg
+    return all(argument.default is not REQUIRED for argument in schema.arguments[count:])
+
+
+def _first(schemas: Iterable[OpSchema], operands: Sequence[Type], *, convert: bool) -> OpSchema | None:
+    for schema in schemas:
+        variables: dict[str, Type] = {}
+        if all(
+            _passes(type, argument, variables, convert)
+            for type, argument in zip(operands, schema.arguments, strict=False)
+        ):
+            return schema
+    return None
+
+
+def _passes(operand: Type, argument: Argument, variables: dict[str, Type], convert: bool) -> bool:
+    if _fits(operand, argument.type, variables, convert):
+        return True
+    if not convert or argument.length is None:
+        return False
+    wanted = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    return isinstance(wanted, ListType) and _fits(operand, wanted.element, variables, convert)
+
+
+def _fits(operand: Type, wanted: Type, variables: dict[str, Type], convert: bool) -> bool:
+    """Whether a value of type `operand` is one of type `wanted`; types nest a few levels, so recursion is safe."""
+    if isinstance(wanted, PrimitiveType):
+        return _fits_primitive(operand, wanted, variables, convert)
+    if isinstance(wanted, TensorType):
+        return isinstance(operand, TensorType)
+    if isinstance(wanted, OptionalType):
+        inner = operand.element if isinstance(operand, OptionalType) else operand
+        return operand == NONE or _fits(inner, wanted.element, variables, convert)
+    if isinstance(wanted, ListType):
+        if isinstance(operand, TupleType) and convert:
+            return all(_fits(part, wanted.element, variables, convert) for part in operand.elements)
+        return isinstance(operand, ListType) and _fits(operand.element, wanted.element, variables, convert)
+    if isinstance(wanted, UnionType):
+        members = operand.members if isinstance(operand, UnionType) else (operand,)
+        return all(any(_fits(m, w, variables, convert) for w in wanted.members) for m in members)
+    return _fits_compound(operand, wanted, variables, convert)
+
+
+def _fits_primitive(operand: Type, wanted: PrimitiveType, variables: dict[str, Type], convert: bool) -> bool:
+    if operand == wanted or wanted == ANY:
+        return True
+    if wanted.name in _VARIABLES:
+        bound = variables.setdefault(wanted.name, operand)
+        return bound is operand or _fits(operand, bound, {}, convert=False)
+    if wanted == NUMBER and operand in (INT, FLOAT, COMPLEX):
+        return True
+    if wanted.name in ("AnyEnumType", "AnyClassType"):
+        return isinstance(operand, ClassType)
+    if not convert:
+        return False
+    return wanted in _WIDER.get(operand, ()) or (isinstance(operand, TensorType) and wanted in _NUMBERS)
+
+
+def _fits_compound(operand: Type, wanted: Type, variables: dict[str, Type], convert: bool) -> bool:
+    match operand, wanted:
+        case DictType(key, value), DictType(wanted_key, wanted_value):
+            return _fits(key, wanted_key, variables, convert) and _fits(value, wanted_value, variables, convert)
+        case (FutureType(a), FutureType(b)) | (AwaitType(a), AwaitType(b)) | (RRefType(a), RRefType(b)):
+            return _fits(a, b, variables, convert)
+        case TupleType(elements), TupleType(wanted_elements):
+            return len(elements) == len(wanted_elements) and all(
+                _fits(a, b, variables, convert) for a, b in zip(elements, wanted_elements, strict=True)
+            )
+    return operand == wanted

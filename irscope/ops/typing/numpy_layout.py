@@ -1,0 +1,104 @@
+"""How the NumPy reference sees torch's tensors: element types, and the layout of an array as a `TensorType`.
+
+NumPy has no bfloat16: the reference holds such tensors as float32 values, which is at least as precise.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.errors import RunError
+from irscope.ir import TensorType
+from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides
+from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, refined, static_shape
+
+__all__ = [
+    "Array", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of", "numpy_dtype", "suggests_channels_last",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+_STAND_INS = {"bfloat16": "float32", "complex32": "complex64"}
+
+
+def array_type(array: Array) -> TensorType:
+    """What is known of a NumPy array: all of it.
+
+    >>> str(array_type(np.zeros((2, 3), np.float32).T))
+    'Float(3, 2, strides=[1, 3])'
+    """
+    if not array.size:  # NumPy's strides say nothing then
+        return TensorType(str(array.dtype), array.shape, contiguous_strides(array.shape))
+    return TensorType(str(array.dtype), array.shape, tuple(step // array.itemsize for step in array.strides))
+
+
+def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
+    """NumPy's element type for a `dtype` argument; None means the default.
+
+    >>> numpy_dtype(15, np.int64), numpy_dtype(None, np.int64)
+    (dtype('float32'), dtype('int64'))
+    """
+    if argument is None:
+        default_dtype: np.dtype[Any] = np.dtype(default)
+        return default_dtype
+    name = dtype_name(argument, None)
+    if name is None:
+        raise RunError(f"{argument!r} is no element type")
+    try:
+        found: np.dtype[Any] = np.dtype(_STAND_INS.get(name, name))
+    except TypeError:
+        raise RunError(f"NumPy has no element type for {name}") from None
+    return found
+
+
+def at(array: Array, *index: Any) -> Array:
+    """The part at an index of as many entries as the rank happens to have.
+
+    >>> at(np.arange(6).reshape(2, 3), *[slice(None)] * 1, 2).tolist()
+    [2, 5]
+    """
+    part: Array = array[index]
+    return part
+
+
+def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract = None) -> TensorType:
+    """The type of `empty_like`: the argument's strides where it is dense, unless a memory format is asked for.
+
+    >>> str(laid_out_like(TensorType("float32", (2, 3), (1, 2)), "int64"))
+    'Long(2, 3, strides=[1, 2])'
+    """
+    shape = static_shape(self)
+    if shape is None or isinstance(memory_format, Unknown):
+        return refined(dtype, self.shape)
+    if memory_format == 0:
+        return refined(dtype, shape, contiguous_strides(shape))
+    if memory_format in (2, 3):
+        return refined(dtype, shape, channels_last_strides(shape))
+    return refined(dtype, shape, None if self.strides is None else like_strides(shape, self.strides))
+
+
+def channels_last_copy(array: Array) -> Array:
+    """The same elements with channels (axis 1) side by side."""
+    back = (0, array.ndim - 1, *range(1, array.ndim - 1))
+    return np.ascontiguousarray(np.moveaxis(array, 1, -1)).transpose(back)
+
+
+def suggests_channels_last(type: TensorType) -> bool | None:
+    """Whether torch gives a result of this tensor the channels-last format; None when its strides are not known."""
+    shape = static_shape(type)
+    if type.rank is not None and type.rank not in (4, 5):
+        return False
+    if shape is None or type.strides is None:
+        return None
+    return is_channels_last(shape, type.strides)
+
+
+def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
+    """The mean along some axes; of no elements NaN, as in torch, and without NumPy's warning."""
+    count = prod(array.shape[axis] for axis in axes)
+    total = quietly(array.sum, axis=axes, keepdims=keepdims)
+    return np.asarray(quietly(np.divide, total, np.asarray(count, array.dtype)))

@@ -1,0 +1,11 @@
+from .alias_by_step import (
+    AliasSteps,
+)
+from .node_lifetimes import (
+    stretches,
+)
+
+__all__ = [
+    "AliasSteps",
+    "stretches",
+]

@@ -1,0 +1,97 @@
+"""What may share memory in any state of a history, in the words of its last graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+
+from irscope.analysis.alias import AliasDb
+from irscope.ir import Graph, Value
+from irscope.report.panes import AliasViews
+from irscope.report.value_names import Renaming, names_in
+from irscope.report.view_models import AliasDetail
+from irscope.transforms.history import History
+
+__all__ = ["AliasSteps", "stands_for"]
+
+_MOST_STATES = 8
+"""Alias dbs to keep: who steps back and forth asks about the same few states."""
+
+
+class AliasSteps:
+    """Alias details of the values of a history, state by state.
+
+    Each state has a graph, and so an alias db, of its own. Inside a fusion group a value may stand for an input or a
+    result of the group; a state without the group, or with another part of it, is told with the value that is meant.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._at = lru_cache(maxsize=_MOST_STATES)(self._made)
+
+    def detail(self, value: Value, state: int) -> AliasDetail | None:
+        """The alias detail of a value of the last graph in a state; None where it is not there or shares no memory."""
+        views, meant, by_id, rename = self._at(state)
+        here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
+        found = views.detail(here) if here is not None else None
+        if found is None:
+            return None
+        points = found["points_to"]
+        points["labels"] = [rename(label) for label in points["labels"]]
+        points["records"] = [meant.get(id, id) for id in points["records"]]
+        return AliasDetail(
+            summary=rename(found["summary"]), alias_set=_once(meant.get(id, id) for id in found["alias_set"]),
+            writers=found["writers"], points_to=points,
+        )  # fmt: skip
+
+    def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
+        """The values and writers of a detail that the last graph has, under one id each: what of it can be shown there."""
+        return (
+            frozenset(self._outside.get(id, id) for id in alias["alias_set"] if id in self._last),
+            frozenset(id for id in alias["writers"] if id in self._last),
+        )
+
+    @cached_property
+    def _last(self) -> frozenset[int]:
+        graph = self._history.final
+        return frozenset([*(value.id for value in graph.values()), *(node.id for node in graph.nodes())])
+
+    def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming]:
+        graph = self._history.graph_after(state)
+        kept = {value.id for value in self._history.final.values()}
+        meant = {id: other for id, other in stands_for(graph).items() if id not in kept}
+        by_id = {value.id: value for value in graph.values()}
+        called = {id: self._names.get(meant.get(id, id), "") or graph.names[value] for id, value in by_id.items()}
+        return AliasViews(AliasDb(graph)), meant, by_id, Renaming(graph, called)
+
+    @cached_property
+    def _names(self) -> Mapping[int, str]:
+        return {value.id: name for value, name in names_in(self._history).items()}
+
+    @cached_property
+    def _outside(self) -> Mapping[int, int]:
+        return stands_for(self._history.final)
+
+
+def stands_for(graph: Graph) -> dict[int, int]:
+    """For each value inside a fusion group that is an input or a result of it, that input or result.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu(%x)
+    ...   %b : Tensor = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> {f.graph.value(name).id for name in ("x", "b")} == set(stands_for(f.graph).values())
+    True
+    """
+    found: dict[int, int] = {}
+    for node in graph.nodes():
+        if node.op.endswith("Group") and len(node.blocks) == 1:
+            (block,) = node.blocks
+            found.update((a.id, b.id) for a, b in zip(block.params, node.inputs, strict=True) if a is not b)
+            found.update((a.id, b.id) for a, b in zip(block.returns, node.outputs, strict=True) if a is not b)
+    return found
+
+
+def _once(ids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,130 @@
+"""Lines that the text had in earlier states: of nodes that are gone, and of nodes that passes rewrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_node
+from irscope.report.history.node_lifetimes import Lives, Stretch
+from irscope.report.view_models import EarlierLine, GoneLine, TextView
+from irscope.transforms.history import History
+
+__all__ = ["earlier_lines", "gone_lines"]
+
+
+def gone_lines(
+    history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: Mapping[Value, str]
+) -> list[GoneLine]:
+    """A line for each node that is not in the last graph, above the next node of its own graph that has a line."""
+    own_line = {node: line for line, node in reversed(list(enumerate(text["nodes"]))) if node}
+    line_of = dict(own_line)
+    for group in found.groups:
+        line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
+    last = {node.id for node in history.final.nodes()}
+    told: dict[int, GoneLine] = {}
+    over: dict[int, int] = {}
+    """What stands right above each line (by number) or gone node (by -1 - its id): the id of a gone node."""
+    for at, stretch in reversed(list(enumerate(passes))):
+        graph = stretch.record.before
+        line = place = len(text["lines"]) - 1
+        for node in reversed(list(graph.nodes())):
+            if node.id in last:
+                line = place = line_of[node.id]
+                continue
+            if node.id in told:
+                line, place = told[node.id]["above"], -1 - node.id
+                continue
+            instead = _instead(history, at, node)
+            if instead is None:
+                told[node.id] = _gone_line(history, at, node, line, found, names)
+                _put(over, node.id, place)
+                place = -1 - node.id
+            else:  # the old node stands right above the new one
+                new = told.get(instead.id)
+                own = new["above"] if new is not None else own_line[instead.id]
+                told[node.id] = _gone_line(history, at, node, own, found, names)
+                _put(over, node.id, own if new is None else -1 - instead.id)
+                if own == line_of.get(instead.id, own):  # what stood above it stands outside the groups too
+                    line, place = own, -1 - node.id
+    return [told[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
+
+
+def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iterator[EarlierLine]:
+    """The lines that passes rewrote, gone ones among them, as they were; what a merge changes in its group is told by the group."""
+    for stretch in passes:
+        if not stretch.steps:
+            continue
+        before, after = stretch.record.before, stretch.record.after
+        kept = {node.id: node for node in after.nodes()}
+        for node in before.nodes():
+            new = kept.get(node.id)
+            if new is not None and new is not node and not _is_inside(after, new, before):
+                line = _line(before, node, names)
+                if line != _line(after, new, names):
+                    values = [value.id for value in (*node.outputs, *node.inputs)]
+                    yield EarlierLine(node=node.id, text=line, values=values, until=stretch.last)
+        if before.outputs != after.outputs:
+            told = ", ".join(f"%{names[value]}" for value in before.outputs)
+            values = [value.id for value in before.outputs]
+            yield EarlierLine(node=0, text=f"  return ({told})", values=values, until=stretch.last)
+
+
+def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:
+    """Whether a node stands in a group that an earlier graph does not have."""
+    group = graph.owner.get(graph.block_of[node])
+    return group is not None and group.op.endswith("Group") and group not in before.position
+
+
+def _line(graph: Graph, node: Node, names: Mapping[Value, str]) -> str:
+    return "  " * (_depth(graph, node) + 1) + print_node(node, names)
+
+
+def _put(over: dict[int, int], id: int, place: int) -> None:
+    """Put a gone node right above a line or another gone node, below what stood there."""
+    if place in over:
+        over[-1 - id] = over[place]
+    over[place] = id
+
+
+def _instead(history: History, at: int, node: Node) -> Node | None:
+    """The node whose result is read instead of a removed node's: in the graph after the pass, or in the last one."""
+    if not node.outputs:
+        return None
+    after = history.records[at].after.producer.get(node.outputs[0])
+    if after is not None:
+        return after
+    value = history.forward(node.outputs[0], at)
+    return history.final.producer.get(value) if value is not None else None
+
+
+def _chain(over: Mapping[int, int], line: int) -> list[int]:
+    """The gone nodes above a line, from the top down."""
+    found = []
+    place = line
+    while place in over:
+        found.append(over[place])
+        place = -1 - over[place]
+    return found[::-1]
+
+
+def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, names: Mapping[Value, str]) -> GoneLine:
+    graph = history.records[at].before
+    now = history.forward(node.outputs[0], at) if node.outputs else None
+    return GoneLine(
+        node=node.id,
+        text=_line(graph, node, names),
+        values=[value.id for value in (*node.outputs, *node.inputs)],
+        above=above,
+        since=found.since.get(node.id, 0),
+        until=found.until[node.id],
+        became=now.id if now is not None else 0,
+    )
+
+
+def _depth(graph: Graph, node: Node) -> int:
+    """In how many blocks below the body a node stands, counted in steps of indentation: two for each."""
+    depth = 0
+    while (owner := graph.owner.get(graph.block_of[node])) is not None:
+        depth, node = depth + 2, owner
+    return depth

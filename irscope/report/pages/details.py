@@ -1,0 +1,164 @@
+"""Answers about what is selected: everything about one record, or how two records relate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from irscope._base.verdict import Verdict
+from irscope.errors import UnknownName
+from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_node
+from irscope.report.history import AliasSteps
+from irscope.report.pages.exploration import Exploration
+from irscope.report.panes import AliasViews, KernelTexts, KernelViews, class_sentence, fusion_sentence, planner_renaming
+from irscope.report.value_names import Renaming
+from irscope.report.view_models import AliasDetail, Detail, KernelText, PairDetail, VerdictView
+from irscope.report.words import short_type
+from irscope.runtime.cpu import CpuDevice
+
+__all__ = ["Inspection", "declared", "title_of", "verdict_view"]
+
+
+class Inspection:
+    """The questions that the inspector asks of one exploration.
+
+    >>> import irscope as irs
+    >>> from irscope.report.pages.exploration import Exploration
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)")
+    >>> asked = Inspection(Exploration.of(irs.fuse(g)))
+    >>> asked.pair(g.value("x").id, g.value("y").id)["alias"]["because"]
+    '%y is %x after aten::relu_'
+    """
+
+    def __init__(self, exploration: Exploration) -> None:
+        self._of = exploration
+
+    @cached_property
+    def _alias(self) -> AliasViews:
+        return AliasViews(self._of.db)
+
+    @cached_property
+    def _rename(self) -> Renaming:
+        return planner_renaming(self._of.fusion)
+
+    @cached_property
+    def kernels(self) -> KernelViews:
+        """The kernels of the groups, in LLVM's language, for this processor."""
+        return KernelViews(self._of.fusion.groups, self._cpu.source, self._cpu.adapted)
+
+    @cached_property
+    def _cpu(self) -> CpuDevice:
+        return CpuDevice()
+
+    @cached_property
+    def _texts(self) -> KernelTexts:
+        return KernelTexts(self.kernels, self._cpu)
+
+    @cached_property
+    def _alias_steps(self) -> AliasSteps:
+        return AliasSteps(self._of.fusion.history)
+
+    def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
+        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program.
+
+        With a state of the history, what a detail says of aliases is about that state.
+        """
+        return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0], state)
+
+    def _record(self, id: int) -> Value | Node:
+        record = self._of.records.get(id)
+        if record is None:
+            raise UnknownName(f"nothing in {self._of.graph.name!r} has the id {id}", hint="ids belong to one program")
+        return record
+
+    def detail(self, id: int, state: int | None = None) -> Detail:
+        """Everything about one value or node; a node is told about through its first result."""
+        graph = self._of.graph
+        record = self._record(id)
+        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+        node = record if isinstance(record, Node) else graph.producer.get(record)
+        return Detail(
+            id=id,
+            kind="value" if isinstance(record, Value) else "node",
+            title=title_of(graph, record),
+            text=print_node(node, graph.names) if node is not None else declared(graph, record),
+            location=str(node.location) if node is not None and node.location is not None else "",
+            scope=node.scope if node is not None else "",
+            alias=self._shared(value, state) if value is not None else None,
+            fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
+            same=self._same(node),
+            kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
+            time="",
+        )
+
+    def kernel_text(self, id: int, language: str) -> KernelText:
+        """The kernel of the group that a node is, or is in, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.
+
+        Raises UnknownName for a node without a kernel, and for another language.
+        """
+        record = self._record(id)
+        group = self._group(record if isinstance(record, Node) else self._of.graph.producer.get(record))
+        if group is None or group not in self.kernels.plans:
+            raise UnknownName(f"{title_of(self._of.graph, record)} has no kernel", hint="fusion groups have")
+        return self._texts.text(group, language)
+
+    def _shared(self, value: Value, state: int | None) -> AliasDetail | None:
+        return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)
+
+    def _group(self, node: Node | None) -> Node | None:
+        """The fusion group that a node is, or is in."""
+        if node is None or node in self._of.class_of:
+            return node
+        around = self._of.graph.owner.get(self._of.graph.block_of[node])
+        return around if around in self._of.class_of else None
+
+    def _same(self, node: Node | None) -> str:
+        group = self._group(node)
+        return class_sentence(self._of.dedup.classes[self._of.class_of[group]]) if group is not None else ""
+
+    def pair(self, a: int, b: int) -> PairDetail:
+        """May they share memory, why are they not in one group, are they the same."""
+        first, second = self._record(a), self._record(b)
+        one, other = self._node(first), self._node(second)
+        left, right = self._value(first), self._value(second)
+        alias = self._of.db.explain(left, right) if left is not None and right is not None else None
+        fusion = verdict_view(self._of.fusion.why_not(one, other) if one is not None and other is not None else None)
+        if fusion is not None and not fusion["holds"]:
+            fusion["because"] = self._rename(fusion["because"])
+        groups = self._group(one), self._group(other)
+        same = None
+        if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
+            same = self._of.dedup.difference(groups[0], groups[1])
+        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=fusion, same=verdict_view(same))
+
+    def _node(self, record: Value | Node) -> Node | None:
+        return record if isinstance(record, Node) else self._of.graph.producer.get(record)
+
+    def _value(self, record: Value | Node) -> Value | None:
+        return record if isinstance(record, Value) else next(iter(record.outputs), None)
+
+
+def title_of(graph: Graph, record: Value | Node) -> str:
+    """A value with its type, a node with its results."""
+    if isinstance(record, Value):
+        return f"%{graph.names[record]} : {short_type(record.type)}"
+    results = ", ".join(f"%{graph.names[value]}" for value in record.outputs)
+    return f"{record.op} → {results}" if results else record.op
+
+
+def declared(graph: Graph, record: Value | Node) -> str:
+    """The text of a value that no node makes."""
+    assert isinstance(record, Value), "a node prints itself"
+    name = f"%{graph.names[record]} : {record.type}"
+    if record in graph.bound:
+        return f"{name}   (a parameter or buffer of the model)"
+    return f"{name}   ({'an input' if record in graph.inputs else 'a parameter of a block'})"
+
+
+def verdict_view(verdict: Verdict | None) -> VerdictView | None:
+    """A verdict with the ids of its witness."""
+    if verdict is None:
+        return None
+    witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]
+    return VerdictView(holds=verdict.holds, because=verdict.because, witness=witness)

@@ -1,0 +1,74 @@
+"""One program with everything that was found out about it: what the views are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irscope.analysis.alias import AliasDb
+from irscope.errors import UnknownName
+from irscope.ir import Graph, Node, Value
+from irscope.transforms.dedup import Dedup, dedup
+from irscope.transforms.fusion import Fusion
+
+if TYPE_CHECKING:
+    from irscope.runtime.measure import Comparison
+
+__all__ = ["Exploration"]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """A fused program, its alias db, its equivalence classes, and measurements if it was run.
+
+    All views show the graph with its fusion groups: values keep their identity through fusion.
+    """
+
+    fusion: Fusion
+    dedup: Dedup
+    comparison: Comparison | None = None
+    sources: Path | None = None
+    """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
+
+    @staticmethod
+    def of(fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None) -> Exploration:
+        """Everything that follows from a fusion."""
+        return Exploration(fusion, dedup(fusion), comparison, sources)
+
+    @property
+    def graph(self) -> Graph:
+        """The program with its groups."""
+        return self.fusion.graph
+
+    @cached_property
+    def db(self) -> AliasDb:
+        """What may share memory, in the program with its groups."""
+        return AliasDb(self.graph)
+
+    @cached_property
+    def records(self) -> Mapping[int, Value | Node]:
+        """Every value and node by id: what a selection names."""
+        found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
+        found.update((node.id, node) for node in self.graph.nodes())
+        return found
+
+    @cached_property
+    def class_of(self) -> Mapping[Node, int]:
+        """The number of each group's equivalence class."""
+        return {
+            member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)
+        }
+
+    def resolve(self, name: Any) -> int:
+        """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName."""
+        if isinstance(name, int):
+            return name
+        if isinstance(name, Value | Node):
+            if name.id not in self.records:
+                what = f"{name!r} is not in the program that is shown"
+                raise UnknownName(what, hint="it is of another graph, or its result was known before the program runs")
+            return name.id
+        return self.graph.node(name).id if isinstance(name, str) and "::" in name else self.graph.value(name).id

@@ -1,0 +1,66 @@
+"""Details for a page without a kernel: every answer ahead, and what many answers share told once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from irscope.report.history import AliasSteps, stretches
+from irscope.report.view_models import AliasDetail, Detail, EarlierAlias, ExplorerView, TextView
+from irscope.transforms.history import History
+
+__all__ = ["store_details"]
+
+
+def store_details(view: ExplorerView, details: Iterable[Detail], history: History) -> None:
+    """Put the answers about every record into a view, and those of earlier states where a pass changed them."""
+    stored = StoredDetails(view["text"], details)
+    if "timeline" in view:
+        view["timeline"]["earlier_aliases"] = [
+            EarlierAlias(value=value, alias=stored.shared(alias), until=until)
+            for value, alias, until in _earlier_aliases(history)
+        ]
+    view["details"], view["alias_sets"] = stored.details, stored.alias_sets
+
+
+def _earlier_aliases(history: History) -> Iterator[tuple[int, AliasDetail, int]]:
+    """The alias details that held until some pass, for values of which they were others afterwards."""
+    steps = AliasSteps(history)
+    ends = [stretch for stretch in stretches(history) if stretch.steps and stretch.record.after_merges is None]
+    for stretch in ends:
+        for value in stretch.record.before.values():
+            if value in history.final.names:
+                before, after = (steps.detail(value, state) for state in (stretch.first, stretch.last))
+                if before is not None and (after is None or steps.told(before) != steps.told(after)):
+                    yield value.id, before, stretch.last
+
+
+class StoredDetails:
+    """Details by id, with the alias sets that they share.
+
+    Two inputs of a model may be the same tensor as far as anybody knows: each of 300 parameters has the same 300 others.
+    """
+
+    def __init__(self, text: TextView, details: Iterable[Detail]) -> None:
+        self.alias_sets: list[list[int]] = []
+        """Alias sets by number."""
+        self._number: dict[tuple[int, ...], int] = {}
+        printed = {line.strip() for line in text["lines"]}
+        self.details = {detail["id"]: self._stored(detail, printed) for detail in details}
+
+    def _stored(self, detail: Detail, printed: set[str]) -> Detail:
+        if detail["text"] in printed:
+            detail["text"] = ""
+        if detail["alias"] is not None:
+            detail["alias"] = self.shared(detail["alias"])
+        return detail
+
+    def shared(self, alias: AliasDetail) -> AliasDetail:
+        """An alias detail with its set among those that are told once."""
+        key = tuple(sorted(alias["alias_set"]))
+        number = self._number.setdefault(key, len(self.alias_sets))
+        if number == len(self.alias_sets):
+            self.alias_sets.append(alias["alias_set"])
+        return AliasDetail(
+            summary=alias["summary"], alias_set=[], shared_set=number, writers=alias["writers"],
+            points_to=alias["points_to"],
+        )  # fmt: skip

@@ -1,0 +1,29 @@
+from .alias_view import (
+    AliasViews,
+)
+from .dedup_view import (
+    class_sentence,
+    class_views,
+)
+from .fusion_view import (
+    fusion_sentence,
+    planner_renaming,
+    remarks_table,
+)
+from .kernel_languages import (
+    KernelTexts,
+)
+from .kernel_view import (
+    KernelViews,
+)
+
+__all__ = [
+    "AliasViews",
+    "KernelTexts",
+    "KernelViews",
+    "class_sentence",
+    "class_views",
+    "fusion_sentence",
+    "planner_renaming",
+    "remarks_table",
+]

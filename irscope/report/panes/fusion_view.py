@@ -1,0 +1,71 @@
+"""What fused and what did not: remarks as a table, and a sentence for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irscope.ir import Node, Value
+from irscope.report.value_names import Renaming, names_in
+from irscope.report.view_models import Column, TableView
+from irscope.transforms.fusion import Fusion
+from irscope.transforms.history import History
+
+__all__ = ["fusion_sentence", "planner_renaming", "remarks_table"]
+
+_COLUMNS = [
+    Column(key="kind", label="remark", kind="text"),
+    Column(key="rule", label="rule", kind="text"),
+    Column(key="subject", label="where", kind="record"),
+    Column(key="because", label="why", kind="text"),
+]
+
+
+def remarks_table(history: History) -> TableView:
+    """One row per remark of all passes, missed ones first: those are the ones to act on."""
+    names = names_in(history)
+    by_id = {value.id: name for value, name in names.items()}
+    given = [
+        (remark, rename(remark.because))
+        for record in history.records
+        if record.remarks
+        for rename in [Renaming(record.before, by_id)]
+        for remark in record.remarks
+    ]
+    given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
+    rows: list[list[str | float | None]] = []
+    selects = []
+    for remark, because in given:
+        rows.append([remark.kind, remark.rule, _told(names, remark.subject), because])
+        evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
+        selects.append(list(evidence))
+    return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+
+
+def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
+    if isinstance(subject, Value):
+        return f"%{names[subject]}" if subject in names else repr(subject)
+    made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")
+    return f"{subject.op.partition('::')[2]} {made}".strip()
+
+
+def planner_renaming(fusion: Fusion) -> Renaming:
+    """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
+    names = names_in(fusion.history)
+    planned = next(record.before for record in reversed(fusion.history.records) if record.name == "fuse")
+    return Renaming(planned, {value.id: name for value, name in names.items()})
+
+
+def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
+    """Which group a node is in, or why it is in none."""
+    graph = fusion.graph
+    around = graph.owner.get(graph.block_of[node])
+    if node in fusion.groups:
+        count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
+        if node.attrs.get("kind") == "view":
+            return f"a group of {count} views, which needs no kernel"
+        return f"a fusion group of {count} nodes that runs as one kernel"
+    if around is not None and around in fusion.groups:
+        results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)
+        return f"in the fusion group that makes {results}"
+    verdict = fusion.why_alone(node)
+    return f"in no group, because {rename(verdict.because)}"

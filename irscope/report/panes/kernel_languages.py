@@ -1,0 +1,86 @@
+"""A kernel in other languages than that of its detail: machine code and what a GPU is given, made when somebody asks.
+
+With each text come the facts of the device that runs it. What this machine cannot make says what would bring it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from irscope.codegen.kernel import NO_NODE, KernelSpec, SourceText
+from irscope.codegen.profile import KernelFacts, hot_loops
+from irscope.errors import IrscopeError, UnknownName
+from irscope.ir import Node
+from irscope.report.panes.kernel_view import KernelViews
+from irscope.report.view_models import KernelText
+from irscope.runtime.cpu import CpuDevice
+
+if TYPE_CHECKING:
+    from irscope.runtime.cuda import CudaDevice, CudaKernel
+
+__all__ = ["LANGUAGES", "KernelTexts"]
+
+LANGUAGES: Final = ("llvm", "assembly", "cuda", "ptx", "sass")
+
+
+class KernelTexts:
+    """The first kernel of each group, in every language."""
+
+    def __init__(self, views: KernelViews, cpu: CpuDevice) -> None:
+        self._views = views
+        self._cpu = cpu
+        self._assembled: dict[KernelSpec, tuple[SourceText, SourceText]] = {}
+        self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
+
+    def text(self, group: Node, language: str) -> KernelText:
+        """The kernel of a group that has one. Raises UnknownName for a language that there is not."""
+        if language not in LANGUAGES:
+            raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
+        try:
+            if language in ("llvm", "assembly"):
+                return self._of_processor(self._views.specs[group][0], language)
+            return self._of_gpu(group, language)
+        except IrscopeError as error:
+            return KernelText(
+                language=language, source="", origins=[], line_nodes=[], hot=[], facts=[], because="",
+                trouble=str(error),
+            )  # fmt: skip
+
+    def _of_processor(self, spec: KernelSpec, language: str) -> KernelText:
+        made = self._assembled.get(spec)
+        if made is None:
+            made = self._assembled[spec] = self._cpu.source(spec), self._cpu.assembly(spec)
+        source, assembly = made
+        facts = self._cpu.facts(spec, source, assembly)
+        if language == "llvm":
+            return _told(language, "", facts)
+        found = _told(language, assembly.text, facts)
+        loops = hot_loops(spec, source, assembly)
+        return KernelText(
+            **found
+            | {"origins": list(assembly.origins), "hot": sorted(step.line for loop in loops for step in loop.code.steps)}
+        )  # fmt: skip
+
+    def _of_gpu(self, group: Node, language: str) -> KernelText:
+        spec, nodes = self._views.specs[group][0], group.blocks[0].nodes
+        key = (spec, tuple(step.node for step in spec.instructions))
+        kernel = self._for_gpu.get(key)
+        if kernel is None:
+            kernel = self._for_gpu[key] = self._gpu.kernels_of(self._views.plans[group])[0]
+        made = {"cuda": lambda: kernel.source, "ptx": lambda: kernel.ptx, "sass": lambda: kernel.sass}[language]()
+        owners = [0 if line == NO_NODE else nodes[line].id for line in made.line_nodes]
+        return KernelText(**_told(language, made.text, kernel.facts) | {"line_nodes": owners})
+
+    @cached_property
+    def _gpu(self) -> CudaDevice:
+        from irscope.runtime.cuda import CudaDevice  # a second or so, if CuPy is there
+
+        return CudaDevice()
+
+
+def _told(language: str, source: str, facts: KernelFacts) -> KernelText:
+    return KernelText(
+        language=language, source=source, origins=[], line_nodes=[], hot=[],
+        facts=[list(row) for row in facts.rows], because=facts.because, trouble="",
+    )  # fmt: skip

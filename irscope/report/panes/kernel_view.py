@@ -1,0 +1,101 @@
+"""The kernel of a fusion group as source text, each line with the node that it computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
+
+from irscope.codegen.kernel import NO_NODE, KernelSpec, Launch, LaunchPlan, SourceText
+from irscope.codegen.llvm import GENERIC
+from irscope.codegen.lowering import spec_of_group
+from irscope.errors import CodegenError
+from irscope.ir import Node
+from irscope.report.view_models import KernelDetail
+from irscope.report.words import byte_count, plural
+from irscope.runtime.cpu import estimated_seconds
+
+__all__ = ["KernelViews"]
+
+
+class KernelViews:
+    """Kernels of the groups of one program; types must be refined, or there is nothing to show yet."""
+
+    def __init__(
+        self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText],
+        adapted: Callable[[Launch], Launch] = lambda launch: launch,
+    ) -> None:  # fmt: skip
+        """`adapted` makes of a launch what the device runs."""
+        self._groups = groups
+        self._emit = emit
+        self._adapted = adapted
+
+    @cached_property
+    def plans(self) -> dict[Node, LaunchPlan]:
+        """What each group launches that has kernels."""
+        found: dict[Node, LaunchPlan] = {}
+        for group in self._groups:
+            if group.attrs.get("kind") == "view":
+                continue
+            try:
+                found[group] = spec_of_group(group, [value.type for value in group.inputs])
+            except CodegenError:
+                continue  # sizes are not known before the program runs, or no kernel can be written: there is no text
+        return found
+
+    @cached_property
+    def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
+        """The kernels of each group that has some, as the device runs them."""
+        return {
+            group: tuple(self._adapted(launch).spec for launch in plan.launches) for group, plan in self.plans.items()
+        }
+
+    @cached_property
+    def shared_by(self) -> Counter[KernelSpec]:
+        """How many groups run each kernel."""
+        return Counter(spec for specs in self.specs.values() for spec in dict.fromkeys(specs))
+
+    @cached_property
+    def _texts(self) -> dict[tuple[KernelSpec, tuple[int, ...]], SourceText]:
+        return {}
+
+    def detail(self, group: Node) -> KernelDetail | None:
+        """The first kernel of a group."""
+        specs = self.specs.get(group)
+        if not specs:
+            return None
+        spec = specs[0]
+        # equal kernels may come from nodes in another order, and each line knows its node by position
+        key = (spec, tuple(step.node for step in spec.instructions))
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = self._emit(spec)
+        nodes = group.blocks[0].nodes
+        return KernelDetail(
+            name=text.name,
+            language=text.language,
+            source=text.text,
+            line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes],
+            shared_by=self.shared_by[spec],
+            launched=_launched(self.plans[group]),
+        )
+
+
+_NEAR: Final = 1 << 20
+"""Bytes that the caches of one core hold."""
+_CALL: Final = 1e-6
+"""Seconds that it takes to start a kernel."""
+
+
+def _launched(plan: LaunchPlan) -> str:
+    """The first launch of a plan, in words."""
+    launch = plan.launches[0]
+    seconds = estimated_seconds(launch, GENERIC.vector_bytes)
+    meaning = ""
+    if seconds < _CALL:
+        meaning = ": to start it takes longer than that, and sets the pace; what follows is of larger tensors"
+    elif launch.bytes_moved <= _NEAR:
+        meaning = ", which a core's own caches hold; what follows is of larger tensors"
+    first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
+    return f"here over {plural(launch.elements, 'point')} and {byte_count(launch.bytes_moved)}{first}{meaning}"

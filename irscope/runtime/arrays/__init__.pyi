@@ -1,0 +1,63 @@
+from .array_memory import (
+    NO_MEMORY,
+    Make,
+    Memory,
+    NumpyMemory,
+    TorchMemory,
+    extents,
+)
+from .buffer_pool import (
+    BufferPool,
+)
+from .cupy_import import imported_cupy
+from .cupy_library import (
+    CupyLibrary,
+    is_cupys,
+    off_the_gpu,
+)
+from .cupy_memory import (
+    CupyMemory,
+    as_torch_on_gpu,
+)
+from .dlpack import (
+    borrowed,
+    given_back,
+    host_array,
+    is_foreign,
+    on_host,
+    on_processor,
+)
+from .library import (
+    Library,
+    TorchLibrary,
+    are_torchs,
+    is_torch_tensor,
+    library_for,
+)
+
+__all__ = [
+    "imported_cupy",
+    "BufferPool",
+    "CupyLibrary",
+    "CupyMemory",
+    "Library",
+    "Make",
+    "Memory",
+    "NO_MEMORY",
+    "NumpyMemory",
+    "TorchLibrary",
+    "TorchMemory",
+    "are_torchs",
+    "as_torch_on_gpu",
+    "borrowed",
+    "extents",
+    "given_back",
+    "host_array",
+    "is_cupys",
+    "is_foreign",
+    "is_torch_tensor",
+    "library_for",
+    "off_the_gpu",
+    "on_host",
+    "on_processor",
+]

@@ -1,0 +1,155 @@
+"""Arrays on a GPU for a program without torch: CuPy's, and those of others that share memory by DLPack.
+
+Arguments of NumPy are copied to the GPU, and results back, and so is every array that lies on the processor; JAX's
+arrays and all others with `__dlpack__` are used where they lie if that is a GPU. Results are of the kind of the first
+array among the arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from irscope.codegen.kernel import ITEM_SIZE
+from irscope.errors import ArgumentError
+from irscope.ir import TensorType, Type
+from irscope.runtime.arrays.array_memory import Make, Memory, extents, number_type
+from irscope.runtime.arrays.dlpack import host_array, on_processor
+
+__all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back"]
+
+
+class CupyMemory(Memory):
+    """CuPy's arrays and its allocator."""
+
+    library = "cupy"
+
+    def __init__(self, cupy: Any) -> None:
+        """`cupy`: the module."""
+        self.cupy = cupy
+        self._threads = threading.local()
+        self.in_use: deque[tuple[Any, list[Any]]] = deque()
+        """Arrays of other libraries that kernels may still read, and the event behind these kernels: their library would
+        give the memory to work on its own streams, which know nothing of ours."""
+
+    def key(self, operands: Sequence[Any]) -> Hashable:
+        array = self.cupy.ndarray
+        return tuple([
+            (x.dtype, x.shape, x.strides) if isinstance(x, array) else type(x) for x in operands
+        ])  # fmt: skip
+
+    def signature(self, arguments: Sequence[Any]) -> Hashable:
+        array = self.cupy.ndarray
+        if not all(isinstance(x, array) for x in arguments):
+            return None
+        return self.key(arguments)
+
+    def owns(self, argument: Any) -> bool:
+        return type(argument) is self.cupy.ndarray
+
+    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
+        types: list[Type] = []
+        for operand in operands:
+            if not isinstance(operand, self.cupy.ndarray):
+                types.append(number_type(operand))
+                continue
+            item = operand.itemsize
+            if any(step < 0 or step % item for step in operand.strides):
+                return None
+            types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
+        return tuple(types)
+
+    def maker(self, type: TensorType) -> Make:
+        assert type.dtype is not None
+        shape, cupy, dtype = extents(type), self.cupy, dtype_of(type.dtype)
+        steps = tuple(step * dtype.itemsize for step in type.strides or ())
+        nbytes = max(1, ITEM_SIZE[type.dtype] * int(np.prod(shape, dtype=np.int64)))
+        return lambda: cupy.ndarray(shape, dtype, memptr=cupy.cuda.alloc(nbytes), strides=steps)
+
+    def address(self, tensor: Any) -> int:
+        return tensor.data.ptr  # type: ignore[no-any-return]
+
+    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
+        array = self.cupy.ndarray
+        return [x.data.ptr if isinstance(x, array) else x for x in operands]
+
+    def adopted(self, value: Any, *, may_write: bool = False) -> Any:
+        """An argument on the GPU: shared if it lies there and offers DLPack, copied from the processor.
+
+        An array of JAX's, which never changes, is copied for a program that may write it.
+        """
+        if isinstance(value, self.cupy.ndarray):
+            return value
+        if isinstance(value, np.ndarray | np.generic):
+            return self.cupy.asarray(value)
+        if not hasattr(value, "__dlpack__"):
+            return value
+        if on_processor(value):
+            return self.cupy.asarray(host_array(value))
+        shared = self.cupy.from_dlpack(value)
+        self._threads.shared = [*getattr(self._threads, "shared", ()), shared]
+        return shared.copy() if may_write and _is_jaxs(value) else shared
+
+    def given_back(self, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+        """The results as the kind of array that the arguments are; what was shared is kept until the kernels are done."""
+        shared, self._threads.shared = getattr(self._threads, "shared", []), []
+        if shared:
+            self.in_use.append((self.cupy.cuda.get_current_stream().record(), shared))
+        while self.in_use and self.in_use[0][0].done:
+            self.in_use.popleft()
+        return tuple(map(giver_back(arguments, self.cupy), results))
+
+
+def _is_jaxs(value: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """NumPy's element type of this name; that of bfloat16 is in a package of its own, which JAX and CuPy use too.
+
+    >>> dtype_of("float16")
+    dtype('float16')
+    """
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        found: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+        return found
+    except ImportError:
+        raise ArgumentError(
+            "NumPy and CuPy have no bfloat16 without the package ml_dtypes",
+            hint="pip install ml_dtypes, or load the program from torch, whose tensors it then takes", rule="no-dtype",
+        ) from None  # fmt: skip
+
+
+def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
+    """What makes a result the kind of array that the arguments are; arguments without arrays give NumPy's."""
+    first = next((x for x in arguments if hasattr(x, "shape") and hasattr(x, "dtype")), None)
+    if isinstance(first, cupy.ndarray):
+        return lambda result: result
+    back: Callable[[Any], Any] = cupy.asnumpy
+    if _is_jaxs(first):
+        jax = sys.modules["jax"]
+        if on_processor(first):
+            back = lambda result: jax.numpy.asarray(cupy.asnumpy(result))  # noqa: E731
+        else:  # whose arrays have no strides
+            back = lambda result: jax.dlpack.from_dlpack(cupy.ascontiguousarray(result))  # noqa: E731
+    return lambda result: back(result) if isinstance(result, cupy.ndarray) else result
+
+
+def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:
+    """An array of another library as a tensor that shares its memory, or a copy of one that must not be written; anything
+    else as it is."""
+    import torch
+
+    if hasattr(value, "__dlpack__") and not isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        tensor = torch.from_dlpack(value)
+        return tensor.clone() if may_write and _is_jaxs(value) else tensor
+    return value

@@ -1,0 +1,141 @@
+"""Arrays of other libraries in the processor's memory: JAX's, and all others that offer DLPack, used where they lie.
+
+A program may write its arguments, and JAX's never change: what cannot be written is copied for a program that may. Where
+the first array among the arguments is JAX's, the results are too. They share the memory that the program made for them,
+if it is aligned as JAX wants it, and are copies of what lies in an argument or a parameter, which may change later.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.leaves import leaves
+from irscope.errors import ArgumentError
+from irscope.runtime.arrays.library import is_torch_tensor
+
+__all__ = ["borrowed", "given_back", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
+
+_PROCESSOR: Final = (1, 3)
+"""DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
+_ALIGNMENT: Final = 64
+"""Bytes; JAX copies what is aligned less."""
+
+
+def is_foreign(value: object) -> bool:
+    """Whether this is an array of neither NumPy nor torch.
+
+    >>> is_foreign(np.ones(2)), is_foreign(3)
+    (False, False)
+    """
+    if isinstance(value, np.ndarray | np.generic | bool | int | float) or is_torch_tensor(value):
+        return False
+    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+
+
+def on_processor(value: Any) -> bool:
+    """Whether an array with `__dlpack__` lies in the processor's memory."""
+    return int(value.__dlpack_device__()[0]) in _PROCESSOR
+
+
+def host_array(value: Any) -> np.ndarray[Any, Any]:
+    """An array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
+    try:
+        return np.from_dlpack(value)
+    except (TypeError, RuntimeError, BufferError):  # NumPy's DLPack knows no bfloat16, which `__array__` may
+        return np.asarray(value)
+
+
+def borrowed(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
+    """A foreign array as NumPy's. Raises ArgumentError for one on a GPU, or with elements that NumPy has no type for."""
+    if not on_processor(value):
+        raise ArgumentError(
+            f"an argument, a {type(value).__name__}, lies on a GPU, and the program runs on the processor",
+            hint='irs.compile(program, device="cuda") runs it there, numpy.asarray(x) copies the argument',
+        )
+    array = host_array(value)
+    if array.dtype.kind not in "biufc":
+        raise ArgumentError(
+            f"an argument, a {type(value).__name__}, has elements of type {array.dtype}, which NumPy does not compute with",
+            hint="convert it to float32, or pass a tensor of torch's",
+        )
+    return array.copy() if may_write and not array.flags.writeable else array
+
+
+def in_native_order(value: Any, *, may_write: bool) -> Any:
+    """An array of NumPy's whose elements have the other byte order, or lie apart by no whole number of elements (a field of
+    records), as a copy in this machine's order, without gaps; anything else as it is.
+
+    Neither ops nor kernels know another order or such steps. Raises ArgumentError for a program that may write the array:
+    what it writes into the copy would be lost.
+
+    >>> in_native_order(np.ones(2, ">f4"), may_write=False).dtype, in_native_order(3, may_write=True)
+    (dtype('float32'), 3)
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    apart = value.dtype.itemsize > 1 and any(step % value.itemsize for step in value.strides) and value.size > 0
+    if value.dtype.isnative and not apart:
+        return value
+    if may_write and apart:
+        raise ArgumentError(
+            f"an argument, an array of {value.dtype}, has elements that lie {value.strides} bytes apart, which is no whole "
+            "number of elements, and the program may write into it",
+            rule="byte-steps",
+            hint="pass x.copy(), which the program then writes instead",
+        )
+    if may_write:
+        raise ArgumentError(
+            f"an argument, an array of {value.dtype}, has its elements in another byte order than this machine, and the "
+            "program may write into it",
+            rule="byte-order",
+            hint='pass x.astype(x.dtype.newbyteorder("=")), which the program then writes instead',
+        )
+    return value.astype(value.dtype.newbyteorder("="))
+
+
+def on_host(value: Any) -> Any:
+    """A foreign array on the processor as NumPy's, a copy if it never changes, and one of NumPy's in this machine's byte
+    order; anything else as it is.
+
+    >>> on_host(3)
+    3
+    """
+    if is_foreign(value) and on_processor(value):
+        return borrowed(value, may_write=True)
+    return in_native_order(value, may_write=False)
+
+
+def given_back(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:
+    """The results as arrays of JAX's, if the first array among the arguments is; as they are otherwise.
+
+    `kept`: what else lives on, such as parameters.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return tuple(results)
+    first = next((leaf for leaf in leaves(arguments) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")), None)
+    if not isinstance(first, jax.Array):
+        return tuple(results)
+    others = [leaf for leaf in leaves([list(arguments), list(kept)]) if isinstance(leaf, np.ndarray)]
+    return tuple(_to_jax(result, others, jax) for result in results)
+
+
+def _to_jax(result: Any, others: Sequence[np.ndarray[Any, Any]], jax: Any) -> Any:
+    if isinstance(result, list | tuple):
+        return type(result)(_to_jax(item, others, jax) for item in result)
+    if isinstance(result, dict):
+        return {key: _to_jax(item, others, jax) for key, item in result.items()}
+    if not isinstance(result, np.ndarray):
+        return result
+    plain = result.flags.c_contiguous and result.flags.writeable and result.size
+    if (
+        plain
+        and result.ctypes.data % _ALIGNMENT == 0
+        and not any(np.may_share_memory(result, other) for other in others)
+    ):
+        return jax.dlpack.from_dlpack(result)
+    return jax.numpy.array(result)

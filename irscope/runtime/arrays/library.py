@@ -1,0 +1,271 @@
+"""One node that no kernel of ours computes, as a Python function of its operands.
+
+Torch runs it when the program came from torch, by the overload that the node means, looked up once; otherwise NumPy
+does, by the op's own reference. Containers, numbers and the program's own objects are Python's in both cases, and are
+kept by identity, so that a write through one name is seen through all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from irscope._base.leaves import leaves
+from irscope.errors import RunError
+from irscope.ir import (
+    BOOL,
+    FLOAT,
+    NONE,
+    ListType,
+    Node,
+    Opaque,
+    OpSchema,
+    TensorData,
+    TensorType,
+    TupleType,
+    Type,
+    Value,
+    constant_value,
+)
+from irscope.ops.registry import op_of, schema_of
+from irscope.ops.typing import DTYPE_CODES
+from irscope.runtime.arrays.python_ops import python_function
+from irscope.runtime.foreign_ops import foreign_function, lent_by_torch, on_torch
+
+__all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
+
+Function = Callable[..., Any]
+"""Takes a node's operands in order. Gives its result, or a sequence of them if there are several."""
+
+_PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
+
+
+class Library(Protocol):
+    """Where the tensors of a program are computed."""
+
+    name: str
+
+    def function(self, node: Node) -> Function:
+        """What computes the node. Raises RunError for an op that nobody knows."""
+
+    def constant(self, node: Node) -> Any:
+        """What a `prim::Constant` makes."""
+
+
+def is_torch_tensor(value: object) -> bool:
+    """Whether this is a torch tensor; does not import torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def library_for(values: Sequence[object]) -> Library:
+    """Torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
+    return TorchLibrary() if are_torchs(values) else NumpyLibrary()
+
+
+def are_torchs(values: Sequence[object]) -> bool:
+    """Whether any of the values is torch's, or holds what is."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    return any(isinstance(leaf, torch.Tensor | torch.ScriptObject) for leaf in leaves(values))
+
+
+class NumpyLibrary:
+    """The NumPy references of `irscope.ops`.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> NumpyLibrary().function(g.node("y"))(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    name = "numpy"
+
+    def function(self, node: Node) -> Function:
+        native = python_function(node)
+        if native is not None:
+            return native
+        op, schema = op_of(node), schema_of(node)
+        if op is None or op.reference is None:
+            found = foreign_function(node) or lent_by_torch(node)
+            if found is None:
+                raise _unknown(node, "NumPy")
+            return found
+        reference = op.reference
+        if node.op == "prim::NumToTensor":
+            return np.asarray
+        if schema is None or schema.is_vararg:
+            return reference
+        names = [argument.name for argument in schema.arguments]
+        rest = {argument.name: argument.default for argument in schema.arguments[len(node.inputs) :]}
+        if op.category in _PYTHON_CATEGORIES and not rest:
+            return lambda *given: reference(**dict(zip(names, given, strict=True)))
+        arrays = tuple(isinstance(value.type, TensorType) for value in node.outputs)
+
+        def run(*given: Any) -> Any:
+            result = reference(**dict(zip(names, given, strict=False)), **rest)
+            return np.asarray(result) if arrays == (True,) and isinstance(result, np.generic) else result
+
+        return run
+
+    def constant(self, node: Node) -> Any:
+        return _constant(node, self._tensor)
+
+    def _tensor(self, payload: TensorData) -> Any:
+        if payload.array is None:
+            raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+        if payload.dtype == "bfloat16":
+            return (payload.array.astype(np.uint32) << 16).view(np.float32)
+        return payload.array
+
+
+class TorchLibrary:
+    """Torch's own operators, without gradients.
+
+    With `double`, everything in a smaller floating-point type is computed in float64: the yardstick of rounding errors.
+    """
+
+    name = "torch"
+
+    def __init__(self, *, double: bool = False, device: str = "") -> None:
+        """`device`: where tensors live that the program itself says are on the processor; empty leaves them there."""
+        import torch
+
+        self.torch = torch
+        self.double = double
+        self.device = device
+
+    def function(self, node: Node) -> Function:
+        native = python_function(node) or self._own(node)
+        if native is not None:
+            return native
+        foreign = foreign_function(node)
+        if foreign is not None:
+            return on_torch(foreign, self.torch, self.device)
+        op, schema = op_of(node), schema_of(node)
+        reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
+        is_python = op is not None and (op.category != "scalar" or not reads_tensors)
+        if op is not None and op.reference is not None and is_python and op.category in _PYTHON_CATEGORIES:
+            return op.reference
+        function = self._registered(node, schema)
+        return self._in_double(function, schema) if self.double and schema is not None else function
+
+    def constant(self, node: Node) -> Any:
+        made = _constant(node, self._tensor)
+        if node.outputs and str(node.output.type) == "Device" and isinstance(made, str):
+            return self.torch.device(self.device if self.device and made == "cpu" else made)
+        return made
+
+    def _tensor(self, payload: TensorData) -> Any:
+        tensor = payload.original
+        if not isinstance(tensor, self.torch.Tensor):
+            if payload.array is None:
+                raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+            tensor = self.torch.from_numpy(np.array(payload.array))
+            if payload.dtype == "bfloat16":
+                tensor = tensor.view(self.torch.bfloat16)
+        tensor = tensor.detach()
+        if self.double and tensor.dtype.is_floating_point:
+            tensor = tensor.double()
+        return tensor.to(self.device) if self.device else tensor
+
+    def _own(self, node: Node) -> Function | None:
+        """Ops that Python asks of a tensor faster than the dispatcher does, and those whose schema takes any list."""
+        if node.op == "aten::size":
+            return _size
+        if node.op == "aten::dim":
+            return lambda x: x.dim()
+        if node.op == "prim::NumToTensor":
+            return self.torch.tensor  # type: ignore[no-any-return]
+        if node.op in ("aten::tensor", "aten::as_tensor") and not isinstance(node.inputs[0].type, TensorType):
+            return self._new_tensor
+        return None
+
+    def _new_tensor(self, data: Any, dtype: int | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+        kind = None if dtype is None else getattr(self.torch, DTYPE_CODES[dtype])
+        return self.torch.tensor(data, dtype=kind, device=device)
+
+    def _registered(self, node: Node, schema: OpSchema | None) -> Function:
+        """The operator of torch's registry; keyword-only arguments go by name."""
+        bindings = self.torch._C
+        if schema is None:
+            found, _ = bindings._jit_get_operation(node.op)
+            if found is None:
+                raise _unknown(node, "torch")
+            return found  # type: ignore[no-any-return]
+        try:
+            found = bindings._get_operation_overload(schema.name, schema.overload)[0]
+        except (RuntimeError, TypeError):
+            raise _unknown(node, "torch") from None
+        given = schema.arguments[: len(node.inputs)]
+        names = [argument.name for argument in given if argument.keyword_only]
+        plain = len(given) - len(names)
+        if not names or schema.is_vararg:
+            return found  # type: ignore[no-any-return]
+
+        def run(*operands: Any) -> Any:
+            return found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
+
+        return run
+
+    def _in_double(self, function: Function, schema: OpSchema) -> Function:
+        """The function with float64 wherever the program asks for a floating-point type by its number."""
+        positions = [index for index, argument in enumerate(schema.arguments) if argument.name == "dtype"]
+        if not positions:
+            return function
+        (position,) = positions
+
+        def run(*operands: Any) -> Any:
+            if len(operands) > position and operands[position] in (5, 6, 15):
+                operands = (*operands[:position], 7, *operands[position + 1 :])
+            return function(*operands)
+
+        return run
+
+
+def _size(tensor: Any, dim: int | None = None) -> Any:
+    return list(tensor.shape) if dim is None else tensor.shape[dim]
+
+
+def _constant(node: Node, tensor: Callable[[TensorData], Any]) -> Any:
+    """A payload as the running program has it: lists are lists, tensors are the library's."""
+    payload = constant_value(node)
+    kind = node.outputs[0].type if node.outputs else NONE
+    return _payload(payload, kind, tensor)
+
+
+def _payload(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> Any:
+    match payload:
+        case TensorData():
+            return tensor(payload)
+        case Opaque(_, original):
+            return original
+        case tuple():
+            elements = kind.elements if isinstance(kind, TupleType) else ()
+            element = kind.element if isinstance(kind, ListType) else NONE
+            kinds = elements or (element,) * len(payload)
+            items = tuple(_payload(item, inner, tensor) for item, inner in zip(payload, kinds, strict=True))
+            return items if isinstance(kind, TupleType) else list(items)
+        case int() if kind == BOOL:
+            return bool(payload)
+        case int() if kind == FLOAT:
+            return float(payload)
+    return payload
+
+
+def node_text(subject: Value | TensorData) -> str:
+    """What an error calls a value or a constant tensor."""
+    return repr(subject) if isinstance(subject, Value) else f"{subject.dtype}{list(subject.shape)}"
+
+
+def _unknown(node: Node, where: str) -> RunError:
+    return RunError(
+        f"{where} has no operator {node.op}",
+        where=repr(node),
+        rule="unknown-op",
+        hint="import the library that registers it, or register a schema and a NumPy reference for it",
+    )

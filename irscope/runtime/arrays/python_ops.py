@@ -1,0 +1,122 @@
+"""Ops that are Python's own, whatever the library: their meaning is in their attributes, in how many results they have,
+or outside the program."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from irscope.errors import RunError
+from irscope.ir import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STR,
+    DictType,
+    ListType,
+    Node,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+
+__all__ = ["python_function"]
+
+
+def python_function(node: Node) -> Callable[..., Any] | None:
+    """What such a node does to its operands; None for every other node."""
+    match node.op:
+        case "prim::ListConstruct":
+            return lambda *items: list(items)
+        case "prim::TupleConstruct":
+            return lambda *items: items
+        case "prim::DictConstruct":
+            return lambda *items: dict(zip(items[::2], items[1::2], strict=True))
+        case "prim::ListUnpack" | "prim::TupleUnpack" | "prim::ConstantChunk":
+            return partial(_unpack, len(node.outputs)) if node.op != "prim::ConstantChunk" else partial(_chunk, node)
+        case "aten::__is__" | "aten::__isnot__" if any(isinstance(value.type, TensorType) for value in node.inputs):
+            wanted = node.op == "aten::__is__"
+            return lambda a, b: (a is b) == wanted
+        case "prim::Uninitialized" | "prim::TimePoint":
+            return lambda: None
+        case "prim::Print":
+            return lambda *items: print(*items)
+        case "prim::RaiseException":
+            return _raise
+        case "aten::warn":
+            return lambda message, *rest: warnings.warn(str(message), stacklevel=2)
+        case "prim::isinstance":
+            return partial(_isinstance, _as_tuple(node.attrs.get("types", ())))
+        case "prim::GetAttr":
+            return lambda holder, name=node.attrs["name"]: holder.getattr(name)
+        case "prim::SetAttr":
+            return lambda holder, value, name=node.attrs["name"]: holder.setattr(name, value)
+        case "prim::CallMethod":
+            return lambda holder, *args, name=node.attrs["name"]: holder._get_method(name)(*args)
+    return None
+
+
+def _unpack(count: int, items: Sequence[Any]) -> Any:
+    """The items of a list or tuple; of one item, that item, as for every node with one result."""
+    if len(items) != count:
+        raise RunError(f"{count} values are to be unpacked from {len(items)}")
+    return items[0] if count == 1 else items
+
+
+def _chunk(node: Node, tensor: Any) -> Any:
+    """`prim::ConstantChunk`: pieces of one size, the last one smaller."""
+    count, dim = int(node.attrs["chunks"]), int(node.attrs["dim"])
+    step = -(-tensor.shape[dim] // count)
+    index: list[Any] = [slice(None)] * len(tensor.shape)
+    pieces = []
+    for start in range(0, step * count, step):
+        index[dim] = slice(start, start + step)
+        pieces.append(tensor[tuple(index)])
+    return _unpack(len(node.outputs), pieces)
+
+
+def _raise(message: Any, kind: Any = None) -> None:
+    name = f"{kind}".rpartition(".")[2] if kind else "Exception"
+    raise RunError(f"the program raises {name}: {message}", hint="its own check failed on these arguments")
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+_PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
+    INT: (int,), FLOAT: (float,), COMPLEX: (complex,), STR: (str,), BOOL: (bool,), NUMBER: (int, float, complex),
+    NONE: (type(None),),
+}  # fmt: skip
+
+
+def _isinstance(types: tuple[Type, ...], value: Any) -> bool:
+    return any(_is_a(value, type) for type in types)
+
+
+def _is_a(value: Any, type: Type) -> bool:
+    """Whether a value is of a type, as TorchScript asks it; a container's elements are all looked at."""
+    match type:
+        case TensorType():
+            return hasattr(value, "dtype") and hasattr(value, "shape")
+        case OptionalType(element):
+            return value is None or _is_a(value, element)
+        case UnionType(members):
+            return any(_is_a(value, member) for member in members)
+        case ListType(element):
+            return isinstance(value, list) and all(_is_a(item, element) for item in value)
+        case DictType(_, element):
+            return isinstance(value, dict) and all(_is_a(item, element) for item in value.values())
+        case TupleType(elements):
+            same = isinstance(value, tuple) and len(value) == len(elements)
+            return same and all(_is_a(item, element) for item, element in zip(value, elements, strict=True))
+    if type == INT and isinstance(value, bool):
+        return False
+    return isinstance(value, _PYTHON_TYPES.get(type, ()))

@@ -1,0 +1,19 @@
+from .compiler import (
+    Host,
+    loaded,
+    object_file,
+)
+from .cost_model import (
+    estimated_seconds,
+)
+from .device import (
+    CpuDevice,
+)
+
+__all__ = [
+    "CpuDevice",
+    "Host",
+    "estimated_seconds",
+    "loaded",
+    "object_file",
+]

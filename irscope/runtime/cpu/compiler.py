@@ -1,0 +1,168 @@
+"""LLVM for this machine's processor, through llvmlite: what it is, and text made into machine code that is loaded.
+
+Machine code is kept on disk under the text, the processor, and the versions of llvmlite and LLVM. No optimisation pass
+runs over a text: it is written as it should run.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from irscope._base.waiting import undisturbed
+from irscope.codegen.llvm import Target
+from irscope.errors import CodegenError, MissingExtra
+from irscope.runtime.cpu.emit_object import emitted_object, own_context
+from irscope.runtime.device import ObjectStore
+
+__all__ = ["CpuCompiler", "Host", "MachineCode", "loaded", "object_file", "this_host"]
+
+_COMPILER_BYTES: Final = 24 << 20
+_BYTES_PER_LETTER: Final = 400
+"""Memory within which LLVM makes and loads an object file, whatever the text and for each letter of it."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor, as LLVM names it."""
+
+    cpu: str
+    features: str
+    target: Target
+    versions: str
+    """Of llvmlite and LLVM: compiled code is kept apart by them."""
+
+    @property
+    def name(self) -> str:
+        """The processor with the width of its vectors."""
+        return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
+
+
+class MachineCode(NamedTuple):
+    """A function that can be called."""
+
+    address: int
+    machine: Any
+    """What owns the code: keep it as long as the function may run."""
+    from_disk: bool
+    """Whether an earlier process had made it."""
+
+
+class CpuCompiler:
+    """Makes machine code, and keeps it in a store."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+
+    @cached_property
+    def host(self) -> Host:
+        """The processor. Raises MissingExtra without llvmlite."""
+        return undisturbed(this_host)
+
+    def code(self, text: str, symbol: str) -> MachineCode:
+        """A function of a text, from disk or from LLVM. Raises CodegenError when there is no memory to make it in."""
+        _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
+        return undisturbed(lambda: self._code(text, symbol))
+
+    def assembly(self, text: str) -> str:
+        """What LLVM makes of a text, to be read."""
+        return undisturbed(lambda: _assembly(text, self.host))
+
+    def add_symbols(self, places: dict[str, int]) -> None:
+        """Tell texts to come where functions are that they declare."""
+        undisturbed(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
+
+    def _code(self, text: str, symbol: str) -> MachineCode:
+        host = self.host
+        key = "\n".join((host.versions, host.cpu, host.features, text))
+        code = self.store.load(key)
+        found = loaded(code, symbol, host) if code is not None else None
+        if found is not None:
+            return MachineCode(*found, from_disk=True)
+        code = object_file(text, host)
+        found = loaded(code, symbol, host)
+        assert found is not None, "an object file that LLVM has just made must load"
+        self.store.save(key, code)
+        return MachineCode(*found, from_disk=False)
+
+
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as binding
+    except ImportError:
+        raise MissingExtra("llvmlite", extra="cpu", purpose="to compile kernels for the processor") from None
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+def this_host() -> Host:
+    """The processor as LLVM sees it. Raises MissingExtra without llvmlite."""
+    binding = _llvm()
+    import llvmlite
+
+    features = binding.get_host_cpu_features()
+    machine = binding.get_process_triple()
+    target = Target(native_half="aarch64" in machine or "arm64" in machine)
+    if features.get("avx2"):
+        target = Target(32, bool(features.get("f16c")))
+    if all(features.get(name) for name in ("avx512f", "avx512vl", "avx512bw", "avx512dq", "f16c")):
+        target = Target(64, native_half=True, masks=True, registers=4)
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return Host(
+        binding.get_host_cpu_name(),
+        features.flatten(),
+        target,
+        f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
+    )
+
+
+def _machine(binding: Any, host: Host) -> Any:
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=host.cpu, features=host.features, opt=3, codemodel="jitdefault", jit=True
+    )
+
+
+def object_file(text: str, host: Host) -> bytes:
+    """An object file, with no optimisation pass over the text."""
+    binding = _llvm()
+    machine = _machine(binding, host)
+    module = binding.parse_assembly(text, own_context(binding))
+    module.triple = binding.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    return emitted_object(machine, module)
+
+
+def _assembly(text: str, host: Host) -> str:
+    binding = _llvm()
+    machine = _machine(binding, host)
+    machine.set_asm_verbosity(True)
+    return str(machine.emit_assembly(binding.parse_assembly(text, own_context(binding))))
+
+
+def _reserve(size: int) -> None:
+    """Raises CodegenError if so much memory cannot be had: LLVM ends the process when it gets none."""
+    try:
+        mmap.mmap(-1, size).close()
+    except (MemoryError, OSError) as error:
+        raise CodegenError(
+            f"there is no memory to compile a kernel in: {size >> 20} MiB are wanted ({error})", rule="no-memory",
+            hint="free some, or raise the limit (ulimit -v)",
+        ) from None  # fmt: skip
+
+
+def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
+    """The address of a symbol in an object file, and what owns its memory; None if the file does not have it."""
+    binding = _llvm()
+    module = binding.parse_assembly("")
+    module.triple = binding.get_process_triple()
+    engine = binding.create_mcjit_compiler(module, _machine(binding, host))
+    try:
+        engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
+    except RuntimeError:
+        return None
+    engine.finalize_object()
+    address = engine.get_function_address(symbol)
+    return (address, engine) if address else None

@@ -1,0 +1,68 @@
+"""How long a kernel should take on one core: what decides whether threads pay, and whether stores should pass the
+caches.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch
+from irscope.codegen.kernel.loop_nest import loop_nest
+
+__all__ = ["estimated_seconds", "stores_should_stream"]
+
+_CHEAP: Final = 0.5
+_VECTOR_CYCLES: Final = {
+    "input": 1.0, "const": 0.0, "div": 6.0, "reciprocal": 6.0, "sqrt": 8.0, "rsqrt": 14.0, "exp": 12.0, "expm1": 14.0,
+    "sigmoid": 20.0, "tanh": 26.0, "erf": 24.0, "log": 16.0, "log2": 17.0, "log1p": 24.0, "sin": 26.0, "cos": 26.0,
+    "tan": 34.0, "pow": 110.0, "fmod": 160.0, "remainder": 165.0,
+}  # fmt: skip
+"""Cycles for one vector register of float32, measured roughly on a core with 512-bit vectors; others take `_CHEAP`."""
+
+_HERTZ: Final = 3.0e9
+_BYTES_PER_SECOND: Final = {"cache": 50.0e9, "memory": 8.0e9}
+_LAST_LEVEL_CACHE: Final = 32 << 20
+_LONG_ROW: Final = 2048
+"""Bytes of a row of a result from which its ends do not matter."""
+
+
+def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
+    """Time on one core, within a factor of two or three.
+
+    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
+    >>> launch = Launch(spec, (100_000,), (0,), (0,), ((1,), (1,)))
+    >>> 1e-5 < estimated_seconds(launch, 32) < 1e-3
+    True
+    """
+    moved = launch.bytes_moved
+    rate = _BYTES_PER_SECOND["memory" if moved > _LAST_LEVEL_CACHE else "cache"]
+    return _compute_seconds(launch, vector_bytes) + moved / rate
+
+
+def stores_should_stream(launch: Launch, vector_bytes: int) -> bool:
+    """Whether results are too large to stay in the caches, memory rather than arithmetic sets the pace, and rows are long:
+    a line of which one part passes the caches and another does not costs far more than it saves."""
+    spec = launch.spec
+    everywhere = [result for result in spec.outputs if not spec.is_reduced(result)]
+    if any(launch.sizes[-1] * ITEM_SIZE[result.dtype] < _LONG_ROW for result in everywhere):
+        return False
+    written = sum(ITEM_SIZE[result.dtype] for result in everywhere) * launch.elements
+    if written <= _LAST_LEVEL_CACHE:
+        return False
+    return _compute_seconds(launch, vector_bytes) < 1.5 * launch.bytes_moved / _BYTES_PER_SECOND["memory"]
+
+
+def _compute_seconds(launch: Launch, vector_bytes: int) -> float:
+    inner_stage = loop_nest(launch.spec).stages[launch.spec.rank]
+    return _cycles(launch.spec, inner_stage) * launch.elements * 4 / vector_bytes / _HERTZ
+
+
+def _cycles(spec: KernelSpec, stage: tuple[int, ...]) -> float:
+    """Cycles for as many elements as fill a register with float32."""
+    total = 1.0
+    for index in stage:
+        code = spec.instructions[index]
+        total += _VECTOR_CYCLES.get(code.op, _CHEAP) * max(ITEM_SIZE[code.dtype], 4) / 4
+    return total

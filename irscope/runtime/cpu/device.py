@@ -1,0 +1,302 @@
+"""Kernels on this machine's processor: LLVM text compiled by llvmlite, run on one or more threads.
+
+A kernel is called with two addresses (see `irscope.codegen.llvm.emit`). What does not change from call to call,
+extents and strides, is laid out once when a plan is prepared; a call packs the pointers and jumps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_turned_reads
+from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
+from irscope.errors import DeviceUnavailable, MissingExtra
+from irscope.runtime.cpu.builtin_entry import ENTRY, SYMBOL, Jump, entry, python_symbols
+from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
+from irscope.runtime.cpu.cost_model import estimated_seconds, stores_should_stream
+from irscope.runtime.cpu.launch import (
+    Function,
+    LaunchCall,
+    PoolCall,
+    Range,
+    SplitCall,
+    TeamCall,
+    floats_of,
+    gather_cuts,
+    gather_ranges,
+    nulls_of,
+    packing_jump,
+    split_kept,
+)
+from irscope.runtime.cpu.openmp import LOOP, Patience, loaded_openmp
+from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.device.kernel_cache import user_store
+
+if TYPE_CHECKING:
+    from irscope.codegen.profile import KernelFacts
+
+__all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
+
+_THREADS_PAY: Final = 200e-6
+"""Seconds of estimated time above which a launch is split over threads of Python's."""
+_TEAM_PAYS: Final = 40e-6
+"""Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
+_HOLD_GIL: Final = 5e-6
+"""Seconds of estimated time below which letting other Python threads in costs more than it gives."""
+
+
+@dataclass(frozen=True, eq=False)
+class CpuKernel:
+    """A compiled kernel; keep it alive as long as its functions may run."""
+
+    spec: KernelSpec
+    compile_seconds: float
+    code: MachineCode
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether an earlier process had made its code."""
+        return self.code.from_disk
+
+    @cached_property
+    def call(self) -> Function:
+        """`kernel(data, dims)`, while other Python threads run."""
+        made: Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
+        return made
+
+    @cached_property
+    def call_holding(self) -> Function:
+        """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
+        made: Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
+        return made
+
+
+class CpuDevice:
+    """This machine's processor.
+
+    >>> CpuDevice().name
+    'cpu'
+    """
+
+    name = "cpu"
+
+    def __init__(self, *, threads: int | None = None, store: ObjectStore | None = None) -> None:
+        """`threads`: how many share a large launch, by default one a core, and no more than torch uses where it is
+        imported. `store`: compiled code on disk, by default in the user's cache directory."""
+        self._asked = threads
+        self.store = store or user_store("cpu")
+        self._compiler = CpuCompiler(self.store)
+        self._kernels: KernelCache[CpuKernel] = KernelCache()
+        self._lock = threading.Lock()
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._loop: tuple[int, Any] | None = None
+        self._entries: Callable[..., Jump] | None = None
+
+    @property
+    def threads(self) -> int:
+        """How many threads share a launch that is prepared now."""
+        if self._asked is not None:
+            return self._asked
+        torch = sys.modules.get("torch")
+        asked = getattr(torch, "get_num_threads", None)
+        return _cores() if asked is None else min(_cores(), asked())
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
+    def availability(self) -> Availability:
+        """Whether llvmlite is here, and which processor."""
+        try:
+            host = self.host
+        except MissingExtra as missing:
+            return Availability(False, "the compiler llvmlite is not installed", missing.hint)
+        except Exception as error:
+            return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
+        return Availability(True, f"{host.name}, {self.threads} threads; {host.versions}")
+
+    @property
+    def cache_counts(self) -> CacheCounts:
+        """Kernels asked for and made since this device was."""
+        return self._kernels.counts
+
+    @property
+    def host(self) -> Host:
+        """The processor. Raises MissingExtra without llvmlite."""
+        return self._compiler.host
+
+    def source(self, spec: KernelSpec) -> SourceText:
+        """The LLVM text, for this processor if it can be asked and for any otherwise."""
+        try:
+            return emit_llvm(spec, self.host.target)
+        except MissingExtra:
+            return emit_llvm(spec, GENERIC)
+
+    def assembly(self, spec: KernelSpec) -> SourceText:
+        """What the processor will run, each line with the node that it serves. Raises MissingExtra without llvmlite."""
+        from irscope.codegen.profile import tied_assembly, with_locations
+
+        source = self.source(spec)
+        return tied_assembly(self._compiler.assembly(with_locations(source)), source)
+
+    def facts(
+        self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
+        *, copy: float | None = None,
+    ) -> KernelFacts:  # fmt: skip
+        """What is known of a kernel by counting in its text and assembly, which are made if they are not given.
+
+        `copy`: bytes a second that a core copies; a reference figure if it is not given.
+        """
+        from irscope.codegen.profile import COPY, cpu_facts
+
+        source = self.source(spec) if source is None else source
+        assembly = self.assembly(spec) if assembly is None else assembly
+        return cpu_facts(spec, source, assembly, self.host.name, copy=COPY if copy is None else copy)
+
+    def compile(self, spec: KernelSpec) -> CpuKernel:
+        """The kernel of a spec: from memory, from disk, or from LLVM."""
+        if not self.availability():
+            raise DeviceUnavailable(self.availability().what, hint=f"{self.availability().fix}, or use device='numpy'")
+        return self._kernels.get(spec, lambda: self._build(spec))
+
+    def adapted(self, launch: Launch) -> Launch:
+        """The launch as it runs here: with reads in tiles, and with stores that pass the caches, where that pays."""
+        target = self.host.target if self.availability() else GENERIC
+        launch = with_turned_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
+        if not stores_should_stream(launch, target.vector_bytes):
+            return launch
+        return replace(launch, spec=replace(launch.spec, nontemporal=True))
+
+    def prepare(self, plan: LaunchPlan) -> CpuPlan:
+        """Compile what a plan needs, decide on threads and streaming stores, and lay out its arguments."""
+        bytes_wide = self.host.target.vector_bytes if self.availability() else 16
+        launches = [self.adapted(launch) for launch in plan.launches]
+        calls: list[LaunchCall | SplitCall] = []
+        kernels: list[CpuKernel] = []
+        for launch in launches:
+            seconds = estimated_seconds(launch, bytes_wide)
+            if self._is_starved(launch, seconds):
+                call = self._split_call(launch, plan)
+                calls.append(call)
+                kernels += call.kernels
+                continue
+            kernels.append(self.compile(launch.spec))
+            if launch.kept_elements:
+                calls.append(self._call(kernels[-1], launch, seconds))
+        return CpuPlan(replace(plan, launches=tuple(launches)), tuple(kernels), tuple(calls))
+
+    def _is_starved(self, launch: Launch, seconds: float) -> bool:
+        """Whether a launch is long enough to share out, and has too few results but enough to gather for that."""
+        if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
+            return False
+        width = vector_width(launch.spec, self.host.target)
+        return (
+            len(split_kept(launch, self.threads, width)) < self.threads and len(gather_cuts(launch, self.threads)) > 2
+        )
+
+    def _split_call(self, launch: Launch, plan: LaunchPlan) -> SplitCall:
+        parts = len(gather_cuts(launch, self.threads)) - 1
+        split = split_reduction(launch, plan.inputs, len(plan.outputs), parts)
+        kernels = tuple(self.compile(stage.launch.spec) for stage in split.stages)
+        calls = []
+        for stage, kernel in zip(split.stages, kernels, strict=True):
+            seconds = estimated_seconds(stage.launch, self.host.target.vector_bytes)
+            if stage.partial:
+                ranges = gather_ranges(stage.launch, parts, split.part_elements)
+                calls.append(self._shared(kernel, stage.launch, ranges))
+            else:
+                calls.append(self._call(kernel, stage.launch, seconds))
+        return SplitCall(split, kernels, tuple(calls))
+
+    def _parts(self, seconds: float) -> int:
+        """Over how many threads work of this length is shared out."""
+        threads = self.threads
+        if threads == 1 or seconds < _TEAM_PAYS:
+            return 1
+        return threads if seconds >= (_THREADS_PAY if loaded_openmp() is None else _TEAM_PAYS) else 1
+
+    def _call(self, kernel: CpuKernel, launch: Launch, seconds: float) -> LaunchCall:
+        ranges = tuple(split_kept(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
+        if len(ranges) > 1:
+            return self._shared(kernel, launch, ranges)
+        return LaunchCall(self._jump(kernel, launch, ranges[0], lets=seconds >= _HOLD_GIL), launch, ranges)
+
+    def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
+        """A launch whose parts run at the same time."""
+        jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
+        if openmp is None:
+            return PoolCall(jump, launch, ranges, kernel.call, self._workers)
+        patience = Patience(estimated_seconds(launch, self.host.target.vector_bytes))
+        return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
+
+    def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:
+        """What runs a part of a launch; `lets`: while other Python threads run."""
+        make = self._entry()
+        if make is not None:
+            floats, nulls = floats_of(launch), nulls_of(launch, part)
+            return make(kernel.code.address, part.dims_address, floats, nulls, lets, kernel, part)
+        return packing_jump(kernel.call if lets else kernel.call_holding, launch, part)
+
+    def _entry(self) -> Callable[..., Jump] | None:
+        """What makes a kernel a built-in function; None where Python is not CPython."""
+        with self._lock:
+            if self._entries is None and (symbols := python_symbols()):
+                self._compiler.add_symbols(symbols)
+                code = self._compiler.code(ENTRY, SYMBOL)
+                self._entries = entry(code.address, code.machine)
+            return self._entries
+
+    def _team_loop(self) -> tuple[int, Any]:
+        """The address of what each of torch's threads runs, and what owns its code."""
+        with self._lock:
+            if self._loop is None:
+                code = self._compiler.code(LOOP, "irscope_team")
+                self._loop = code.address, code.machine
+            return self._loop
+
+    def _workers(self) -> ThreadPoolExecutor:
+        with self._lock:
+            here = os.getpid()  # a process that was forked has none of its parent's threads
+            if self._pool is None or self._pool[0] != here:
+                pool = ThreadPoolExecutor(max(self.threads - 1, 1), thread_name_prefix="irscope-kernel")
+                self._pool = here, pool
+            return self._pool[1]
+
+    def _build(self, spec: KernelSpec) -> CpuKernel:
+        start = time.perf_counter()
+        code = self._compiler.code(emit_llvm(spec, self.host.target).text, spec.name)
+        return CpuKernel(spec, time.perf_counter() - start, code)
+
+
+class CpuPlan:
+    """A launch plan ready to run on the processor; safe to call from many threads at once."""
+
+    def __init__(
+        self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[LaunchCall | SplitCall, ...]
+    ) -> None:
+        self.plan = plan
+        self.kernels = kernels
+        self._calls = calls
+        self.single = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall else None
+        """The plan's only launch, if it runs on the calling thread."""
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        """Run on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
+        for call in self._calls:
+            call(outputs, inputs)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,259 @@
+"""One launch on the processor with everything laid out but the pointers: its parts, and on which threads they run.
+
+A part of an iteration space is a call of its own with other pointers and extents. Kept loops are cut so that each part
+has results of its own; reduced loops are cut for launches that `irscope.codegen.kernel.split_reduction` has prepared for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import add
+from typing import Any, Final
+
+from irscope._base.waiting import Lending, finish, is_interrupt
+from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
+from irscope.runtime.cpu.builtin_entry import Jump
+from irscope.runtime.cpu.openmp import OpenMP, Patience
+from irscope.runtime.device import NO_MEMORY
+
+__all__ = [
+    "Function",
+    "LaunchCall",
+    "PoolCall",
+    "Range",
+    "SplitCall",
+    "TeamCall",
+    "data_block",
+    "floats_of",
+    "gather_cuts",
+    "gather_ranges",
+    "nulls_of",
+    "packing_jump",
+    "split_kept",
+]
+
+_LINE: Final = 64
+"""Bytes to which memory between launches is aligned."""
+
+Function = Callable[[bytes, int], None]
+"""A compiled kernel, called with the data block and the address of extents and strides."""
+
+
+class LaunchCall:
+    """One launch with everything laid out but the pointers."""
+
+    def __init__(self, jump: Jump, launch: Launch, ranges: tuple[Range, ...]) -> None:
+        """`jump` runs the first of the ranges."""
+        self.jump = jump
+        self.launch = launch
+        self.ranges = ranges
+        self.moved = ranges[0].offsets
+        self.still = not any(self.moved)
+        self.nulls = nulls_of(launch, ranges[0])
+        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
+        """Whether the kernel's arguments are the output, then the inputs in order."""
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        if self.plain and len(inputs) == len(self.launch.reads):
+            self.jump(outputs[0], *inputs)
+        elif self.still:
+            self.jump(*self._words(outputs, inputs))
+        else:
+            self.jump(*map(add, self._words(outputs, inputs), self.moved))
+
+    def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
+        """The kernel's arguments before anything is moved: addresses and numbers; 0 for an index."""
+        launch = self.launch
+        return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
+
+    def _checked(self, words: list[float]) -> list[float]:
+        """The arguments, which other threads will see. Raises ValueError where a tensor has no memory."""
+        if any(null is not None and not word for word, null in zip(words, self.nulls, strict=True)):
+            raise ValueError(NO_MEMORY)
+        return words
+
+
+class PoolCall(LaunchCall):
+    """A launch on threads of Python's."""
+
+    def __init__(
+        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function,
+        workers: Callable[[], ThreadPoolExecutor],
+    ) -> None:  # fmt: skip
+        super().__init__(jump, launch, ranges)
+        self.function = function
+        self.workers = workers
+        self.pack = data_block(launch)
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        pool, words = self.workers(), self._checked(self._words(outputs, inputs))
+        lending, jobs = Lending(), list[Future[None]]()
+        try:
+            for part in self.ranges[1:]:
+                data = self.pack(*map(add, words, part.offsets))
+                jobs.append(pool.submit(lending.work, self.function, data, part.dims_address))
+            self.jump(*map(add, words, self.moved))
+            finish(jobs)
+        except BaseException as error:
+            lending.take_back()  # whose it is may free it now
+            if is_interrupt(error):
+                raise KeyboardInterrupt from None
+            raise
+
+
+class TeamCall(LaunchCall):
+    """A launch on torch's threads; see `irscope.runtime.cpu.openmp` for the block that they read."""
+
+    def __init__(
+        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function, kernel: int, openmp: OpenMP,
+        loop: tuple[int, Any], patience: Patience,
+    ) -> None:  # fmt: skip
+        super().__init__(jump, launch, ranges)
+        self.function = function
+        self.pack = data_block(launch)
+        words = len(launch.writes) + len(launch.reads)
+        header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
+        self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
+        self.fork = openmp.fork
+        self.loop, self.owner = loop
+        self.patience = patience
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        pack, words = self.pack, self._checked(self._words(outputs, inputs))
+        data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
+        if self.patience.is_over():
+            for datum, part in zip(data, self.ranges, strict=True):
+                self.function(datum, part.dims_address)
+            return
+        start = time.perf_counter()
+        self.fork(self.loop, b"".join((self.head, *data)), len(self.ranges), 0)
+        self.patience.note(time.perf_counter() - start)
+
+
+class SplitCall:
+    """A launch that became several; memory for what one hands to the next is made for each call."""
+
+    def __init__(self, split: SplitReduction, kernels: tuple[Any, ...], calls: tuple[LaunchCall, ...]) -> None:
+        self.kernels = kernels
+        self.calls = calls
+        self.starts = [0]
+        for dtype, elements in split.temporaries:
+            self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        memory = (ctypes.c_uint8 * (self.starts[-1] + _LINE))()
+        first = -(-ctypes.addressof(memory) // _LINE) * _LINE
+        own = [first + start for start in self.starts[:-1]]
+        for call in self.calls:
+            call([*outputs, *own], [*inputs, *own])
+
+
+def data_block(launch: Launch) -> Callable[..., bytes]:
+    """What packs the arguments of a launch's kernel into the block that it reads."""
+    return struct.Struct("".join("d" if is_number else "q" for is_number in floats_of(launch))).pack
+
+
+def floats_of(launch: Launch) -> list[bool]:
+    """Which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
+    operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
+    return [False] * len(launch.writes) + operands
+
+
+def nulls_of(launch: Launch, part: Range) -> list[int | None]:
+    """What each argument of a part's kernel would be if its tensor had no memory, so that its address were zero; None for
+    numbers, and for all where no element is read: there empty tensors have no memory either."""
+    operands = [operand.kind == "tensor" for operand in launch.spec.inputs]
+    places = [True] * len(launch.writes) + operands
+    return [
+        offset if place and launch.elements else None for place, offset in zip(places, part.offsets, strict=True)
+    ]  # fmt: skip
+
+
+def packing_jump(function: Function, launch: Launch, part: Range) -> Jump:
+    """What `irscope.runtime.cpu.builtin_entry` makes, for a Python that has none of it: it packs a block for each call."""
+    pack, nulls = data_block(launch), nulls_of(launch, part)
+
+    def jump(*words: float) -> None:
+        data = pack(*words)
+        if any(null is not None and word == null for word, null in zip(words, nulls, strict=True)):
+            raise ValueError(NO_MEMORY)
+        function(data, part.dims_address)
+
+    return jump
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """A part of an iteration space: how far each pointer moves in bytes (an index in steps), and the block of extents
+    and strides."""
+
+    offsets: tuple[int, ...]
+    dims: Any
+
+    @property
+    def dims_address(self) -> int:
+        return ctypes.addressof(self.dims)
+
+
+def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
+    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width, and rows
+    that are computed in tiles only between these."""
+    kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
+    if not kept:
+        return [Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
+    loop = max(kept, key=lambda loop: launch.sizes[loop])
+    grain, least = 1, 1
+    if loop == len(launch.sizes) - 1:
+        grain, least = width * 4, width
+    elif loop == len(launch.sizes) - 2 and launch.spec.is_turned:
+        grain, least = TILE_ROWS, TILE_ROWS
+    length = launch.sizes[loop]
+    cuts = {length * part // parts // grain * grain for part in range(parts)}
+    cuts = {cut for cut in cuts if cut + least <= length} | {0, length}
+    ranges = []
+    for start, stop in pairwise(sorted(cuts)):
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(Range(_moved(launch, loop, start), _dims(launch, sizes)))
+    return ranges
+
+
+def gather_cuts(launch: Launch, parts: int) -> list[int]:
+    """Where the longest reduced loop is cut; so that no part is short, and blocks of rows stay whole."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    length = launch.sizes[loop]
+    grain = 1024 if loop == launch.spec.rank - 1 else 16 if loop == launch.spec.reduced[-1] else 1
+    return sorted({length * part // parts // grain * grain for part in range(parts)} | {length})
+
+
+def gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[Range, ...]:
+    """The parts of a reduced loop, each with results of its own."""
+    loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
+    ranges = []
+    for number, (start, stop) in enumerate(pairwise(gather_cuts(launch, parts))):
+        moved = list(_moved(launch, loop, start))
+        for slot, result in enumerate(launch.spec.outputs):
+            moved[slot] += number * part_elements * ITEM_SIZE[result.dtype]
+        sizes = (*launch.sizes[:loop], stop - start, *launch.sizes[loop + 1 :])
+        ranges.append(Range(tuple(moved), _dims(launch, sizes)))
+    return tuple(ranges)
+
+
+def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
+    """How far each pointer lies behind the start of its tensor at the first point of a part."""
+    offsets = launch.offsets or (0,) * len(launch.strides)
+    found = []
+    for tensor, strides, offset in zip(launch.spec.tensors, launch.strides, offsets, strict=True):
+        unit = 1 if isinstance(tensor, Operand) and tensor.kind == "index" else ITEM_SIZE[tensor.dtype]
+        found.append((offset + start * strides[loop]) * unit if strides else 0)
+    return tuple(found)
+
+
+def _dims(launch: Launch, sizes: Sequence[int]) -> Any:
+    rows = [stride for strides in launch.strides for stride in strides]
+    return (ctypes.c_int64 * (len(sizes) + len(rows)))(*sizes, *rows)

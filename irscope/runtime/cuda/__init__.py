@@ -1,0 +1,5 @@
+"""How does CUDA text become code that runs on a GPU?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,279 @@
+"""Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
+
+The compiler needs no GPU, so source, PTX, machine code, registers and spills can be had on any machine where CuPy and
+NVRTC are installed, and the source on any machine. Kernels that are prepared together are compiled as one module, which
+takes a third of the time; on disk a module is kept once, and each of its kernels names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Final
+
+from irscope.codegen.cuda import (
+    MULTIPROCESSORS,
+    Schedule,
+    cheaper_for_halves,
+    emit_cuda,
+    emit_module,
+    entry_names,
+    likely_schedule,
+    parts_of,
+    schedule_of,
+)
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, summed_at_once
+from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.profile import code_sizes
+from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
+from irscope.runtime.arrays import imported_cupy
+from irscope.runtime.cuda.driver import CupyGpu, Gpu, Held
+from irscope.runtime.cuda.kernel import CudaKernel
+from irscope.runtime.cuda.launch import CudaPlan, Step, laid_out, temporaries_of
+from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc
+from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore
+from irscope.runtime.device.kernel_cache import user_store
+
+__all__ = ["CudaDevice", "CudaPlan"]
+
+_ASSUMED: Final = "90"
+"""The compute capability that is compiled for where there is no GPU."""
+_TOGETHER: Final = 8
+"""Kernels of a module: more would make the first ones wait."""
+
+_Wanted = tuple[KernelSpec, Schedule]
+
+
+class CudaDevice:
+    """The current NVIDIA GPU.
+
+    >>> CudaDevice().name
+    'cuda'
+    """
+
+    name = "cuda"
+
+    def __init__(
+        self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None
+    ) -> None:
+        """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` stand for the
+        current GPU and NVRTC."""
+        self.store = store or user_store("cuda")
+        self.compiler: Compiler = compiler or Nvrtc()
+        self.held = Held()
+        self._gpu = gpu
+        self._gpus: dict[int, Gpu] = {}
+        self._kernels: KernelCache[CudaKernel] = KernelCache()
+        self._modules: KernelCache[Any] = KernelCache()
+        self._compiling = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
+    def availability(self) -> Availability:
+        """Whether CuPy, a driver and a GPU are here, and which; never raises."""
+        if self._gpu is not None:
+            return Availability(True, f"{self._gpu!r}, {self._gpu.multiprocessors} multiprocessors")
+        try:
+            cupy = imported_cupy()
+        except MissingExtra:
+            return Availability(False, "CuPy is not installed", INSTALL)
+        except Exception as error:
+            return Availability(False, f"CuPy does not load here: {error}", INSTALL)
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+            properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice()) if count else {}
+        except Exception as error:
+            return Availability(
+                False, f"CuPy finds no GPU: {error}", "install the NVIDIA driver; nvidia-smi must list a GPU"
+            )
+        if not count:
+            return Availability(False, "CuPy finds no GPU", "nvidia-smi must list a GPU")
+        try:
+            self.compiler.version()
+        except IrscopeError as error:
+            return Availability(False, error.what, error.hint)
+        return Availability(True, f"{properties['name'].decode()}, {properties['multiProcessorCount']} multiprocessors")
+
+    @property
+    def cache_counts(self) -> CacheCounts:
+        """Kernels asked for and made since this device was."""
+        return self._kernels.counts
+
+    def source(self, spec: KernelSpec) -> SourceText:
+        """The CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
+        return emit_cuda(cheaper_for_halves(spec))
+
+    def machine_code(self, spec: KernelSpec, *, architecture: str = "80") -> bytes:
+        """What NVRTC makes of that text for a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
+
+        Raises MissingExtra without CuPy, DeviceUnavailable without NVRTC.
+        """
+        return self.compiler.compile(self.source(spec).text, architecture).code
+
+    def compile(self, spec: KernelSpec) -> CudaKernel:
+        """The kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
+        suited = cheaper_for_halves(spec)
+        gpu, wanted = self._present(), (suited, likely_schedule(suited))
+        self._compile_together([wanted], gpu)
+        return self._kernel(wanted, gpu)
+
+    # -- plans --------------------------------------------------------------------------------------------------------
+
+    def prepare(self, plan: LaunchPlan) -> CudaPlan:
+        """Compile what a plan needs and lay out its arguments.
+
+        Without a GPU the plan cannot be called, but its kernels can be looked at.
+        """
+        unavailable: IrscopeError | None = None
+        gpu: Gpu | None = None
+        try:
+            gpu = self._present()
+        except DeviceUnavailable as error:
+            unavailable = error
+        kernels: list[CudaKernel] = []
+        steps: list[Step] = []
+        temporaries: list[int] = []
+        for launch in plan.launches:
+            pieces, own = self._pieces(launch, plan, gpu, len(temporaries))
+            temporaries += own
+            self._compile_together([(piece.spec, schedule) for piece, schedule, _ in pieces], gpu)
+            for piece, schedule, part in pieces:
+                kernel = self._kernel((piece.spec, schedule), gpu)
+                kernels.append(kernel)
+                if piece.kept_elements:
+                    steps.append(laid_out(kernel, piece, schedule, part))
+        return CudaPlan(plan, tuple(kernels), steps, temporaries, gpu, self.held, unavailable)
+
+    def kernels_of(self, plan: LaunchPlan, *, architecture: str = _ASSUMED) -> tuple[CudaKernel, ...]:
+        """The kernels of a plan for a compute capability, to be looked at and not to run; needs no GPU.
+
+        Without NVRTC they have their text alone.
+        """
+        pieces = [piece for launch in plan.launches for piece in self._pieces(launch, plan, None, 0)[0]]
+        wanted = list(dict.fromkeys((launch.spec, schedule) for launch, schedule, _ in pieces))
+        return tuple(self._build(wanted, None, architecture))
+
+    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
+        """Compile the kernels of many plans, several to a module; `prepare` then finds them."""
+        gpu = self._present() if self.availability() else None
+        wanted = [
+            (piece.spec, schedule)
+            for plan in plans
+            for launch in plan.launches
+            for piece, schedule, _ in self._pieces(launch, plan, gpu, 0)[0]
+        ]
+        self._compile_together(wanted, gpu)
+
+    def _pieces(
+        self, launch: Launch, plan: LaunchPlan, gpu: Gpu | None, first: int
+    ) -> tuple[list[tuple[Launch, Schedule, tuple[int, int]]], list[int]]:
+        """The launches that do the work of one, and the bytes of memory between them.
+
+        `first` is how much such memory the plan's earlier launches have.
+        """
+        processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
+        launch = replace(launch, spec=cheaper_for_halves(launch.spec))
+        if launch.spec.reduced and not schedule_of(launch).held:  # a row that is read in each pass
+            launch = replace(launch, spec=summed_at_once(launch.spec))
+        parts = parts_of(launch, multiprocessors=processors)
+        if parts == 1:
+            return [(launch, schedule_of(launch, multiprocessors=processors), (1, 0))], []
+        split = split_reduction(launch, plan.inputs + first, len(plan.outputs) + first, parts)
+        pieces = []
+        for stage in split.stages:
+            schedule = schedule_of(stage.launch, partial=stage.partial, multiprocessors=processors)
+            pieces.append((stage.launch, schedule, (parts if stage.partial else 1, split.part_elements)))
+        return pieces, temporaries_of(split)
+
+    # -- compiling ----------------------------------------------------------------------------------------------------
+
+    def _present(self) -> Gpu:
+        """The GPU. Raises DeviceUnavailable."""
+        if self._gpu is not None:
+            return self._gpu
+        known = self._gpus.get(imported_cupy().cuda.runtime.getDevice()) if self._gpus else None
+        if known is not None:
+            return known
+        here = self.availability()
+        if not here:
+            raise DeviceUnavailable(here.what, hint=f"{here.fix}; device='cpu' works without it")
+        gpu = CupyGpu()
+        return self._gpus.setdefault(gpu.key[0], gpu)
+
+    def _kernel(self, wanted: _Wanted, gpu: Gpu | None) -> CudaKernel:
+        return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])
+
+    def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
+        """Make what is missing, several to a module, and modules side by side; each kernel once, whoever asks."""
+        with self._compiling:
+            missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
+            if not missing:
+                return
+            share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
+            groups = [missing[start : start + share] for start in range(0, len(missing), share)]
+            with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1), "irscope-nvrtc") as pool:
+                made = list(pool.map(lambda group: self._build(group, gpu), groups))
+            for each, kernel in zip(missing, (kernel for group in made for kernel in group), strict=True):
+                self._kernels.get((each, gpu and gpu.key), lambda kernel=kernel: kernel)  # type: ignore[misc]
+
+    def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
+        start = time.perf_counter()
+        architecture = assumed if gpu is None else gpu.key[1]
+        try:
+            version = self.compiler.version()
+        except IrscopeError:
+            if gpu is not None:
+                raise
+            return [CudaKernel(*each, 0.0, False, architecture, compiler=self.compiler) for each in wanted]
+        known = [self._on_disk(each, version, architecture) for each in wanted]
+        fresh = [each for each, found in zip(wanted, known, strict=True) if found is None]
+        if fresh:
+            compiled = self._compiled(fresh, version, architecture)
+        seconds = (time.perf_counter() - start) / len(wanted)
+        made = []
+        for each, found in zip(wanted, known, strict=True):
+            module, code = (compiled if found is None else found) if fresh else found  # type: ignore[misc]
+            names = entry_names(*each)
+            entries: list[Any] = [None, None]
+            if gpu is not None:
+                loaded = self._modules.get((module, gpu.key), lambda code=code: gpu.load(code.code))  # type: ignore[misc]
+                entries = [loaded.get_function(name) for name in names] + [None]
+            resources = {name: code.resources[name] for name in names if name in code.resources}
+            sizes = {name: size for name, size in code_sizes(code.code).items() if name in names}
+            made.append(CudaKernel(
+                *each, seconds, found is not None, architecture, resources, entries[0], entries[1], self.compiler, sizes
+            ))  # fmt: skip
+        return made
+
+    def _compiled(self, wanted: Sequence[_Wanted], version: str, architecture: str) -> tuple[str, Compiled]:
+        """A new module with these kernels, kept on disk."""
+        text = emit_module(wanted)
+        module = _key("module", version, architecture, text)
+        compiled = self.compiler.compile(text, architecture)
+        if self.store.save(module, compiled.packed()):
+            for each in wanted:
+                self.store.save(_kernel_key(each, version, architecture), module.encode())
+        return module, compiled
+
+    def _on_disk(self, wanted: _Wanted, version: str, architecture: str) -> tuple[str, Compiled] | None:
+        """The module that has a kernel; None if it must be compiled."""
+        name = self.store.load(_kernel_key(wanted, version, architecture))
+        packed = None if name is None else self.store.load(name.decode())
+        if name is None or packed is None:
+            return None
+        return name.decode(), Compiled.unpacked(packed)
+
+
+def _kernel_key(wanted: _Wanted, version: str, architecture: str) -> str:
+    return _key("kernel", version, architecture, emit_cuda(*wanted).text)
+
+
+def _key(kind: str, version: str, architecture: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return "\n".join((f"cuda {kind}", version, architecture, *OPTIONS, digest))

@@ -1,0 +1,197 @@
+"""A program recorded as one CUDA graph: a replay starts all its kernels with one call, without Python between them.
+
+The graph reads and writes the memory that it was recorded with. Arguments of a replay are copied into it first, and the
+results are the same tensors every time. What needs to look at numbers on the way (an `if` on a tensor, `.item()`)
+cannot be recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
+from irscope.runtime.cuda.driver import Held
+
+__all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
+
+_BEFORE: Final = 2
+"""Runs before the one that is recorded: what is made once must be there."""
+
+
+class Recorder(Protocol):
+    """How one array library records a graph."""
+
+    def copy(self, value: Any) -> Any:
+        """Memory of the graph's own for an argument; a number stays what it is."""
+
+    def write(self, target: Any, value: Any) -> None:
+        """Copy new elements into memory of the graph's."""
+
+    def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        """Run twice beforehand, then once while recording: the results, and what replays."""
+
+
+class Captured:
+    """A recorded program; see `Executable.captured`."""
+
+    def __init__(
+        self,
+        arguments: Sequence[Any],
+        results: Any,
+        replay: Callable[[], None],
+        recorder: Recorder,
+        kept: Sequence[Any],
+    ) -> None:
+        self.results = results
+        """The tensors that every replay writes."""
+        self._arguments = tuple(arguments)
+        self._replay = replay
+        self._recorder = recorder
+        self._kept = tuple(kept)  # memory between launches lives as long as the graph
+
+    def __call__(self, *args: Any) -> Any:
+        """Replay on new arguments of the same shapes and types, or without any on those of the last time."""
+        if args:
+            self._check(args)
+            for target, value in zip(self._arguments, args, strict=True):
+                if _is_array(target) and target is not value:
+                    self._recorder.write(target, value)
+        self._replay()
+        return self.results
+
+    def _check(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self._arguments):
+            raise ArgumentError(f"the graph was recorded with {len(self._arguments)} arguments and got {len(args)}")
+        for number, (target, value) in enumerate(zip(self._arguments, args, strict=True)):
+            if not _is_array(target):
+                if value != target:
+                    raise ArgumentError(
+                        f"argument {number} was {target!r} when the graph was recorded and is {value!r}",
+                        hint="numbers are part of the recording: record again", rule="captured-number",
+                    )  # fmt: skip
+                continue
+            same = _is_array(value) and tuple(value.shape) == tuple(target.shape)
+            if not same or str(value.dtype).split(".")[-1] != str(target.dtype).split(".")[-1]:
+                given = f"{tuple(value.shape)} of {value.dtype}" if _is_array(value) else type(value).__name__
+                raise ArgumentError(
+                    f"argument {number} was {tuple(target.shape)} of {target.dtype} when the graph was recorded, and is {given}",
+                    hint="record again for other shapes", rule="captured-shape",
+                )  # fmt: skip
+
+
+def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, devices: Sequence[Held]) -> Captured:
+    """Record what `run` does with these arguments; `devices` are those whose kernels it launches.
+
+    Raises RunError for what cannot be recorded.
+    """
+    own = [recorder.copy(value) if _is_array(value) else value for value in args]
+    leases: list[Any] = []
+    runs = 0
+
+    def once() -> Any:
+        nonlocal runs
+        runs += 1
+        leases.clear()  # only those of the run that is recorded belong to the graph
+        return run(*own)
+
+    for held in devices:
+        held.leases = leases
+    try:
+        results, replay = recorder.record(once)
+        for target, value in zip(own, args, strict=True):
+            if _is_array(target):  # a program that writes its arguments has written them while it was recorded
+                recorder.write(target, value)
+        return Captured(own, results, replay, recorder, leases)
+    except Exception as error:
+        if isinstance(error, IrscopeError) and runs <= _BEFORE:
+            raise  # it does not run, recorded or not
+        because = error.what if isinstance(error, IrscopeError) else error
+        raise RunError(
+            f"the program cannot be recorded as a CUDA graph: {because}",
+            hint="a program that looks at a tensor's numbers on the way cannot; x(*args) runs it", rule="cuda-graph",
+        ) from error  # fmt: skip
+    finally:
+        for held in devices:
+            held.leases = None
+
+
+class TorchRecorder:
+    """Torch's tensors, streams and graphs."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+
+    def copy(self, value: Any) -> Any:
+        return self.torch.as_tensor(as_torch_on_gpu(value)).to("cuda", copy=True)
+
+    def write(self, target: Any, value: Any) -> None:
+        target.copy_(self.torch.as_tensor(as_torch_on_gpu(value)))
+
+    def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        cuda = self.torch.cuda
+        side = cuda.Stream()
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            for _ in range(_BEFORE):
+                run()
+        cuda.current_stream().wait_stream(side)
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph, stream=side, capture_error_mode="relaxed"):
+            results = run()
+        return results, graph.replay
+
+
+class CupyRecorder:
+    """CuPy's arrays, streams and graphs; memory made while recording comes from a pool that lives with the graph."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+
+    def copy(self, value: Any) -> Any:
+        return self.cupy.array(self._here(value), copy=True)
+
+    def write(self, target: Any, value: Any) -> None:
+        target[...] = self.cupy.asarray(self._here(value))
+
+    def _here(self, value: Any) -> Any:
+        """What CuPy takes: its own arrays, NumPy's, and those of others that lie on a GPU."""
+        if isinstance(value, self.cupy.ndarray | np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
+            return value
+        return host_array(value) if on_processor(value) else self.cupy.from_dlpack(value)
+
+    def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        cuda = self.cupy.cuda
+        pool, stream, caller = cuda.MemoryPool(), cuda.Stream(non_blocking=True), cuda.get_current_stream()
+        caller.synchronize()
+        with stream, cuda.using_allocator(pool.malloc):
+            for _ in range(_BEFORE):
+                run()
+            stream.synchronize()
+            stream.begin_capture()
+            try:
+                results = run()
+            except BaseException:
+                _drop(stream)
+                raise
+            graph = stream.end_capture()
+
+        def replay(pool: Any = pool) -> None:
+            graph.launch(cuda.get_current_stream())
+
+        return results, replay
+
+
+def _drop(stream: Any) -> None:
+    """End a recording that failed, whatever it says."""
+    try:
+        stream.end_capture()
+    except Exception:
+        return
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")

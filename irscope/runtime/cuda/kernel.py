@@ -1,0 +1,111 @@
+"""A kernel for an NVIDIA GPU, as it can be looked at: its texts, and what was counted in its machine code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from irscope.codegen.cuda import Schedule, emit_cuda, entry_names, kernel_name
+from irscope.codegen.kernel import KernelSpec, Launch, SourceText
+from irscope.codegen.profile import Pace, pace_of
+from irscope.runtime.cuda.nvrtc import Compiled, Compiler, Nvrtc, Resources
+
+if TYPE_CHECKING:
+    from irscope.codegen.profile import KernelFacts
+
+__all__ = ["CudaKernel"]
+
+
+@dataclass(frozen=True, eq=False)
+class CudaKernel:
+    """A kernel: its text, and as much of the rest as this machine can make."""
+
+    spec: KernelSpec
+    schedule: Schedule
+    compile_seconds: float
+    from_disk: bool
+    architecture: str
+    resources: dict[str, Resources] = field(default_factory=dict)
+    """By entry; empty where NVRTC is missing."""
+    any_entry: Any = None
+    """None without a GPU."""
+    vector_entry: Any = None
+    """None without a GPU, or when the schedule has no vectors."""
+    compiler: Compiler = field(default_factory=Nvrtc, repr=False)
+    code_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By entry, its instructions and how many of them are for the special function unit."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.summary}>"
+
+    @property
+    def name(self) -> str:
+        """The symbol of the entry that takes any strides and alignment."""
+        return kernel_name(self.spec, self.schedule)
+
+    @property
+    def widest(self) -> str:
+        """The symbol of the entry that runs where tensors lie well."""
+        return entry_names(self.spec, self.schedule)[-1]
+
+    @property
+    def summary(self) -> str:
+        """Registers, spills and shared memory of the widest entry, and what sets its pace."""
+        found = self.resources.get(self.widest)
+        taken = f"{found}; " if found is not None else ""
+        return f"{taken}{self.pace().because}"
+
+    def pace(self, launch: Launch | None = None) -> Pace:
+        """What limits the kernel, or one launch of it: memory, issue slots or latency; by counting, not measured."""
+        return pace_of(self.spec, self.schedule, self.code_sizes.get(self.widest), launch)
+
+    @property
+    def source(self) -> SourceText:
+        """The text that was compiled."""
+        return emit_cuda(self.spec, self.schedule)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The kernel alone, compiled again to be looked at, with the lines that its code came from. Raises MissingExtra
+        without CuPy, DeviceUnavailable without NVRTC."""
+        return self.compiler.compile(self.source.text, self.architecture, lines=True)
+
+    @property
+    def ptx(self) -> SourceText:
+        """The text for a virtual GPU."""
+        from irscope.codegen.profile import tied_ptx
+
+        return tied_ptx(self.compiled.ptx, self.source)
+
+    @property
+    def sass(self) -> SourceText:
+        """The text of the machine code. Raises DeviceUnavailable without a disassembler."""
+        from irscope.codegen.profile import tied_sass
+        from irscope.runtime.cuda.nvdisasm import disassembled
+
+        return tied_sass(disassembled(self.compiled.code), self.source)
+
+    @property
+    def facts(self) -> KernelFacts:
+        """What is known of it by counting; without NVRTC what its text tells."""
+        from irscope.codegen.profile import cuda_facts
+
+        found = self.resources.get(self.widest)
+        taken = (found.registers, found.spill_bytes, found.stack_bytes) if found is not None else None
+        return cuda_facts(self.spec, self.schedule, f"compute capability {self.architecture}", self.pace(), taken)
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self.compiled.code
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        return max((each.registers for each in self.resources.values()), default=None)
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        return max((each.spill_bytes for each in self.resources.values()), default=None)

@@ -1,0 +1,149 @@
+"""NVRTC: CUDA text to machine code, with what the assembler says of registers and spills. Needs no GPU.
+
+Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Final, Protocol
+
+from irscope.errors import DeviceUnavailable
+from irscope.runtime.arrays import imported_cupy
+
+__all__ = ["INSTALL", "OPTIONS", "Compiled", "Compiler", "Nvrtc", "Resources"]
+
+INSTALL: Final = "pip install 'irscope[cuda13]'   (or cuda12, by the driver)"
+OPTIONS: Final = ("--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one entry takes of a multiprocessor.
+
+    >>> print(Resources(32, 0, 0, 1024))
+    32 registers, no spills, 1,024 B shared
+    """
+
+    registers: int
+    """Of a thread."""
+    spill_bytes: int
+    """Written to memory and read again for want of registers, by a thread."""
+    stack_bytes: int
+    """Local memory of a thread, such as an array that is not in registers."""
+    shared_bytes: int
+
+    def __str__(self) -> str:
+        spills = f"{self.spill_bytes} B spilled" if self.spill_bytes else "no spills"
+        local = f", {self.stack_bytes} B of local memory" if self.stack_bytes else ""
+        shared = f", {self.shared_bytes:,} B shared" if self.shared_bytes else ""
+        return f"{self.registers} registers, {spills}{local}{shared}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A module of one or more kernels."""
+
+    code: bytes
+    """The cubin."""
+    ptx: str
+    """The same for a virtual GPU, to read; empty when the code came from the disk cache."""
+    resources: dict[str, Resources]
+    """By entry."""
+
+    def packed(self) -> bytes:
+        """One piece of bytes for the disk cache."""
+        head = json.dumps({name: asdict(found) for name, found in self.resources.items()}).encode()
+        return len(head).to_bytes(4, "little") + head + self.code
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Compiled:
+        """The reverse of `packed`, without PTX."""
+        length = int.from_bytes(data[:4], "little")
+        found = json.loads(data[4 : 4 + length])
+        return cls(data[4 + length :], "", {name: Resources(**each) for name, each in found.items()})
+
+
+class Compiler(Protocol):
+    """What makes machine code of CUDA text."""
+
+    def version(self) -> str:
+        """Code of different versions is kept apart. Raises DeviceUnavailable or MissingExtra if it is not there."""
+
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
+        """Machine code for one compute capability ("80", "90", "100"); with `lines`, both texts know theirs."""
+
+
+class Nvrtc:
+    """NVIDIA's compiler in a library.
+
+    >>> Nvrtc()
+    <NVRTC through CuPy>
+    """
+
+    def __repr__(self) -> str:
+        return "<NVRTC through CuPy>"
+
+    def version(self) -> str:
+        nvrtc = imported_cupy().cuda.nvrtc
+        try:
+            return f"nvrtc {'.'.join(map(str, nvrtc.getVersion()))}"
+        except Exception as error:  # CuPy's loader has an error type of its own for a missing library
+            raise _no_nvrtc(error) from None
+
+    def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
+        nvrtc = imported_cupy().cuda.nvrtc
+        try:
+            program = nvrtc.createProgram(text, "kernel.cu", (), ())
+        except Exception as error:
+            raise _no_nvrtc(error) from None
+        try:
+            options = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
+            nvrtc.compileProgram(program, (*options, "--generate-line-info") if lines else options)
+            ptx = nvrtc.getPTX(program)
+            log = nvrtc.getProgramLog(program)
+            return Compiled(bytes(nvrtc.getCUBIN(program)), _text(ptx), read_resources(_text(log)))
+        except nvrtc.NVRTCError as error:
+            if "INVALID_OPTION" in str(error):
+                raise DeviceUnavailable(
+                    f"this NVRTC cannot compile for compute capability {architecture}",
+                    hint="pip install --upgrade nvidia-cuda-nvrtc",
+                ) from None
+            raise AssertionError(f"NVRTC refuses our text: {error}\n{nvrtc.getProgramLog(program)}") from None
+        finally:
+            nvrtc.destroyProgram(program)
+
+
+def read_resources(log: str) -> dict[str, Resources]:
+    """What the assembler says with `-v`, by entry.
+
+    >>> log = "info : Compiling entry function 'k' for 'sm_90'\\ninfo : Function properties for k\\n"
+    >>> log += " 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\\n Used 12 registers, 256 bytes smem"
+    >>> read_resources(log)["k"]
+    Resources(registers=12, spill_bytes=8, stack_bytes=8, shared_bytes=256)
+    """
+    found: dict[str, Resources] = {}
+    for part in re.split(r"Compiling entry function '", log)[1:]:
+        name = part[: part.index("'")]
+        numbers = {
+            word: int(match.group(1)) if (match := re.search(pattern, part)) else 0
+            for word, pattern in (
+                ("registers", r"Used (\d+) registers"), ("stores", r"(\d+) bytes spill stores"),
+                ("loads", r"(\d+) bytes spill loads"), ("stack", r"(\d+) bytes stack frame"),
+                ("shared", r"(\d+) bytes smem"),
+            )
+        }  # fmt: skip
+        spilled = numbers["stores"] + numbers["loads"]
+        found[name] = Resources(numbers["registers"], spilled, numbers["stack"], numbers["shared"])
+    return found
+
+
+def _no_nvrtc(error: Exception) -> DeviceUnavailable:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return DeviceUnavailable(f"NVRTC cannot be loaded: {reason}", hint=f"{INSTALL}, or pip install nvidia-cuda-nvrtc")
+
+
+def _text(given: bytes | str) -> str:
+    return (given.decode() if isinstance(given, bytes) else given).rstrip("\0")

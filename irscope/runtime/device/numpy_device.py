@@ -1,0 +1,167 @@
+"""Kernels evaluated by NumPy, instruction by instruction: what runs where no compiler is installed.
+
+It takes the same plans as the processor's device, on the same addresses, and gives the same results up to rounding;
+it needs several times as long, because every instruction makes an array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.restored import quietly
+from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
+from irscope.codegen.llvm import GENERIC, emit_llvm
+from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, gathered
+from irscope.runtime.device.protocol import Availability
+
+__all__ = ["NumpyDevice", "NumpyKernel", "NumpyPlan"]
+
+Array = np.ndarray[Any, Any]
+
+_STORAGE: Final = {**{dtype: dtype for dtype in ITEM_SIZE}, "bfloat16": "uint16"}
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyKernel:
+    """A spec, interpreted."""
+
+    spec: KernelSpec
+    compile_seconds: float
+    from_disk: bool = False
+
+    def __call__(self, launch: Launch, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        """Evaluate on addresses of first elements, and numbers."""
+        spec, first = self.spec, len(launch.writes)
+        offsets = launch.offsets or (0,) * len(launch.strides)
+        operands: list[Any] = []
+        for slot, operand in enumerate(spec.inputs, first):
+            if operand.kind == "index":
+                operands.append(_index(launch.sizes, launch.strides[slot], offsets[slot]))
+                continue
+            given = inputs[launch.reads[slot - first]]
+            operands.append(
+                given
+                if operand.kind == "scalar"
+                else _widened(
+                    _array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype
+                )
+            )
+        values = quietly(self._values, launch, operands)
+        for slot, result in enumerate(spec.outputs):
+            sizes = [
+                1 if loop in spec.reduced and spec.is_reduced(result) else size
+                for loop, size in enumerate(launch.sizes)
+            ]
+            target = _array(outputs[launch.writes[slot]], result.dtype, sizes, launch.strides[slot], offsets[slot])
+            target[...] = _narrowed(np.asarray(values[result.instruction]), result.dtype)
+
+    def _values(self, launch: Launch, operands: Sequence[Any]) -> list[Array]:
+        """What each instruction gives at every point; reductions keep their loops with extent 1."""
+        values: list[Array] = []
+        gathered_elements = prod(launch.sizes[loop] for loop in self.spec.reduced)
+        for code in self.spec.instructions:
+            args = [values[arg] for arg in code.args]
+            if code.op == "input":
+                assert code.value is not None
+                values.append(evaluate(Expr("input", (), code.dtype, 0), [operands[code.value]]))
+            elif code.op == "const":
+                assert code.value is not None
+                number = const(constant_value(code.value, code.dtype), code.dtype)
+                values.append(evaluate(number, []))
+            elif code.op == "count":
+                values.append(np.asarray(gathered_elements, code.dtype))
+            elif code.op in REDUCTIONS:
+                values.append(self._gathered(launch, code.op, args, code.dtype))
+            else:
+                values.append(apply(code.op, args, code.dtype))
+        return values
+
+    def _gathered(self, launch: Launch, op: str, args: Sequence[Array], dtype: str) -> Array:
+        loops = self.spec.reduced
+        wide = [np.broadcast_to(arg, launch.sizes) for arg in args]
+        if op not in POSITIONS:
+            return gathered(op, wide[0], loops).astype("float32" if dtype == "bfloat16" else dtype)
+        kept = [loop for loop in range(self.spec.rank) if loop not in loops]
+        rows = [arg.transpose(*kept, *loops).reshape(*(launch.sizes[loop] for loop in kept), -1) for arg in wide]
+        order = np.argsort(rows[1], axis=-1, kind="stable")
+        found = gathered(op, np.take_along_axis(rows[0], order, -1), (len(kept),))
+        index = np.take_along_axis(np.take_along_axis(rows[1], order, -1), found, -1)
+        return np.expand_dims(index[..., 0], loops)
+
+
+class NumpyDevice:
+    """NumPy as a device; always there.
+
+    >>> print(NumpyDevice().availability())
+    yes: NumPy evaluates kernels op by op, several times slower than compiled ones
+    """
+
+    name = "numpy"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.availability()}>"
+
+    def availability(self) -> Availability:
+        """Always."""
+        return Availability(True, "NumPy evaluates kernels op by op, several times slower than compiled ones")
+
+    def source(self, spec: KernelSpec) -> SourceText:
+        """The LLVM text, for reading: NumPy has no text of its own."""
+        return emit_llvm(spec, GENERIC)
+
+    def compile(self, spec: KernelSpec) -> NumpyKernel:
+        """The spec itself: there is nothing to compile."""
+        return NumpyKernel(spec, 0.0)
+
+    def prepare(self, plan: LaunchPlan) -> NumpyPlan:
+        """Every kernel of a plan."""
+        return NumpyPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyPlan:
+    """A launch plan ready to be evaluated."""
+
+    plan: LaunchPlan
+    kernels: tuple[NumpyKernel, ...]
+
+    def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
+        """Run on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
+        for kernel, launch in zip(self.kernels, self.plan.launches, strict=True):
+            if launch.kept_elements:
+                kernel(launch, outputs, inputs)
+
+
+def _array(address: int, dtype: str, sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    """The memory at an address as an array; strides and offset in elements, none negative."""
+    item = ITEM_SIZE[dtype]
+    if 0 in sizes:
+        return np.empty(tuple(sizes), _STORAGE[dtype])
+    span = item * (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)))
+    memory = np.frombuffer(memoryview((ctypes.c_uint8 * span).from_address(address + offset * item)), np.uint8)
+    return np.ndarray(tuple(sizes), _STORAGE[dtype], memory, 0, tuple(stride * item for stride in strides))
+
+
+def _index(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    """The number of each point, counted by these strides."""
+    found = np.full((1,) * len(sizes), offset, np.int64)
+    for loop, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        steps = np.arange(size, dtype=np.int64) * stride
+        found = found + steps.reshape([-1 if other == loop else 1 for other in range(len(sizes))])
+    return found
+
+
+def _widened(array: Array, dtype: str) -> Array:
+    """bfloat16 words as the float32 numbers that they stand for."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
+
+
+def _narrowed(array: Array, dtype: str) -> Array:
+    """float32 numbers with zeros in their low halves as bfloat16 words."""
+    return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array

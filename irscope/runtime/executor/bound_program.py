@@ -1,0 +1,185 @@
+"""The flat code of a program for one library, and the arguments as that library has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.restored import without_gradients
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, Node
+from irscope.runtime.arrays import (
+    BufferPool,
+    CupyLibrary,
+    CupyMemory,
+    Library,
+    Memory,
+    NumpyMemory,
+    TorchLibrary,
+    TorchMemory,
+    as_torch_on_gpu,
+    borrowed,
+    given_back,
+    imported_cupy,
+    is_foreign,
+    is_torch_tensor,
+    library_for,
+)
+from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
+from irscope.runtime.executor.entry_guard import Admit, admission
+from irscope.runtime.executor.kernel_calls import GroupKernels
+from irscope.runtime.executor.peak_memory import Footprint
+from irscope.runtime.executor.trace_codegen import Writing
+from irscope.runtime.gradients import Gradients, may_write
+from irscope.runtime.surroundings import Surroundings
+
+__all__ = ["Program", "as_torch"]
+
+_NEGATING: Final = ("aten::imag", "aten::_neg_view")
+"""Ops whose results torch may hold with the other sign in memory."""
+_RESIZING: Final = ("aten::resize_", "aten::resize_as_", "aten::set_", "aten::resize_as_sparse_")
+"""Ops that exchange a tensor's memory, which must then be torch's own."""
+
+
+class Program:
+    """The flat code of a graph for one library."""
+
+    def __init__(
+        self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
+        surroundings: Surroundings,
+    ) -> None:  # fmt: skip
+        self.graph = graph
+        self.writes = may_write(graph)
+        self.library: Library
+        self.memory: Memory
+        self.is_torch = library == "torch"
+        self.move_to = "cuda" if device == "cuda" else ""
+        if self.is_torch:
+            self.library = TorchLibrary(device=self.move_to)
+            ops = {node.op for node in graph.nodes()}
+            own = pool if ops.isdisjoint(_RESIZING) else None
+            negated = not ops.isdisjoint(_NEGATING)
+            self.memory = TorchMemory(
+                self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings
+            )
+            self.gradients = Gradients(graph, self.library.torch)
+        elif self.move_to:
+            self.library, self.memory = CupyLibrary(cupy := imported_cupy()), CupyMemory(cupy)
+        else:
+            self.library, self.memory = library_for(()), NumpyMemory(pool or BufferPool(limit_bytes=0))
+        bound = {
+            value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
+        }
+        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
+        self.writing = Writing(self.code)
+        self.slots = tuple(
+            slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
+        )
+
+    def run(
+        self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[Footprint] | None = None
+    ) -> tuple[Any, ...]:
+        """The program's results. `footprints` gets one that follows the run."""
+        slots = self.code.template.copy()
+        for slot, argument in zip(self.slots, args, strict=True):
+            slots[slot] = self._moved(argument)
+        results = self.run_slots(slots, visit, footprints)
+        if isinstance(self.memory, CupyMemory):
+            return self.memory.given_back(args, results)
+        return results if self.is_torch else given_back(results, args, self.graph.bound.values())
+
+    def admission(self, args: Sequence[Any]) -> Admit | None:
+        """What fills the slots for arguments like these, which are right; None if some must be moved."""
+        return None if self.move_to else admission(args, self.memory, self.code.template, self.slots)
+
+    def run_slots(
+        self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[Footprint] | None = None
+    ) -> tuple[Any, ...]:
+        """The results, from slots with the arguments in them."""
+        after = None
+        if footprints is not None:
+            footprints.append(Footprint(self.code, slots))
+            after = footprints[-1].after
+        given: list[Any] = []
+        wanting: list[Any] = []
+        if isinstance(self.library, TorchLibrary):
+            torch = self.library.torch
+            if torch.is_grad_enabled():
+                given = [slots[slot] for slot in self.slots]
+                wanting = self.gradients.wanted(given)
+            if torch._C._is_torch_function_mode_enabled():  # which may run Python when the gradients are switched
+                without_gradients(torch, self.code.run, slots, visit, after)
+            else:
+                before = torch.is_grad_enabled()
+                try:  # as in `without_gradients`, in less time
+                    torch._C._set_grad_enabled(False)
+                    self.code.run(slots, visit, after)
+                finally:
+                    torch._C._set_grad_enabled(before)
+        else:
+            self.code.run(slots, visit, after)
+        if visit is None and after is None:
+            self.writing.after_run()
+        results = tuple([slots[slot] for slot in self.code.outputs])
+        return self.gradients.closed(results, wanting, given) if wanting else results
+
+    def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
+        def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
+            group = groups.get(node)
+            return None if group is None else group.call(reads, writes, self.memory, self.library)
+
+        return call
+
+    def _moved(self, value: Any) -> Any:
+        """The value as the library has it: arrays become tensors that share their memory, containers are copied.
+
+        A program thus writes its arguments' elements, and not the caller's lists, as it is with TorchScript.
+        """
+        if isinstance(value, list):
+            return [self._moved(item) for item in value]
+        if isinstance(value, tuple):
+            return tuple(self._moved(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._moved(item) for key, item in value.items()}
+        if isinstance(self.memory, CupyMemory):
+            return self.memory.adopted(value, may_write=self.writes)
+        if not self.move_to and is_foreign(value):
+            value = borrowed(value, may_write=self.writes)
+        value = in_native_order(value, may_write=self.writes)
+        if self.is_torch and isinstance(value, np.ndarray | np.generic):
+            # torch writes into read-only memory all the same
+            value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
+        elif self.move_to:
+            value = as_torch_on_gpu(value, may_write=self.writes)
+        if isinstance(self.memory, TorchMemory) and is_torch_tensor(value):
+            if value._is_zerotensor():  # one that has no memory
+                value = self.memory.torch.zeros(value.shape, dtype=value.dtype, device=value.device)
+            elif value.is_neg():
+                self.memory.may_be_negated = True
+        return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
+
+
+def _adopted(array: Any) -> Any:
+    """A caller's array as a tensor. Raises ArgumentError for one that torch has no tensor for."""
+    try:
+        return as_torch(array)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"torch cannot use an argument, an array of {array.dtype} with strides {array.strides}, where it lies: {error}",
+            hint="pass a copy that is an ordinary array: numpy.array(x, dtype=..., order='C')",
+        ) from None
+
+
+def as_torch(value: Any) -> Any:
+    """An array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
+    import torch
+
+    if isinstance(value, list | tuple):
+        return type(value)([as_torch(item) for item in value])
+    if isinstance(value, dict):
+        return {key: as_torch(item) for key, item in value.items()}
+
+    return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value

@@ -1,0 +1,165 @@
+"""One kernel of an executable, to look at: its texts from LLVM or CUDA down to machine code, and what is known of it.
+
+    kernel = irs.compile(f).kernels[0]
+    kernel.facts        # bytes, operations, registers, spills, and what sets its pace
+    kernel.source       # the text that was compiled; .llvm and .assembly of a processor, .ptx and .sass of a GPU
+
+Each text is a `SourceText`: `node_of(line)` and `lines_of(node)` tie its lines to `kernel.nodes`, in both directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope._base.words import plural
+from irscope.codegen.kernel import KernelSpec, SourceText
+from irscope.errors import IrscopeError, UnknownName
+from irscope.ir import Node
+from irscope.runtime.device import Device
+
+if TYPE_CHECKING:
+    from irscope.codegen.profile import KernelFacts
+
+__all__ = ["CompiledKernel"]
+
+_TEXTS: Final = {"cpu": ("llvm", "assembly"), "cuda": ("cuda", "ptx", "sass"), "numpy": ("llvm",)}
+"""What each device can show of a kernel."""
+_LARGE: Final = 1 << 28
+"""Bytes that few caches hold."""
+
+
+@dataclass(eq=False, repr=False)
+class CompiledKernel:
+    """One kernel of an executable."""
+
+    name: str
+    spec: KernelSpec
+    device: Device
+    compile_seconds: float
+    """From text to machine code, or from the disk cache."""
+    from_disk: bool
+    groups: list[Node] = field(default_factory=list)
+    """The fusion groups that run it, in the order in which they asked for it."""
+    kernel: Any = None
+    """What the device made: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
+
+    # -- texts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of the first group that runs it, by the positions that its texts name."""
+        return self.groups[0].blocks[0].nodes if self.groups else ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Which texts there are for its device, the one that was compiled first."""
+        return _TEXTS.get(self.device.name, ())
+
+    @cached_property
+    def source(self) -> SourceText:
+        """The text that was compiled: LLVM's for a processor, CUDA C++ for a GPU."""
+        own: SourceText | None = getattr(self.kernel, "source", None)
+        return self.device.source(self.spec) if own is None else own
+
+    @property
+    def llvm(self) -> SourceText:
+        """The text for LLVM. Raises UnknownName for a kernel of a GPU."""
+        self._offers("llvm")
+        return self.source
+
+    @cached_property
+    def assembly(self) -> SourceText:
+        """What the processor runs; compiles it again, in 10 to 50 ms. Raises UnknownName for a kernel of another device."""
+        self._offers("assembly")
+        made: SourceText = self.device.assembly(self.spec)  # type: ignore[attr-defined]
+        return made
+
+    @property
+    def hot_loops(self) -> tuple[SourceText, ...]:
+        """The stretches of the assembly that run for every point, one for each pass. Raises UnknownName as `assembly`."""
+        from irscope.codegen.profile import hot_loops  # what only looks at kernels is loaded when somebody looks
+
+        found = hot_loops(self.spec, self.source, self.assembly)
+        return tuple(self.assembly.only(step.line for step in loop.code.steps) for loop in found)
+
+    @property
+    def ptx(self) -> SourceText:
+        """The kernel for a virtual GPU; needs NVRTC and no GPU. Raises UnknownName for another device."""
+        self._offers("ptx")
+        made: SourceText = self.kernel.ptx
+        return made
+
+    @cached_property
+    def sass(self) -> SourceText:
+        """What the GPU runs; needs NVRTC and NVIDIA's disassembler, and no GPU. Raises UnknownName for another device,
+        DeviceUnavailable with the command that brings what is missing."""
+        self._offers("sass")
+        made: SourceText = self.kernel.sass
+        return made
+
+    def _offers(self, text: str) -> None:
+        if text not in self.texts:
+            names = {"llvm": "LLVM text", "assembly": "assembly", "ptx": "PTX", "sass": "SASS"}
+            other = next(name for name, each in _TEXTS.items() if text in each)
+            raise UnknownName(
+                f"a kernel of the device {self.device.name!r} has no {names[text]}",
+                hint=f'compile with device="{other}"',
+            )
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def facts(self) -> KernelFacts:
+        """What is known of it by counting, at reference figures of memory and clock."""
+        return self.facts_at()
+
+    def facts_at(self, copy: float | None = None) -> KernelFacts:
+        """The facts where a copy moves so many bytes a second, read and written together; of a GPU as they are."""
+        of = getattr(self.kernel, "facts", None)
+        if of is not None:
+            found: KernelFacts = of
+            return found
+        if "assembly" not in self.texts:
+            from irscope.codegen.profile import untold_facts
+
+            because = "NumPy evaluates it instruction by instruction: memory sets the pace, many times over"
+            return untold_facts(self.spec, self.device.name, "NumPy", because)
+        counted: KernelFacts = self.device.facts(self.spec, self.source, self.assembly, copy=copy)  # type: ignore[attr-defined]
+        return counted
+
+    def measured_facts(self, threads: int = 1, moved: int = _LARGE) -> KernelFacts:
+        """The facts at the speed of a copy on this machine that moves so many bytes on so many threads, measured now: the
+        first time takes up to half a second."""
+        from irscope.runtime.machine import limits
+
+        return self.facts_at(moved / limits(threads).copy_seconds(moved) / threads)
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread on a GPU; None for another device, or where the compiler is missing."""
+        return getattr(self.kernel, "registers", None)
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """What a thread on a GPU stores for want of registers; None for another device."""
+        return getattr(self.kernel, "spill_bytes", None)
+
+    # -- words --------------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        origin = "from the disk cache" if self.from_disk else "compiled"
+        summary = getattr(self.kernel, "summary", "")
+        more = f"; {summary}" if summary else ""
+        took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms" if self.compile_seconds else "not compiled"
+        return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
+
+    def _repr_html_(self) -> str:
+        """The same with the facts; what cannot be counted here is told instead."""
+        try:
+            facts = self.facts._repr_html_()
+        except IrscopeError as error:
+            facts = f"<p>{escape(str(error))}</p>"
+        return f"<p><code>{escape(repr(self))}</code></p>{facts}"

@@ -1,0 +1,278 @@
+"""Fusion groups as compiled kernels: made for the types of the arguments that arrive, and looked up by them afterwards.
+
+A plan for a group is made when all types of its inputs are known, or else at the first call. A call compares element
+types, shapes and strides of what arrives, so that a kernel never runs on a layout that it was not made for. Where no
+kernel can be made, the group's block runs through the library, and a remark says why.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from irscope._base.waiting import is_interrupt
+from irscope.codegen.kernel import LaunchPlan
+from irscope.codegen.lowering import spec_of_group
+from irscope.errors import IrscopeError
+from irscope.ir import BOOL, FLOAT, INT, Node, TensorType, Type
+from irscope.runtime.arrays import Library, Make, Memory
+from irscope.runtime.device import Device, Kernel, PreparedPlan
+from irscope.runtime.executor.bytecode import Instruction, Slots, flatten
+from irscope.runtime.executor.compiled_kernel import CompiledKernel
+from irscope.transforms.base import Remark
+
+__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "Ready", "has_kernels"]
+
+_MOST: Final = 1024
+"""Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
+
+
+def has_kernels(node: Node) -> bool:
+    """Whether a node is a group that wants kernels: one of kind `"view"` runs as its views."""
+    return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"
+
+
+class Kernels:
+    """All kernels of an executable, and the plans of its groups.
+
+    With `device_of` giving each group a device of its own, equal kernels are compiled once per group.
+    """
+
+    def __init__(self, device_of: Callable[[Node], Device]) -> None:
+        self.device_of = device_of
+        self.compiled: list[CompiledKernel] = []
+        self.remarks: list[Remark] = []
+        self._by_identity: dict[int, CompiledKernel] = {}
+        self._lock = threading.Lock()
+
+    def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
+        """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
+        device = self.device_of(group)
+        try:
+            prepared = device.prepare(spec_of_group(group, types))
+        except IrscopeError as error:
+            self._remark(group, error)
+            return None
+        self._record_all(prepared, device, group)
+        return prepared
+
+    def prepare_all(self, types: Mapping[Node, Sequence[Type]]) -> dict[Node, PreparedPlan | None]:
+        """The plans of several groups for their types: distinct kernels are compiled side by side, equal ones once."""
+        plans: dict[Node, tuple[Device, LaunchPlan]] = {}
+        for group, operands in types.items():
+            try:
+                plans[group] = self.device_of(group), spec_of_group(group, operands)
+            except IrscopeError as error:
+                self._remark(group, error)
+        distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
+        for device in {id(device): device for device, _ in plans.values()}.values():
+            together = getattr(device, "prepare_together", None)
+            if together is not None:  # several kernels to a module
+                together([plan for other, plan in distinct.values() if other is device])
+        _side_by_side([partial(device.prepare, plan) for device, plan in distinct.values()])
+        made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
+        for group, (device, plan) in plans.items():
+            try:
+                prepared = made[group] = device.prepare(plan)
+            except IrscopeError as error:
+                self._remark(group, error)
+            else:
+                self._record_all(prepared, device, group)
+        return made
+
+    def unsaved(self) -> list[Remark]:
+        """Why the kernels will be compiled again in the next process, if they will."""
+        found = []
+        for store, kernel in {getattr(kernel.device, "store", None): kernel for kernel in self.compiled}.items():
+            if store is not None and store.refused and (trouble := store.trouble()):
+                place = f"the cache directory {store.directory}: " if store.directory is not None else ""
+                because = f"kernels are not kept for later processes: {place}{trouble}"
+                found.append(Remark("analysis", "no-disk-cache", kernel.groups[0], because))
+        return found
+
+    def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
+        with self._lock:
+            for kernel in prepared.kernels:
+                self._record(kernel, device, group)
+
+    def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
+        known = self._by_identity.get(id(kernel))
+        if known is None:
+            spec = kernel.spec
+            name = getattr(kernel, "name", spec.name)
+            known = CompiledKernel(name, spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
+            self._by_identity[id(kernel)] = known
+            self.compiled.append(known)
+        if group not in known.groups:
+            known.groups.append(group)
+
+    def _remark(self, group: Node, error: IrscopeError) -> None:
+        because = f"its nodes run one by one: {error.what}"
+        with self._lock:
+            if not any(remark.subject is group and remark.because == because for remark in self.remarks):
+                self.remarks.append(Remark("missed", error.rule or "no-kernel", group, because))
+
+
+class GroupKernels:
+    """One group: its plans by the types of the arguments."""
+
+    def __init__(self, group: Node, kernels: Kernels) -> None:
+        self.group = group
+        self.kernels = kernels
+        self.expected = tuple([value.type for value in group.inputs])
+        """The types of the arguments as the graph says them, or as they most likely are."""
+        self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
+        self._lock = threading.Lock()
+
+    def plan(self, types: tuple[Type, ...]) -> PreparedPlan | None:
+        """The plan for arguments of these types, made at most once."""
+        with self._lock:
+            if types not in self._plans:
+                if len(self._plans) >= _MOST:
+                    self._plans.clear()
+                self._plans[types] = self.kernels.prepare(self.group, types)
+            return self._plans[types]
+
+    def known_types(self) -> tuple[Type, ...] | None:
+        """The types of the arguments that are expected, if they say all that a kernel depends on."""
+        types = tuple(map(_plain, self.expected))
+        return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
+
+    def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
+        """Remember the plan for arguments of these types."""
+        with self._lock:
+            self._plans.setdefault(types, plan)
+
+    def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
+        """The instruction that runs the group on the slots `reads`."""
+        return GroupCall(self, reads, writes, memory, library)
+
+    def ready(self, operands: Sequence[Any], memory: Memory) -> Ready | None:
+        """What runs the group on operands like these; None if no kernel can."""
+        types = memory.types(operands)
+        plan = None if types is None else self.plan(types)
+        if plan is None:
+            return None
+        on = getattr(plan, "on", None)  # a GPU's plan, which runs on the stream of one library
+        return Ready(plan if on is None else on(memory.library), tuple(map(memory.maker, plan.plan.outputs)))
+
+
+class Ready:
+    """A plan, and what makes its results."""
+
+    __slots__ = ("make", "makers", "plan")
+
+    def __init__(self, plan: PreparedPlan, makers: tuple[Make, ...]) -> None:
+        self.plan = plan
+        self.makers = makers
+        self.make = makers[0] if makers else list
+
+
+class GroupCall:
+    """The instruction of one group: looks up what runs it by the key of the operands."""
+
+    __slots__ = ("fallback", "group", "known", "last", "library", "memory", "reads", "writes")
+
+    def __init__(
+        self, group: GroupKernels, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library
+    ) -> None:
+        self.group = group
+        self.reads = reads
+        self.writes = writes
+        self.memory = memory
+        self.library = library
+        self.known: dict[Hashable, Met | None] = {}
+        self.last: Met | None = None
+        """The layout of the operands of the last call, if a kernel runs on it."""
+        self.fallback: Callable[[list[Any]], Sequence[Any]] | None = None
+
+    def __call__(self, slots: Slots) -> None:
+        memory, writes = self.memory, self.writes
+        operands = [slots[slot] for slot in self.reads]
+        key = memory.key(operands)
+        met = self.last = self.known.get(key) or self._met(key, operands)
+        if met is None:
+            for slot, result in zip(writes, self._by_library(operands), strict=True):
+                slots[slot] = result
+            return
+        found = met.ready
+        if len(writes) == 1:
+            output = slots[writes[0]] = found.make()
+            found.plan((memory.address(output),), memory.addresses(operands))
+            return
+        results = [make() for make in found.makers]
+        found.plan([memory.address(result) for result in results], memory.addresses(operands))
+        for slot, result in zip(writes, results, strict=True):
+            slots[slot] = result
+
+    def _met(self, key: Hashable, operands: Sequence[Any]) -> Met | None:
+        """The layout of operands that may not have been met before."""
+        if key not in self.known:
+            if len(self.known) >= _MOST:
+                self.known = {}
+            ready = self.group.ready(operands, self.memory)
+            owned = bool(operands) and all(map(self.memory.owns, operands))
+            same = self.memory.guard(operands) if owned else None
+            self.known[key] = None if ready is None else Met(key, ready, same)
+        return self.known.get(key)
+
+    def _by_library(self, operands: list[Any]) -> Sequence[Any]:
+        if self.fallback is None:
+            self.fallback = _by_library(self.group.group, self.library)
+        return self.fallback(operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A layout of operands that a group has met."""
+
+    key: Hashable
+    ready: Ready
+    same: Callable[..., bool] | None
+    """Tells most operands of this layout, quicker than their key."""
+
+
+def _side_by_side(jobs: Sequence[Callable[[], object]]) -> None:
+    """Run jobs on as many threads as there are processors. An IrscopeError is left to who asks for the result again."""
+    if len(jobs) < 2:
+        return  # nothing to gain
+    pool = ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1), thread_name_prefix="irscope-compile")
+    try:
+        for future in [pool.submit(job) for job in jobs]:
+            error = future.exception()
+            if error is not None and not isinstance(error, IrscopeError):
+                raise error
+    except RuntimeError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:
+    """The group's nodes one by one."""
+    code = flatten(group.blocks[0], library, bound={}, call=lambda node, reads, writes: None)
+
+    def run(operands: list[Any]) -> Sequence[Any]:
+        slots = code.template.copy()
+        for slot, operand in zip(code.inputs, operands, strict=True):
+            slots[slot] = operand
+        code.run(slots)
+        return [slots[slot] for slot in code.outputs]
+
+    return run
+
+
+def _plain(type: Type) -> Type:
+    """A type without what kernels do not look at."""
+    return TensorType(type.dtype, type.shape, type.strides) if isinstance(type, TensorType) else type
+
+
+def _is_full(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.is_static and type.strides is not None

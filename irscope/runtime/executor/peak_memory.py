@@ -1,0 +1,88 @@
+"""The most memory that the tensors of one run take at once.
+
+Counted are the blocks behind the tensors that the run makes: a view costs nothing beside what it looks at, however many
+slots hold it, and a block is alive while a slot, or a list, tuple or dictionary in a slot, leads to it. Arguments,
+parameters and constants are there before, and are not counted; neither is what an op of the library takes and returns
+while it runs. The peak is looked for after each instruction, before what is dead after it goes: an op's operands and its
+results are alive together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from irscope._base.leaves import leaves
+from irscope.runtime.arrays import is_cupys
+from irscope.runtime.executor.bytecode import FlatCode, Slots
+
+__all__ = ["Footprint", "blocks_of"]
+
+
+def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
+    """Address and bytes of the memory behind each tensor in a value, as large as it was allocated.
+
+    >>> array = np.zeros((4, 4), np.float32)
+    >>> list(blocks_of([array[1], array])) == [(array.ctypes.data, 64)] * 2
+    True
+    """
+    for item in leaves(value):
+        if isinstance(item, np.ndarray):
+            whole = item
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            if whole.nbytes:
+                yield whole.__array_interface__["data"][0], whole.nbytes
+        elif hasattr(item, "untyped_storage"):
+            storage = item.untyped_storage()
+            if storage.nbytes():
+                yield storage.data_ptr(), storage.nbytes()
+        elif is_cupys(item):
+            block = item.data.mem
+            if block.size:
+                yield int(block.ptr), int(block.size)
+
+
+class Footprint:
+    """Follows one run of a program; give `after` to `FlatCode.run`."""
+
+    def __init__(self, code: FlatCode, slots: Slots) -> None:
+        self.code = code
+        self.slots = slots
+        self.peak = 0
+        """Bytes."""
+        self._now = 0
+        self._outside = {address for value in slots for address, _ in blocks_of(value)}
+        self._held: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._holders: Counter[tuple[int, int]] = Counter()
+
+    def after(self, position: int) -> None:
+        """Take note of what the instruction at this position has made, and of what dies after it."""
+        slots = self.slots
+        for slot in self.code.writes[position]:
+            self._hold(slot)
+        for slot in self.code.reads[position]:
+            if isinstance(slots[slot], list | dict):
+                self._hold(slot)
+        self.peak = max(self.peak, self._now)
+        for slot in self.code.instructions[position][1]:
+            self._release(slot)
+
+    def _hold(self, slot: int) -> None:
+        blocks = tuple([block for block in blocks_of(self.slots[slot]) if block[0] not in self._outside])
+        for block in blocks:
+            self._holders[block] += 1
+            if self._holders[block] == 1:
+                self._now += block[1]
+        self._release(slot)
+        self._held[slot] = blocks
+
+    def _release(self, slot: int) -> None:
+        for block in self._held.pop(slot, ()):
+            self._holders[block] -= 1
+            if not self._holders[block]:
+                del self._holders[block]
+                self._now -= block[1]

@@ -1,0 +1,208 @@
+"""Stretches of a program written out as Python: what runs a program that has been run before.
+
+An instruction of flat code is a closure over slots, called by a loop that also looks after what is dead: half a
+microsecond apart from what it does. A group makes a key of its operands' types and layouts and looks its kernel up: three
+more, twice as long as a small kernel runs. A program of small tensors spends most of its time that way.
+
+Here each stretch between jumps becomes one Python function, in which slots are local variables, dead ones are deleted,
+and a group compares its operands with the layout that it met last, makes its results and jumps into its kernel. What an
+op of the library gives is not foreseen but looked at, as before. Where a group meets another layout, the function puts its
+variables back into the slots and gives up; the instructions go on from there, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.ir import TensorType
+from irscope.runtime.executor.bytecode import FlatCode, Plain, Slots
+from irscope.runtime.executor.guarded_call import launch_text
+from irscope.runtime.executor.kernel_calls import GroupCall, Met
+
+__all__ = ["Writing", "WrittenRun", "written_runs"]
+
+_LONGEST: Final = 2000
+"""Instructions of one function: Python compiles several short ones in less memory than one long one."""
+_SHORTEST: Final = 2
+"""Of fewer nothing would be gained."""
+
+_LITERALS: Final = {"prim::ListConstruct": "[{}]", "prim::TupleConstruct": "({},)"}
+"""Ops that Python has a form of."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRun:
+    """One stretch."""
+
+    stop: int
+    """The position after its last instruction."""
+    function: Callable[[Slots], int]
+    """Runs it; gives `stop`, or the position of the group that met another layout."""
+    lines: tuple[int, ...]
+    """The position of the instruction behind each line of the text, counted from 1; 0 is nobody's."""
+
+    def position_of(self, error: Exception) -> int:
+        """The instruction that an error came out of; the first one if Dynamo ran another text in place of this."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code is not self.function.__code__:
+            trace = trace.tb_next
+        return self.lines[0 if trace is None else trace.tb_lineno]
+
+
+class Writing:
+    """When the stretches of a program are written: after its second run, and where they did not fit, ever later again."""
+
+    def __init__(self, code: FlatCode) -> None:
+        self.code = code
+        self.patience = 2
+        self.wait = 2
+        """Runs until the stretches are written; 0 when they are."""
+
+    def after_run(self) -> None:
+        """To be called after each run that nobody watched; of threads that come at once the last one's text stays."""
+        code = self.code
+        if code.strayed:
+            code.runs, code.strayed = {}, False
+            self.patience *= 2
+            self.wait = self.patience
+        elif self.wait > 0:
+            self.wait -= 1
+            if self.wait <= 0:
+                code.runs = written_runs(code)
+
+
+def written_runs(code: FlatCode) -> dict[int, WrittenRun]:
+    """The stretches of a program, by their first positions; groups must have run once, to know what they meet."""
+    return {start: _Writer(code, start, stop).written() for start, stop in _stretches(code)}
+
+
+def _stretches(code: FlatCode) -> Iterator[tuple[int, int]]:
+    start = 0
+    for position in range(len(code.instructions) + 1):
+        fits = position < len(code.instructions) and _is_writable(code, position)
+        if fits and position not in code.targets and position - start < _LONGEST:
+            continue
+        if position - start >= _SHORTEST:
+            yield start, position
+        start = position if fits else position + 1
+
+
+def _is_writable(code: FlatCode, position: int) -> bool:
+    if position in code.plain:
+        return True
+    step, _ = code.instructions[position]
+    return isinstance(step, GroupCall) and step.last is not None and bool(step.memory.facts and step.writes)
+
+
+class _Writer:
+    """Writes one stretch."""
+
+    def __init__(self, code: FlatCode, start: int, stop: int) -> None:
+        self.code = code
+        self.start = start
+        self.stop = stop
+        self.names: dict[str, Any] = {"spill": _spill}
+        self.text = ["def run(slots):"]
+        self.lines = [start, start]
+        self.local: set[int] = set()
+        """Slots whose values are in variables."""
+        self.kept: set[int] = set()
+        """Slots that hold a value beside the variable, or will when the stretch ends."""
+        self.constant = {slot for slot, value in enumerate(code.template) if value is not None}
+
+    def written(self) -> WrittenRun:
+        code = self.code
+        gone = {slot for position in range(self.start, self.stop) for slot in code.instructions[position][1]}
+        for position in range(self.start, self.stop):
+            step, dead = code.instructions[position]
+            if isinstance(step, GroupCall):
+                assert step.last is not None, "only groups that have met a layout are written"
+                self.group(position, step, step.last)
+            else:
+                self.plain(position, code.plain[position])
+            for slot in code.writes[position]:
+                if slot not in gone:
+                    self.line(position, f"slots[{slot}] = v{slot}")
+            self.bury(position, dead)
+        self.line(self.stop - 1, f"return {self.stop}")
+        exec(compile("\n".join(self.text), "<a stretch of a program>", "exec"), self.names)  # of numbers of slots
+        return WrittenRun(self.stop, self.names["run"], tuple(self.lines))
+
+    def line(self, position: int, text: str, deeper: int = 0) -> None:
+        self.text.append(f"{'    ' * (1 + deeper)}{text}")
+        self.lines.append(position)
+
+    def read(self, position: int, slot: int) -> str:
+        """The variable that has a slot's value; before the stretch writes it, the slot itself is read once."""
+        if slot in self.constant:
+            self.names[f"v{slot}"] = self.code.template[slot]
+        elif slot not in self.local:
+            self.line(position, f"v{slot} = slots[{slot}]")
+            self.local.add(slot)
+            self.kept.add(slot)
+        return f"v{slot}"
+
+    def plain(self, position: int, plain: Plain) -> None:
+        operands = ", ".join([self.read(position, slot) for slot in plain.reads])
+        node = self.code.nodes[position]
+        shape = _LITERALS.get("" if node is None else node.op)
+        if plain.function is None:
+            text = operands
+        elif shape is not None and operands:
+            text = shape.format(operands)
+        else:
+            self.names[f"f{position}"] = plain.function
+            text = f"f{position}({operands})"
+        self.assign(position, plain.writes, text, unpacks=plain.function is not None)
+
+    def assign(self, position: int, writes: tuple[int, ...], text: str, *, unpacks: bool) -> None:
+        self.local.update(writes)
+        left = ", ".join([f"v{slot}" for slot in writes])
+        if unpacks and len(writes) > 1:
+            left += ","
+        if writes or unpacks:
+            self.line(position, f"{left} = {text}" if writes else text)
+
+    def group(self, position: int, call: GroupCall, met: Met) -> None:
+        memory, names, key, mark = call.memory, self.names, met.key, f"_{position}"
+        reads = [self.read(position, slot) for slot in call.reads]
+        names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
+        given = "".join([f"{name}, " for name in reads])
+        strange = f"key_of(({given})) != key{mark}"
+        if met.same is not None and all(isinstance(value.type, TensorType) for value in call.group.group.inputs):
+            nested = "".join([f"{name}.is_nested or " for name in reads])  # torch's comparison ends the process at one
+            strange = f"{nested}not same{mark}({given}) and {strange}"
+        self.line(position, f"if {strange}:")
+        self.line(position, f"return spill(slots, locals(), {position})", 1)
+        for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):
+            names[f"make{mark}_{place}"] = make
+            self.line(position, f"v{slot} = make{mark}_{place}()")
+        self.local.update(call.writes)
+        names["address"] = memory.address
+        outputs = [memory.address_text.format(f"v{slot}") for slot in call.writes]
+        assert isinstance(key, tuple), "a key tells one operand after the other"
+        inputs = [
+            memory.address_text.format(name) if isinstance(kind, tuple) else name
+            for name, kind in zip(reads, key, strict=True)
+        ]
+        self.line(position, launch_text(met.ready.plan, outputs, inputs, names, mark))
+
+    def bury(self, position: int, dead: tuple[int, ...]) -> None:
+        held = [slot for slot in dead if slot in self.local]
+        for slot in dead:
+            if slot in self.kept or slot not in self.local:
+                self.line(position, f"slots[{slot}] = None")
+        if held:
+            self.line(position, f"del {', '.join([f'v{slot}' for slot in held])}")
+        self.local.difference_update(held)
+        self.kept.difference_update(held)
+
+
+def _spill(slots: Slots, variables: Mapping[str, Any], position: int) -> int:
+    """Put a function's variables back into their slots; gives the position at which to go on."""
+    for name, value in variables.items():
+        if name != "slots":
+            slots[int(name[1:])] = value
+    return position

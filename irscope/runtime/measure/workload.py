@@ -1,0 +1,141 @@
+"""What a program has to do at least: the bytes that it must move and the arithmetic that it makes, found in one run.
+
+Bytes are counted for the whole program, not for each op: every tensor that comes in and is read, and every result, once.
+That is what a perfect fusion would move, and the same number for all competitors, so that their speeds can be compared.
+Arithmetic is counted op by op in the run: as many additions and multiplications as the float32 code of this package's
+kernels has for an element, and two for each term of a matrix product. Ops that are not known are named, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from irscope._base.leaves import leaves
+from irscope.ir import Graph, Node
+from irscope.ops.registry import category_of
+from irscope.runtime.arrays import Library
+from irscope.runtime.executor import flatten
+
+__all__ = ["Workload", "workload"]
+
+_OF_AN_ELEMENT: Final = {
+    "exp": 21, "exp2": 21, "expm1": 22, "log": 29, "log2": 30, "log10": 30, "log1p": 36, "sin": 21, "cos": 21, "tan": 22,
+    "tanh": 36, "sigmoid": 23, "erf": 47, "gelu": 51, "silu": 24, "mish": 60, "softplus": 40, "elu": 24, "selu": 25,
+    "hardswish": 5, "hardsigmoid": 4, "leaky_relu": 2, "pow": 100, "rsqrt": 3, "sqrt": 2, "lerp": 3, "addcmul": 3,
+    "addcdiv": 3, "log_sigmoid": 50, "logaddexp": 60, "batch_norm": 4, "native_batch_norm": 4, "layer_norm": 8,
+    "native_layer_norm": 8, "group_norm": 8, "instance_norm": 8, "rms_norm": 4, "softmax": 25, "_softmax": 25,
+    "log_softmax": 25, "_log_softmax": 25, "logsumexp": 24, "var": 4, "std": 4, "var_mean": 4, "norm": 2,
+}  # fmt: skip
+"""Additions and multiplications for an element, by the op's name without a trailing underscore; others in a category of
+elementwise ops or reductions make one."""
+_ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
+_FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The least that a run of a program moves, and the arithmetic that it makes."""
+
+    bytes: int
+    flops: int
+    uncounted: tuple[str, ...] = ()
+    """Ops whose arithmetic is not in `flops`."""
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic for a byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+
+def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) -> Workload:
+    """Count one run of a program on arguments that the library owns; what the run writes, it writes into them.
+
+    >>> import numpy as np
+    >>> from irscope.ir.text.parser import parse
+    >>> from irscope.runtime.arrays.library import NumpyLibrary
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::exp(%x)\\n  return (%y)")
+    >>> found = workload(g, NumpyLibrary(), {}, [np.ones((10, 10), np.float32)])
+    >>> found.bytes, found.flops
+    (800, 2100)
+    """
+    counting = _Counting(library)
+    code = flatten(graph.body, counting, bound=bound, call=lambda node, reads, writes: None)
+    slots = code.template.copy()
+    given = iter(args)
+    for slot, value in zip(code.inputs, graph.inputs, strict=True):
+        slots[slot] = bound[value] if value in bound else next(given)
+    used = {value for node in graph.nodes() for value in node.inputs} | set(graph.body.returns)
+    read = [slots[slot] for slot, value in zip(code.inputs, graph.inputs, strict=True) if value in used]
+    moved = _bytes(read)
+    code.run(slots)
+    moved += _bytes([slots[slot] for slot in code.outputs])
+    return Workload(moved, counting.flops, tuple(sorted(counting.uncounted)))
+
+
+class _Counting:
+    """A library that counts the arithmetic of what it runs."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.name = library.name
+        self.flops = 0
+        self.uncounted: set[str] = set()
+
+    def constant(self, node: Node) -> Any:
+        return self.library.constant(node)
+
+    def function(self, node: Node) -> Callable[..., Any]:
+        function, category = self.library.function(node), category_of(node)
+        if category in _FREE:
+            return function
+
+        def run(*operands: Any) -> Any:
+            before = [tuple(operand.shape) for operand in operands if hasattr(operand, "shape")]
+            result = function(*operands)
+            first = result[0] if isinstance(result, tuple | list) and result else result
+            self._add(node.op, category, before, tuple(getattr(first, "shape", ())))
+            return result
+
+        return run
+
+    def _add(self, op: str, category: str, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> None:
+        name = op.partition("::")[2].rstrip("_")
+        if category in _ARITHMETIC:
+            self.flops += _OF_AN_ELEMENT.get(name, 1) * max(map(prod, (*operands, result)))
+        elif category == "matmul" and len(operands) >= 2:
+            inner = operands[1][0] if name in ("addmm", "addmv") else operands[0][-1] if operands[0] else 1
+            if name == "baddbmm":
+                inner = operands[1][-1]
+            self.flops += 2 * prod(result) * inner
+        elif category == "convolution" and len(operands) >= 2:
+            self.flops += 2 * prod(result) * prod(operands[1][1:])
+        elif name == "scaled_dot_product_attention" and len(operands) >= 3:
+            query, key, value = operands[:3]
+            self.flops += 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]
+        elif operands:
+            self.uncounted.add(op)
+
+
+def _bytes(values: Sequence[Any]) -> int:
+    """The bytes that tensors among the values occupy, memory that several share counted once for each shape of view."""
+    seen = {}
+    for leaf in _tensors(values):
+        if hasattr(leaf, "data_ptr"):
+            shape, strides, item = tuple(leaf.shape), leaf.stride(), leaf.element_size()
+            place: int = leaf.data_ptr()
+        else:
+            shape, item = leaf.shape, leaf.itemsize
+            strides, place = leaf.strides, leaf.__array_interface__["data"][0]
+        own = prod(size for size, stride in zip(shape, strides, strict=True) if stride or size == 0)
+        seen[place, own * item] = own * item
+    return sum(seen.values())
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[Any]:
+    for leaf in leaves(values):
+        is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+        if is_array and (hasattr(leaf, "data_ptr") or hasattr(leaf, "strides")):
+            yield leaf

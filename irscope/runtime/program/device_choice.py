@@ -1,0 +1,55 @@
+"""Which devices compile the kernels of a program: those that all programs of a process share, or new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from irscope.ir import Node
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.device import Device, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.device import device as new_device
+
+__all__ = ["devices_for_groups", "shared_device"]
+
+
+def devices_for_groups(name: str, share: bool, disk_cache: bool, store: ObjectStore | None) -> Callable[[Node], Device]:
+    """The device that compiles each group's kernels; each a new one if kernels are not to be shared."""
+    if name == "reference":
+        return lambda group: new_device("numpy")
+    first = shared_device(name, disk_cache=disk_cache)
+    if store is not None and isinstance(first, CpuDevice):
+        first = CpuDevice(store=store)
+    if share:
+        return lambda group: first
+    if isinstance(first, CpuDevice):
+        kept = first.store
+        return lambda group: CpuDevice(store=kept)
+    return lambda group: new_device(first.name)
+
+
+def shared_device(name: str, *, disk_cache: bool = True) -> Device:
+    """The device of this name that programs share; NumPy's where the processor's compiler is missing. A GPU that is not here
+    is given all the same: its kernels can be looked at, and a call says what is missing."""
+    device = _SHARED.get((name, user_cache_directory()), lambda: new_device(name))
+    availability = device.availability()
+    if isinstance(device, CpuDevice):
+        if not availability:
+            return new_device("numpy")
+        return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
+    return device
+
+
+_SHARED: Final[KernelCache[Device]] = KernelCache()
+"""The devices of this process by name and cache directory: programs that are compiled at once, or one after the other,
+share their kernels."""
+
+
+class _NoStore(ObjectStore):
+    """Keeps nothing."""
+
+    def load(self, key: str) -> bytes | None:
+        return None
+
+    def save(self, key: str, payload: bytes) -> bool:
+        return False

@@ -1,0 +1,332 @@
+"""A program made runnable: fusion groups as compiled kernels, everything else through torch or NumPy, in program order.
+
+In-place ops, views, containers and control flow mean what they mean in the program; parameters and buffers are the
+model's own tensors, so that what the program writes into them stays written.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope._base.words import plural
+from irscope.codegen.kernel import SourceText
+from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
+from irscope.ir import FLOAT, Graph, Node, graph_of, spread
+from irscope.ops.registry import category_of
+from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
+from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.device import Device, ObjectStore, PreparedPlan
+from irscope.runtime.dynamo import left_alone, mark_for_dynamo
+from irscope.runtime.executor import (
+    STRANGE,
+    Admit,
+    Footprint,
+    GroupKernels,
+    Kernels,
+    Program,
+    as_torch,
+    direct_call,
+    has_kernels,
+)
+from irscope.runtime.gradients import Gradients, may_write
+from irscope.runtime.program.argument_checks import check_of
+from irscope.runtime.program.assumed_types import likely_types
+from irscope.runtime.program.device_choice import devices_for_groups, shared_device
+from irscope.runtime.program.kernel_list import KernelList
+from irscope.runtime.surroundings import Surroundings
+from irscope.transforms.base import Remark
+
+if TYPE_CHECKING:
+    from irscope.runtime.cuda import Captured
+
+__all__ = ["Executable", "compile_graph"]
+
+_LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
+"""Categories of ops that run at least one kernel of the library's."""
+
+
+def compile_graph(
+    program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
+    pooled: bool = True, store: ObjectStore | None = None,
+) -> Executable:  # fmt: skip
+    """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
+
+    Groups whose shapes are known are compiled now, the others when they first run; where strides are not known, inputs are
+    taken to be row-major until a call has others. With `share_kernels=False` every group gets a kernel of its own; with
+    `disk_cache=False` nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run
+    one by one through the library; with `pooled=False` memory of results goes back to the system when they are freed; with
+    a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
+    Raises DeviceUnavailable for a device that nobody knows.
+    """
+    graph = graph_of(program, "compile")
+    start = time.perf_counter()
+    devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
+    made = Executable(graph, device, devices, BufferPool() if pooled else None)
+    made.prepare()
+    made.compile_seconds = time.perf_counter() - start
+    return made
+
+
+class Executable:
+    """A compiled program: call it with one argument for each input that is not bound, from any number of threads.
+
+    A nested argument may stand for its parts.
+
+    Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
+    """
+
+    def __init__(
+        self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None
+    ) -> None:
+        """`device_of` gives the device that compiles a group's kernels; None runs groups through the library."""
+        self.graph = graph
+        self.pool = pool
+        """Where the memory of large results comes from; without one, from the library's own allocator."""
+        self.device = device
+        self.compile_seconds = 0.0
+        """How long it took to plan the program and to compile the kernels that were known beforehand."""
+        self._kernels = Kernels(device_of or _no_device)
+        fused = [node for node in graph.nodes() if has_kernels(node)] if device_of is not None else []
+        self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
+        self._free = graph.free_inputs
+        self._checks = [check_of(value, graph.names[value]) for value in self._free]
+        self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
+        self._programs: dict[str, Program] = {}
+        self._surroundings = Surroundings(graph, device)
+        self._node_by_node: Program | None = None
+        """What runs where torch's own ops must be seen."""
+        self._direct = direct_call(graph, self._groups) if device != "reference" else None
+        self._entry: tuple[Admit, Program] | None = None
+        """What admits the arguments of the short way, and the program to be run then."""
+        self._long_ways = 0
+        """Calls that did not go it."""
+        self._lock = threading.Lock()
+        self._is_torchs = are_torchs(list(graph.bound.values()))
+        left_alone(type(self).__call__)
+
+    def prepare(self) -> None:
+        """Compile the kernels of all groups whose types the graph says, or would if inputs are row-major, on all
+        processors."""
+        if self.device == "reference":
+            return
+        unknown = [node for node, group in self._groups.items() if group.known_types() is None]
+        for node, expected in likely_types(self.graph, unknown).items():
+            self._groups[node].expected = expected
+        known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
+        for node, plan in self._kernels.prepare_all(known).items():
+            self._groups[node].keep(known[node], plan)
+
+    @property
+    def kernels(self) -> KernelList:
+        """Every kernel compiled so far; groups of unknown shapes, and calls with other strides, add theirs when they run."""
+        return KernelList(self._kernels.compiled, self._why_none)
+
+    def plan_of(self, group: Node) -> PreparedPlan | None:
+        """What runs a group on arguments of the types that are expected: to call its kernels without the program.
+
+        None for a group without kernels, or of unknown types. Raises UnknownName for a node that is no group here.
+        """
+        if group not in self._groups:
+            raise UnknownName(
+                f"{group!r} is no group of this program with kernels", hint="graph.nodes() has the groups"
+            )
+        types = self._groups[group].known_types()
+        return None if types is None else self._groups[group].plan(types)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Groups that run without a kernel, and kernels that the disk cache would not take, each with the reason."""
+        return (*self._kernels.remarks, *self._kernels.unsaved())
+
+    def source(self, index: int = 0) -> SourceText:
+        """The text of a kernel. Raises UnknownName for a number that none has."""
+        return self.kernels[index].source
+
+    def _why_none(self) -> str:
+        if not self._groups:
+            return "the program has no fusion groups; irs.fuse(graph) makes some"
+        if self.device == "reference":
+            return 'the device "reference" interprets op by op'
+        if self.remarks:
+            return self.remarks[0].because
+        if all(group.known_types() is not None for group in self._groups.values()):
+            return "its groups have nothing to compute: their tensors have no elements"
+        return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"
+
+    @mark_for_dynamo
+    def __call__(self, *args: Any) -> Any:
+        """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
+        direct = self._direct
+        if direct is None:
+            return self._admitted(args)
+        try:
+            result = direct.quick(args)
+            if result is not None:
+                return result
+            if direct.memory is not None and direct.memory.is_plain(args):
+                found = direct.known.get(direct.memory.signature(args))
+                if found is not None:
+                    return found(args)
+        except (AttributeError, MemoryError, RuntimeError, ValueError):
+            pass  # no tensors, too many or too few, no memory for the result: the long way says what is wrong
+        result = self.run(args)
+        direct.learn(args, self._programs)
+        return result
+
+    def _admitted(self, args: Sequence[Any]) -> Any:
+        """Run a program of many nodes, the short way if the arguments are like those for which it was found last."""
+        if self._entry is not None:
+            admit, program = self._entry
+            try:
+                slots = admit(args)
+            except STRANGE:
+                slots = None
+            if slots is not None:
+                results = program.run_slots(slots)
+                return results[0] if len(results) == 1 else results
+        self._long_ways += 1
+        rare = self._long_ways & (self._long_ways - 1) == 0  # where arguments differ from call to call
+        found = self._entry_for(args) if rare else None  # before the program may turn them
+        result = self.run(args)
+        if rare:
+            self._entry = found
+        return result
+
+    def _entry_for(self, args: Sequence[Any]) -> tuple[Admit, Program] | None:
+        """The short way for arguments like these, if they can go the long one and a run has been."""
+        program = self._programs.get(self._library_of(args))
+        converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
+        admit = None if program is None or converted else program.admission(args)
+        return None if program is None or admit is None else (admit, program)
+
+    def _library_of(self, args: Sequence[Any]) -> str:
+        return "torch" if self._is_torchs or are_torchs(args) else "numpy"
+
+    def run(
+        self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
+        footprints: list[Footprint] | None = None,
+    ) -> Any:  # fmt: skip
+        """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does, and
+        with one that follows the memory added to `footprints`."""
+        args = spread(args, len(self._free))
+        self._check(args)
+        if self._floats:  # a program that wants a float computes with one, as in TorchScript
+            args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
+        library = self._library_of(args)
+        is_seen = library == "torch" and self._surroundings.node_by_node(args)
+        if self.device == "reference":
+            return self._interpret(args)
+        visit = None if launched is None else partial(self._visit, launched)
+        program = self._seen_by_torch() if is_seen else self._program(library)
+        results = program.run(args, visit, footprints)
+        return results[0] if len(results) == 1 else results
+
+    def captured(self, *args: Any) -> Captured:
+        """Record a run as one CUDA graph: `c = x.captured(*args)`, then `c(*args)` or `c()` replays it.
+
+        A replay starts all kernels with one call of the driver, which pays for small tensors. It copies its arguments into
+        the graph's memory, and gives the same tensors every time: copy them if they are to be kept. Raises RunError for a
+        program that looks at numbers on the way, DeviceUnavailable for a program that is not for a GPU, or without one.
+        """
+        if self.device != "cuda":
+            raise DeviceUnavailable(
+                f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"'
+            )
+        from irscope.runtime.cuda import CudaDevice, CupyRecorder, TorchRecorder, captured
+
+        library = self._library_of(args)
+        self._program(library)  # says what is missing
+        recorder = TorchRecorder(import_module("torch")) if library == "torch" else CupyRecorder(imported_cupy())
+        used = {id(kernel.device): kernel.device for kernel in self.kernels}
+        used.setdefault(id(shared := shared_device("cuda")), shared)
+        helds = [device.held for device in used.values() if isinstance(device, CudaDevice)]
+        return captured(lambda *own: self.run(own), args, recorder, helds)
+
+    def launches(self, *args: Any) -> int:
+        """How many kernels one run launches, ours and the library's; it runs the program to count them."""
+        nodes: list[Node] = []
+        self.run(args, launched=nodes.append)
+        return len(nodes)
+
+    def peak_bytes(self, *args: Any) -> int:
+        """The most memory that tensors of one run took at once, arguments and parameters apart; it runs the program.
+
+        See `irscope.runtime.executor.peak_memory` for what is counted.
+        """
+        footprints: list[Footprint] = []
+        self.run(args, footprints=footprints)
+        return footprints[0].peak if footprints else 0
+
+    def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
+        if node in self._groups or category_of(node) in _LAUNCHING:
+            launched(node)
+
+    def _program(self, library: str) -> Program:
+        made = self._programs.get(library)
+        if made is not None:
+            return made
+        if self.device == "cuda":
+            here = shared_device("cuda").availability()
+            if not here:
+                raise DeviceUnavailable(
+                    f"the device 'cuda' cannot run here: {here.what}",
+                    hint=f"{here.fix}; x.source(i) and x.kernels show the kernels without a GPU, device='cpu' runs them",
+                )
+        with self._lock:
+            if library not in self._programs:
+                self._programs[library] = Program(
+                    self.graph, self._groups, library, self.device, self.pool, self._surroundings
+                )
+            return self._programs[library]
+
+    def _seen_by_torch(self) -> Program:
+        """The program without kernels."""
+        self._program("torch")  # says what is missing
+        with self._lock:
+            if self._node_by_node is None:
+                self._node_by_node = Program(self.graph, {}, "torch", self.device, None, self._surroundings)
+            return self._node_by_node
+
+    def _interpret(self, args: Sequence[Any]) -> Any:
+        from irscope.runtime.reference import run_reference
+
+        writes = may_write(self.graph)
+        native = [in_native_order(arg, may_write=writes) for arg in args]
+        gradients = Gradients(self.graph, sys.modules["torch"]) if self._library_of(args) == "torch" else None
+        recorded = gradients is not None and gradients.torch.is_grad_enabled()
+        wanting = gradients.wanted(args) if gradients is not None and recorded else []
+        results = run_reference(self.graph, *map(on_host, native))
+        if gradients is not None:
+            results = tuple(as_torch(result) for result in results)
+            results = gradients.closed(results, wanting, args) if wanting else results
+        return results[0] if len(results) == 1 else results
+
+    def _check(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self._free):
+            inputs = ", ".join(f"%{self.graph.names[value]} : {value.type}" for value in self._free) or "none"
+            raise ArgumentError(
+                f"{self.graph.name} takes {len(self._free)} argument{'s' * (len(self._free) != 1)} and got {len(args)}",
+                where=f"inputs: {inputs}",
+                hint="pass one argument per input that is not a parameter, in order",
+            )
+        symbols: dict[str, int] = {}
+        for check, argument in zip(self._checks, args, strict=True):
+            if check is not None:
+                check(argument, symbols)
+
+    def __repr__(self) -> str:
+        counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
+        return (
+            f"<Executable {self.graph.name!r} on {self.device}: {counts}, "
+            f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
+        )
+
+
+def _no_device(group: Node) -> Device:
+    raise AssertionError("an executable without kernels compiles none")

@@ -1,0 +1,69 @@
+"""Which nodes can be part of a differentiable subgraph; every "no" names the property that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irscope.analysis.alias.query import AliasDb
+from irscope.ir import Graph, Node, TensorType, Value, constant_of
+from irscope.ops.registry import effect_of, schema_of
+from irscope.transforms.autodiff.differentiable_ops import DIFFERENTIABLE, LEFT_OUTSIDE
+from irscope.transforms.autodiff.requires_grad import may_require_grad
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["GradientRules"]
+
+
+class GradientRules:
+    """The properties of the nodes of one graph, each computed when first asked for."""
+
+    def __init__(self, graph: Graph, requires_grad: Iterable[Value] | None) -> None:
+        self.graph = graph
+        self.db = AliasDb(graph)
+        self.grads = may_require_grad(graph, self.db, requires_grad)
+        self._refusals: dict[Node, Refusal | None] = {}
+
+    def refusal(self, node: Node) -> Refusal | None:
+        """Why a node cannot be in any differentiable subgraph; None when it can."""
+        if node not in self._refusals:
+            self._refusals[node] = self._judge(node)
+        return self._refusals[node]
+
+    def name(self, value: Value) -> str:
+        """A value in a sentence, as it is printed."""
+        return f"%{self.graph.names[value]}"
+
+    def is_number(self, value: Value) -> bool:
+        """Whether a `prim::Constant` that nobody can write makes it: then each group that reads it has its own copy."""
+        maker = self.graph.producer.get(value)
+        if maker is None or maker.op != "prim::Constant" or isinstance(value.type, TensorType):
+            return False
+        return not self.db.is_written(value)
+
+    def may_share(self, node: Node) -> bool:
+        """Whether a result of a node may be the memory of something older."""
+        return node.op == "prim::ConstantChunk" or effect_of(node) != "pure"
+
+    def _judge(self, node: Node) -> Refusal | None:
+        if node.op == "prim::Constant":
+            what = f"{self.name(node.output)} is a constant, which each group that reads it has inside"
+            return Refusal("constant", what, (node,))
+        if node.blocks:
+            return Refusal("has-blocks", f"{node.op} has blocks of its own", (node,))
+        if node.op in LEFT_OUTSIDE:
+            what = f"{node.op} is a view, and a view that leaves a subgraph would be differentiated wrongly"
+            return Refusal("view", what, (node,))
+        if node.op == "aten::dropout" and constant_of(self.graph, node.inputs[-1]) is False:
+            return Refusal("no-formula", "a dropout that does not train is left to the library", (node,))
+        if not _has_formula(node):
+            return Refusal("no-formula", f"there is no gradient formula for {node.op}", (node,))
+        if self.grads.isdisjoint(node.inputs) and node.op != "prim::AutogradZero":
+            return Refusal("no-gradient", f"nothing that {node.op} reads can require a gradient", (node, *node.inputs))
+        return None
+
+
+def _has_formula(node: Node) -> bool:
+    schema = schema_of(node)
+    if schema is None or not schema.overload:
+        return node.op in DIFFERENTIABLE
+    return f"{node.op}.{schema.overload}" in DIFFERENTIABLE

@@ -1,0 +1,233 @@
+"""Which parts of a program are differentiated as one: the graph with its `prim::DifferentiableGraph` nodes, and why.
+
+A just-in-time compiler that has gradient formulas for some ops hands maximal runs of these ops to its own
+differentiation and leaves the rest to the library's. This is PyTorch's pass of that kind, on the machinery of fusion:
+legality is `partition`'s, and what became of each value is a map that is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from irscope._base.collector import without_collector
+from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
+from irscope.analysis.dependence import dependences
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir import Block, Graph, Node, Value, graph_of
+from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
+from irscope.transforms.autodiff.eligibility import GradientRules
+from irscope.transforms.autodiff.outline import Sliced, Slicer
+from irscope.transforms.autodiff.remarks import path_words, slice_remarks
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.history import History
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AutodiffSubgraphs", "autodiff_subgraphs"]
+
+
+@dataclass(frozen=True, eq=False)
+class AutodiffSubgraphs:
+    """A graph with its differentiable subgraphs, and the answers to why they are as they are."""
+
+    graph: Graph
+    """The program with each subgraph as a `prim::DifferentiableGraph` node."""
+    original: Graph
+    threshold: int
+    groups: tuple[Node, ...]
+    """The subgraphs that this pass made, in program order over all blocks."""
+    history: History
+    """One record, `autodiff-subgraphs`, of which each merge is a step."""
+    _rules: GradientRules = field(repr=False)
+    _plans: dict[Block, BlockSlices] = field(repr=False)
+    _sliced: Sliced = field(repr=False)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What became a subgraph (`passed`), and what had to stay out though it has a formula (`missed`)."""
+        return self.history.remarks
+
+    def table(self) -> pd.DataFrame:
+        """One row per subgraph: what it computes, from how many nodes, and how many values cross its border."""
+        import pandas as pd
+
+        names = self.graph.names
+        rows = []
+        for index, group in enumerate(self.groups):
+            ops = [node.op.partition("::")[2] for node in group.blocks[0].nodes if node.op != "prim::Constant"]
+            results = ", ".join(f"%{names[value]}" for value in group.outputs)
+            told = ", ".join(ops[:8]) + (", …" if len(ops) > 8 else "")
+            rows.append((index, results, len(ops), told, len(group.inputs), len(group.outputs)))
+        columns = ["group", "result", "nodes", "ops", "inputs", "outputs"]
+        return pd.DataFrame(rows, columns=columns).set_index("group")
+
+    def group_of(self, subject: Node | Value | str) -> Node | None:
+        """The subgraph that a node, or the maker of a value, is in."""
+        node = self._find(subject)
+        return None if node is None else self._sliced.group_of.get(node)
+
+    def forward(self, value: Value | str) -> Value | None:
+        """The value of the new graph that holds what a value of the original one held; None if it is gone.
+
+        A value that leaves a subgraph or was never in one stays the same Value; one that only a subgraph reads is inside
+        it. Gone are only constants of which each subgraph now has its own.
+        """
+        found = self.original.value(value)
+        return None if found in self._sliced.gone else found
+
+    def may_require_grad(self, value: Value | str) -> bool:
+        """Whether a value of the original graph may require a gradient; False is certain."""
+        return self.original.value(value) in self._rules.grads
+
+    def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
+        """Whether two nodes (or the makers of two values) are in one subgraph, and why, or what keeps them apart."""
+        found = []
+        for subject in (a, b):
+            node = self._find(subject)
+            if node is None:
+                return no(f"{subject!r} is an input or a block's parameter: no node makes it", subject)
+            found.append(node)
+        return self._why_not(*found)
+
+    def _why_not(self, a: Node, b: Node) -> Verdict:
+        if a is b:
+            return yes("they are the same node", a)
+        group = self._sliced.group_of.get(a)
+        if group is not None and group is self._sliced.group_of.get(b):
+            names = ", ".join(f"%{self.graph.names[value]}" for value in group.outputs)
+            return yes(f"both are in the differentiable subgraph that makes {names or 'nothing'}", group, a, b)
+        for node in (a, b):
+            refusal = self._rules.refusal(node)
+            if refusal is not None:
+                return no(refusal.because, *refusal.evidence)
+        blocks = self.original.block_of[a], self.original.block_of[b]
+        if blocks[0] is not blocks[1]:
+            return no("they are in different blocks", a, b)
+        if blocks[0] not in self._plans:
+            return no("their block is the body of a group already", a, b)
+        return _apart(self._plans[blocks[0]], *sorted((a, b), key=self._plans[blocks[0]].index.__getitem__))
+
+    def _find(self, subject: Node | Value | str) -> Node | None:
+        """The node of the original graph that is meant; None for a value that no node makes."""
+        if isinstance(subject, Node):
+            found = self._by_id.get(subject.id)
+            if found is None:
+                what = f"{subject!r} is not a node of graph {self.original.name!r}"
+                raise UnknownName(what, hint="ask the graph it came from")
+            return found
+        if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
+            return self.original.node(subject)
+        if isinstance(subject, Value):
+            subject = self._sliced.outside_of.get(subject, subject)
+        return self.original.producer.get(self.original.value(subject))
+
+    @cached_property
+    def _by_id(self) -> dict[int, Node]:
+        """Nodes are rebuilt when they move into a subgraph; their ids stay."""
+        return {node.id: node for node in self.original.nodes()}
+
+    def __repr__(self) -> str:
+        count = f"{plural(len(self._sliced.group_of), 'node')} in {plural(len(self.groups), 'group')}"
+        return f"<AutodiffSubgraphs of {self.original.name!r}: {count}>"
+
+
+def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
+    """Why two nodes of one block that may both be differentiated are not in one subgraph; `a` comes first."""
+    first, last = plan.index[a], plan.index[b]
+    for index in (first, last):
+        refusal = plan.left.get(index)
+        if refusal is not None:
+            return no(
+                f"%{plan.rules.graph.names[plan.block.nodes[index].outputs[0]]} went out again: {refusal.because}",
+                *refusal.evidence,
+            )
+    if plan.segment[first] != plan.segment[last]:
+        between = range(first + 1, last)
+        wall = next(plan.block.nodes[i] for i in between if plan.segment[i] < plan.segment[i + 1])
+        what = f"{wall.op} stands between them and has an effect on the world, at which subgraphs are cut"
+        return no(what, wall, a, b)
+    if plan.is_thin(first):
+        return no(f"between two effects there are fewer than {plan.threshold} nodes that could be in a subgraph", a, b)
+    path = plan.settled.obstacle(first, last)
+    if path:
+        refusal = path_words(plan, path)
+        return no(refusal.because, *refusal.evidence)
+    if plan.partition.find(first) == plan.partition.find(last):
+        return no(f"their subgraph would have fewer than {plan.threshold} nodes", a, b)
+    return no("neither subgraph reads from the other, and only producers are merged with their readers", a, b)
+
+
+def autodiff_subgraphs(
+    graph: Graph, threshold: int = 2, *, requires_grad: Iterable[Value | str] | None = None
+) -> AutodiffSubgraphs:
+    """Put maximal groups of nodes that have gradient formulas into `prim::DifferentiableGraph` nodes.
+
+    Groups have at least `threshold` nodes, constants not counted; nested blocks have their own. `requires_grad` names the
+    inputs that require a gradient; without it, an input does unless its type (`requires_grad=0`) or its bound tensor says
+    no. A node that reads nothing which may require one stays out. The program means the same afterwards.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Tensor, %w : Tensor):
+    ...   %a : Tensor = aten::mm(%x, %w)
+    ...   %b : Tensor = aten::tanh(%a)
+    ...   %c : Tensor = aten::atan2(%b, %b)
+    ...   return (%c)''')
+    >>> s = autodiff_subgraphs(g)
+    >>> print(s.graph)
+    graph(%x : Tensor,
+          %w : Tensor):
+      %b : Tensor = prim::DifferentiableGraph(%x, %w)
+        block0(%x.1 : Tensor, %w.1 : Tensor):
+          %a : Tensor = aten::mm(%x.1, %w.1)
+          %b.1 : Tensor = aten::tanh(%a)
+          -> (%b.1)
+      %c : Tensor = aten::atan2(%b, %b)
+      return (%c)
+    >>> print(s.why_not("b", "c"))
+    no, because there is no gradient formula for aten::atan2
+    """
+    graph = graph_of(graph, "autodiff_subgraphs")
+    if type(threshold) is not int or threshold < 1:
+        raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}")
+    asked = None if requires_grad is None else list(_inputs(graph, requires_grad))
+    return without_collector(_sliced, graph, threshold, asked)
+
+
+def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:
+    started = perf_counter()
+    rules = GradientRules(graph, requires_grad)
+    plans = {block: slice_block(dependences(graph, block, rules.db), rules, threshold) for block in _own_blocks(graph)}
+    slicer = Slicer(list(plans.values()), rules)
+    sliced = slicer.carry_out()
+    remarks = slice_remarks(slicer.plans, sliced)
+    record = PassRecord(
+        "autodiff-subgraphs", graph, sliced.graph, sliced.edits, remarks, perf_counter() - started,
+        lambda count: slicer.carry_out(count).graph,
+    )  # fmt: skip
+    made = set(sliced.group_of.values())
+    groups = tuple(node for node in sliced.graph.nodes() if node in made)
+    return AutodiffSubgraphs(sliced.graph, graph, threshold, groups, History(graph, (record,)), rules, plans, sliced)
+
+
+def _own_blocks(graph: Graph) -> Iterator[Block]:
+    """The top block and those of ifs and loops: the body of a group belongs to it."""
+    for block in graph.blocks():
+        owner = graph.owner.get(block)
+        if owner is None or owner.op in ("prim::If", "prim::Loop"):
+            yield block
+
+
+def _inputs(graph: Graph, names: Iterable[Value | str]) -> Iterator[Value]:
+    if isinstance(names, str | Value):
+        names = (names,)
+    for name in names:
+        value = graph.value(name)
+        if value not in graph.inputs:
+            raise ArgumentError(f"%{graph.names[value]} is no input", hint="say which inputs require a gradient")
+        yield value

@@ -1,0 +1,148 @@
+"""Replacing by constants the numbers that are known before the program runs, and ifs by the branch that is known to
+be taken.
+
+Scripted models compute with numbers: `bn_training` comes out of an if, extents out of `size`, and assertions about
+ranks raise in a branch. `irscope.analysis.shapes` knows them; this pass writes them down, so that later passes see
+straight-line code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.analysis.shapes import Shapes, infer
+from irscope.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOT_CONSTANT,
+    STR,
+    Block,
+    Created,
+    Edit,
+    Erased,
+    Graph,
+    Node,
+    Rewriter,
+    TensorType,
+    Type,
+    Value,
+    make_node,
+    new_id,
+)
+from irscope.transforms.base import PassRecord
+from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
+
+__all__ = ["Folded", "constant_node", "fold", "fold_constants"]
+
+_PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, STR: str}
+"""The types of values that are folded, and what their payloads must be."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The record of a folding, and the facts that it rests on; they hold of the folded graph too."""
+
+    record: PassRecord
+    shapes: Shapes
+
+
+def fold_constants(graph: Graph) -> PassRecord:
+    """Fold known numbers and ifs, then remove what nobody reads any more.
+
+    A folded value stays the same Value, now made by a `prim::Constant`. Of a folded if, the nodes of the taken branch
+    move out, and its results are replaced by theirs.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %n : int = aten::dim(%x)
+    ...   %y : Tensor = aten::add(%x, %x, %n)
+    ...   return (%y)''')
+    >>> print(fold_constants(g).after)
+    graph(%x : Float(2, 3)):
+      %n : int = prim::Constant[value=2]()
+      %y : Tensor = aten::add(%x, %x, %n)
+      return (%y)
+    """
+    return fold(graph).record
+
+
+def fold(graph: Graph) -> Folded:
+    """`fold_constants`, for callers that also want the facts."""
+    started = perf_counter()
+    rewriter = Rewriter(graph)
+    shapes = infer(graph)
+    pending = [graph.body]
+    while pending:
+        block = pending.pop()
+        nodes, edits = _folded(block, shapes, rewriter)
+        if edits:
+            rewriter.set_nodes(block, nodes, edits)
+        pending.extend(inner for node in nodes for inner in node.blocks)
+    folded = rewriter.finish()
+    cleaned = remove_dead_nodes(folded)
+    edits = [*rewriter.edits, *cleaned.edits]
+    return Folded(
+        PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), perf_counter() - started), shapes
+    )
+
+
+def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:
+    """A block's nodes with known numbers as constants and the nodes of known branches in the place of their ifs."""
+    out: list[Node] = []
+    edits: list[Edit] = []
+    stack: list[Iterator[Node]] = [iter(block.nodes)]
+    while stack:
+        for node in stack[-1]:
+            branch = _known_branch(node, shapes)
+            if branch is not None:
+                reason = f"its condition %{rewriter.graph.names[node.inputs[0]]} is always {branch is node.blocks[0]}"
+                for old, new in zip(node.outputs, branch.returns, strict=True):
+                    rewriter.replace(old, new, reason=reason)
+                edits.append(Erased(node, reason))
+                stack.append(iter(branch.nodes))
+                break
+            constants = _constants_for(node, shapes)
+            out.extend(constants or (node,))
+            if constants:
+                edits.append(Erased(node, "its results are known"))
+                edits.extend(
+                    Created(new, f"%{rewriter.graph.names[new.output]} is always {new.attrs['value']!r}")
+                    for new in constants
+                )
+        else:
+            stack.pop()
+    return out, edits
+
+
+def _known_branch(node: Node, shapes: Shapes) -> Block | None:
+    if node.op != "prim::If":
+        return None
+    condition = shapes.known(node.inputs[0])
+    return None if condition is NOT_CONSTANT else node.blocks[0 if condition else 1]
+
+
+def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
+    """Constants for all outputs of a node that does nothing but compute known numbers; otherwise none."""
+    if node.op == "prim::Constant" or node.blocks or not node.outputs or isinstance(node.outputs[0].type, TensorType):
+        return []
+    payloads = [_known_number(value, shapes) for value in node.outputs]
+    if any(payload is NOT_CONSTANT for payload in payloads) or has_effect(node):
+        return []
+    return [constant_node(v, payload, like=node) for v, payload in zip(node.outputs, payloads, strict=True)]
+
+
+def _known_number(value: Value, shapes: Shapes) -> Any:
+    """A number or string that is known and of just the value's type."""
+    payload = shapes.known(value) if value.type in _PYTHON_TYPE else NOT_CONSTANT
+    return payload if type(payload) is _PYTHON_TYPE.get(value.type) else NOT_CONSTANT
+
+
+def constant_node(value: Value, payload: Any, *, like: Node) -> Node:
+    """A `prim::Constant` that makes this very value, at the place in the source where `like` stands."""
+    attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
+    return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), like.location, like.scope)

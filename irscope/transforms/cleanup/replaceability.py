@@ -1,0 +1,104 @@
+"""When one value may stand for another: equal constants have one key, and fresh memory is shared only if nobody can tell."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from irscope.analysis.alias.query import AliasDb
+from irscope.ir import Node, Opaque, TensorData, Type, Value
+from irscope.ir.text.constant_text import constant_text
+
+__all__ = ["Onlookers", "attribute_key", "payload_key"]
+
+_SMALL: Final = 1 << 20
+"""Constant tensors of up to so many bytes are compared by content, larger ones by identity."""
+
+
+class Onlookers:
+    """Who can tell that two values have become one memory: writers, and a caller who gets hold of both.
+
+    The classes that can be reached from outputs, inputs and unseen code are found once; then each question is a look-up.
+    A region (`AliasDb.region`) is larger than an alias set, so the answer may be "seen" for what is not.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+        points_to, reach = db.sealed, db.reach
+        self._values = set(db.graph.outputs)
+        """Seen values that have no region, for they share memory with nothing."""
+        element_of, class_of = points_to.element_of, points_to.class_of
+        seen = {class_of[element_of[value]] for value in self._values if value in element_of} | set(points_to.outside)
+        todo = list(seen)
+        while todo:
+            here = todo.pop()
+            fresh = {*points_to.targets.get(here, ()), *reach.inside.get(here, ())} - seen
+            seen |= fresh
+            todo.extend(fresh)
+        self._regions = {reach.region[place] for place in seen}
+
+    def see(self, value: Value) -> bool:
+        """Whether a caller, or code that is not in the graph, may get hold of the value."""
+        return value in self._values or self._region(value) in self._regions
+
+    def become_one(self, a: Value, b: Value) -> None:
+        """Take note that two values are one from now on: who sees one sees the other."""
+        if self.see(a) or self.see(b):
+            self._values.update((a, b))
+            self._regions.update(region for region in (self._region(a), self._region(b)) if region is not None)
+
+    def _region(self, value: Value) -> int | None:
+        points_to = self._db.sealed
+        element = points_to.element_of.get(value)
+        return None if element is None else self._db.reach.region[points_to.class_of[element]]
+
+    def obstacle(self, a: Value, b: Value) -> Literal["", "written", "seen"]:
+        """What keeps two equal fresh values from becoming one; empty if nothing does.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Tensor):
+        ...   %a : Tensor = aten::neg(%x)
+        ...   %b : Tensor = aten::neg(%x)
+        ...   %c : Tensor = aten::neg(%x)
+        ...   return (%a, %b)''')
+        >>> onlookers = Onlookers(AliasDb(g))
+        >>> onlookers.obstacle(g.value("a"), g.value("b")), onlookers.obstacle(g.value("a"), g.value("c"))
+        ('seen', '')
+        """
+        if self._db.is_written(a) or self._db.is_written(b):
+            return "written"
+        return "seen" if self.see(a) and self.see(b) else ""
+
+
+def payload_key(payload: Any, type: Type) -> object:
+    """Equal for payloads that are one constant, with 1, 1.0 and True apart, and 0.0 and -0.0.
+
+    >>> from irscope.ir.types import FLOAT, INT
+    >>> payload_key(1, INT) == payload_key(1, FLOAT), payload_key(0.0, FLOAT) == payload_key(-0.0, FLOAT)
+    (False, False)
+    """
+    if isinstance(payload, TensorData):
+        small = payload.array is not None and payload.array.nbytes <= _SMALL
+        return (type, payload if small else id(payload))
+    if isinstance(payload, Opaque) or (isinstance(payload, tuple) and any(map(_is_deep, payload))):
+        return (type, id(payload))
+    return (type, constant_text(payload, type))
+
+
+def _is_deep(payload: Any) -> bool:
+    return isinstance(payload, TensorData | Opaque | tuple)
+
+
+def attribute_key(node: Node) -> object:
+    """Equal for nodes with the same attributes."""
+    if not node.attrs:
+        return ()
+    if node.op == "prim::Constant":
+        return payload_key(node.attrs.get("value"), node.output.type)
+    return tuple((name, _plain_key(value)) for name, value in sorted(node.attrs.items()))
+
+
+def _plain_key(value: Any) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_plain_key, value))
+    plain = value is None or isinstance(value, bool | int | float | complex | str)
+    return (type(value), repr(value)) if plain else id(value)

@@ -1,0 +1,11 @@
+from .dedup_pass import (
+    Dedup,
+    EquivalenceClass,
+    dedup,
+)
+
+__all__ = [
+    "Dedup",
+    "EquivalenceClass",
+    "dedup",
+]

@@ -1,0 +1,7 @@
+from .functionalize_pass import (
+    functionalize,
+)
+
+__all__ = [
+    "functionalize",
+]

@@ -1,0 +1,297 @@
+"""Which names a fresh tensor has, who writes it, and until when every name of it is known.
+
+A *family* is one fresh tensor, its *base*, with its *members*: the base itself, views of members that can be taken
+again of another tensor of the same layout, and the results of in-place ops, which are the member that was written.
+
+A use of a member is a *read* if the op's schema says that it gives nothing of the operand back and writes none of it. A
+use that is neither a read, a write in place, nor a view that is a member is a *capture*: from then on there may be
+names that we do not know (an element of a list, a result of an if, memory of unseen code). The family is *frozen* on
+every path from there: writes that can run later stay as they are. A capture in one branch of an if is not before what
+stands in the other; a capture in loops inside the base's block is before all that these loops hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.shapes import Shapes, reshaped_objects
+from irscope.ir import Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
+from irscope.ops.registry import category_of, effect_of, schema_of
+from irscope.ops.schema import statistics_flag
+from irscope.ops.typing import is_contiguous, static_shape
+from irscope.transforms.functionalize.family_records import Capture, Family, Member, Write, viewed
+from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
+from irscope.transforms.functionalize.pure_ops import NoTwin, Twin, Twins
+from irscope.transforms.functionalize.refusals import Refusal, why_no_member
+from irscope.transforms.functionalize.view_inverses import INVERSES, READ_ONLY, SCATTERS, are_alike, are_apart
+
+__all__ = ["Families"]
+
+_MOST_VIEWS: Final = 16
+"""The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
+
+_OVERLAPPING: Final = ("aten::empty_strided", "aten::new_empty_strided", "aten::as_strided")
+"""Ops whose results may overlap themselves."""
+
+_DENSE: Final = frozenset(f"aten::{name}" for name in "clone empty_like full_like ones_like zeros_like".split())
+"""Ops that are not pointwise, and whose results lie without gaps all the same."""
+
+
+class Families:
+    """Walks a graph once, in textual order, and finds its families."""
+
+    def __init__(self, graph: Graph, *, scatter: bool | Container[Value], db: AliasDb | None, shapes: Shapes) -> None:
+        self.graph = graph
+        self.all: list[Family] = []
+        """In order of their bases."""
+        self.member_of: dict[Value, Member] = {}
+        self.kept: dict[Node, tuple[Value, ...]] = {}
+        """Of the pure nodes that take members, those of their operands that they may give back or keep."""
+        self.refusals: list[Refusal] = []
+        self._scatter = scatter
+        self._db = db
+        self.twins = Twins(graph, shapes)
+        self._operands = Operands()
+        self._reshaped = reshaped_objects(graph)
+        self._foreign: set[Block] = set()
+        self._unreached: set[Block] = set()
+        """Those that never run; of their values little is known."""
+        self._loop_starts: dict[Block, int] = {}
+        self._frozen_in: dict[Block, dict[Family, Capture]] = {}
+        """The families that were frozen in each block that is open, or in a branch of an if whose other branch is."""
+        self._roots: dict[Value, Value] = {}
+        """Of values that are no members, those that they are views of, or the same tensors as."""
+        for time, step in enumerate(steps(graph)):
+            self._visit(step, time)
+
+    def _visit(self, step: Step, time: int) -> None:
+        if step.kind == "enter" and step.node is not None:
+            if step.node.op not in ("prim::If", "prim::Loop") or self.graph.block_of[step.node] in self._foreign:
+                self._foreign.add(step.block)
+            if step.block in self.twins.shapes.unreached or self.graph.block_of[step.node] in self._unreached:
+                self._unreached.add(step.block)
+            if step.node.op == "prim::Loop":
+                self._loop_starts[step.block] = time
+        elif step.kind == "leave":
+            self._capture(step.block.returns, None, step.block, time)
+            self._leave(step.node, step.block)
+        elif step.kind == "done" and step.node is not None and step.node.op == "prim::If":
+            self._hand_on(step.node, step.block)
+        elif step.kind == "node" and step.node is not None:
+            self._node(step.node, step.block, time)
+
+    def _capture(self, values: tuple[Value, ...], node: Node | None, block: Block, time: int) -> None:
+        for value in values:
+            member = self.member_of.get(value)
+            if member is not None:
+                capture = Capture(member, node, block, time)
+                member.family.captures.append(capture)
+                if member.family.frozen_by is None:
+                    self._freeze(member.family, capture)
+
+    def _freeze(self, family: Family, capture: Capture) -> None:
+        """From now on what is written stays, and what was written in the loops around, too."""
+        family.frozen_by, block = capture, capture.block
+        loops = [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]
+        if loops:
+            start, block = self._loop_starts[loops[-1]], self.graph.block_of[self.graph.owner[loops[-1]]]
+            while family.writes and family.writes[-1].time >= start:
+                family.late.append((capture, family.writes.pop()))
+        if block is not family.block:
+            self._frozen_in.setdefault(block, {})[family] = capture
+
+    def _leave(self, owner: Node | None, block: Block) -> None:
+        """What was frozen in the first branch of an if is not in the second, and is again after both."""
+        frozen = self._frozen_in.get(block, {})
+        if owner is None or not (frozen or owner.op == "prim::If"):
+            return
+        if owner.op == "prim::If" and block is owner.blocks[0]:
+            for family in frozen:
+                family.frozen_by = None
+            return
+        around = self.graph.block_of[owner]
+        for inner in owner.blocks:
+            for family, capture in self._frozen_in.pop(inner, {}).items():
+                family.frozen_by = capture
+                if family.block is not around:
+                    self._frozen_in.setdefault(around, {})[family] = capture
+
+    def _node(self, node: Node, block: Block, time: int) -> None:
+        effect = "opaque" if node.blocks else effect_of(node)
+        moves_statistics = statistics_flag(node.op) is not None
+        is_copy = self._contiguous(node) is False
+        if moves_statistics or is_copy or (effect == "pure" and node.op.startswith("aten::")):
+            self._start(node, block)
+        if effect == "in-place" and not moves_statistics:
+            self._write(node, block, time)
+        elif is_copy:
+            return
+        elif effect == "view" and block not in self._foreign and self._is_member_view(node):
+            self.member_of[node.output] = viewed(self.member_of[node.inputs[0]], node)
+        elif effect == "view" and self._is_same_tensor(node):
+            self.member_of[node.output] = self.member_of[node.inputs[0]]
+        else:
+            if effect == "view" and node.inputs and node.inputs[0] not in self.member_of:
+                self._roots.update(dict.fromkeys(node.outputs, self._roots.get(node.inputs[0], node.inputs[0])))
+            if any(value in self.member_of for value in node.inputs):
+                kept = self._operands.kept(node)
+                self._capture(kept, node, block, time)
+                if effect == "pure":
+                    self.kept[node] = kept
+
+    def _start(self, node: Node, block: Block) -> None:
+        """The results of an op that gives new tensors are the bases of families."""
+        if block in self._foreign or node.op.startswith(_OVERLAPPING):
+            return
+        for value in node.outputs:
+            if isinstance(value.type, TensorType) and value not in self._reshaped:
+                is_copy = node.op == "aten::copy" or node.op.endswith("_scatter")
+                is_dense = node.op in _DENSE or (category_of(node) == "pointwise" and not is_copy)
+                self._add(Family(value, block, is_copy), is_dense=is_dense)
+
+    def _add(self, family: Family, *, is_dense: bool) -> None:
+        self.all.append(family)
+        self.member_of[family.base] = Member(family, family.base, is_dense=is_dense)
+
+    def _hand_on(self, node: Node, block: Block) -> None:
+        """A result of an if is the base of a family if each branch makes a fresh tensor for it and for nothing else."""
+        if block in self._foreign:
+            return
+        for index, value in enumerate(node.outputs):
+            if not isinstance(value.type, TensorType) or value in self._reshaped:
+                continue
+            if all(self._is_handed_on(branch.returns[index], branch) for branch in node.blocks):
+                self._add(Family(value, block), is_dense=False)
+
+    def _is_handed_on(self, value: Value, branch: Block) -> bool:
+        member = self.member_of.get(value)
+        if member is None:
+            maker = self.graph.producer.get(value)
+            return maker is not None and maker.op == "prim::Uninitialized"  # of a branch that ends the program
+        (*others, last) = member.family.captures
+        return member.parent is None and member.family.block is branch and not others and last.block is branch
+
+    def _is_member_view(self, node: Node) -> bool:
+        """Whether a view of a member can be taken again of another tensor, wherever the view is visible."""
+        if node.op not in INVERSES and node.op not in SCATTERS and node.op not in READ_ONLY:
+            return False
+        parent = self.member_of.get(node.inputs[0])
+        if parent is None or parent.depth >= _MOST_VIEWS or len(node.outputs) != 1 or node.output in self._reshaped:
+            return False
+        if node.op == "aten::view" and not isinstance(node.inputs[1].type, ListType):
+            return False  # the same bytes as another element type
+        return all(is_steady(self.graph, self._db, value) for value in node.inputs[1:])
+
+    def _is_same_tensor(self, node: Node) -> bool:
+        """Whether the node gives back just the member that it was given: a dropout that drops nothing, `contiguous` of
+        what is so already."""
+        if node.inputs[0] not in self.member_of:
+            return False
+        drops_nothing = node.op == "aten::dropout" and constant_of(self.graph, node.inputs[2]) is False
+        return drops_nothing or self._contiguous(node) is True
+
+    def _contiguous(self, node: Node) -> bool | None:
+        """Whether the operand of a `contiguous` lies row by row already; None when that is not known, or not asked."""
+        if node.op != "aten::contiguous" or not isinstance(type := node.inputs[0].type, TensorType):
+            return None
+        rows = all(constant_of(self.graph, asked) == 0 for asked in node.inputs[1:])
+        shape = static_shape(type)
+        return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
+
+    # Writes
+
+    def _write(self, node: Node, block: Block, time: int) -> None:
+        schema = schema_of(node)
+        target = node.inputs[0]
+        if schema is None or not isinstance(target.type, TensorType) or not self._operands.writes_first_only(schema):
+            self._capture(self._operands.kept(node), node, block, time)
+            written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
+            if written:
+                told = f"{node.op} writes more than its first operand"
+                self.refusals.append(Refusal(node, written[0], "writes-several", told))
+            return
+        if any(value in self.member_of for value in node.inputs[1:]):
+            self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
+        member = self.member_of.get(target)
+        refusal = self._refusal(node, target, member, schema, block)
+        if isinstance(refusal, Refusal):
+            self.refusals.append(refusal)
+        elif member is not None:
+            write, frozen_by = Write(node, member, refusal, block, time), member.family.frozen_by
+            if frozen_by is None:
+                member.family.writes.append(write)
+            else:
+                member.family.late.append((frozen_by, write))
+        if len(node.outputs) == 1 and member is not None:
+            self.member_of[node.output] = member
+        elif len(node.outputs) == 1:
+            self._roots[node.output] = self._roots.get(target, target)
+
+    def _refusal(
+        self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block
+    ) -> Refusal | Twin:
+        twin = self.twins.of(node, schema)
+        if isinstance(twin, NoTwin):
+            return Refusal(node, target, twin.rule, twin.because)
+        if member is None:
+            root = self._roots.get(target, target)
+            return Refusal(node, target, *why_no_member(self.graph, root, is_reshaped=root in self._reshaped))
+        if block in self._foreign:
+            return Refusal(node, target, "inside-a-group", "it is part of a block that is neither if nor loop")
+        if block in self._unreached:
+            return Refusal(node, target, "never-runs", "it is part of a block that never runs")
+        for value in node.inputs[1:]:
+            other = self.member_of.get(value)
+            if (
+                other is None
+                or other.family is not member.family
+                or (twin.is_pointwise and self._are_one(member, other))
+            ):
+                continue
+            if not self._are_apart(member, other):
+                told = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
+                return Refusal(node, target, "reads-what-it-writes", told, (value,))
+        return self._why_no_way_up(node, member) or twin
+
+    def _are_one(self, a: Member, b: Member) -> bool:
+        """Whether two members certainly have the same elements at the same places: `p[i] *= 2` stores what it gave."""
+        if a is b:
+            return True
+        same_parent = a.parent is not None and a.parent is b.parent
+        return same_parent and a.view is not None and b.view is not None and are_alike(self.graph, a.view, b.view)
+
+    def _are_apart(self, a: Member, b: Member) -> bool:
+        """Whether two members certainly share no element: they are apart in what both are views of."""
+        same_parent = a.parent is not None and a.parent is b.parent
+        return same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view)
+
+    def _why_no_way_up(self, node: Node, member: Member) -> Refusal | None:
+        """Why a write through a view cannot be told to what it is a view of."""
+        name = f"%{self.graph.names[node.inputs[0]]}"
+        while member.parent is not None and member.view is not None:
+            op = member.view.op
+            whole = f"%{self.graph.names[member.parent.value]}"
+            if op not in INVERSES and op not in SCATTERS:
+                reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
+                told = f"{name} is {op} of {whole}, and {reason}"
+                return Refusal(node, member.value, "no-scatter", told, (member.view,))
+            if op in SCATTERS and not self._scatters(member.family):
+                told = f"{name} is a part of {whole}, all of which a pure op would copy"
+                return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
+            member = member.parent
+        return None
+
+    def _scatters(self, family: Family) -> bool:
+        """Whether a write of a part becomes a copy of the whole."""
+        return self._scatter if isinstance(self._scatter, bool) else family.base in self._scatter
+
+    def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
+        """The nodes around a place, from the inside out, up to the base's block, each with its block there."""
+        found = []
+        while block is not family.block:
+            owner = self.graph.owner[block]
+            found.append((block, owner))
+            block = self.graph.block_of[owner]
+        return found

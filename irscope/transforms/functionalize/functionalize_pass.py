@@ -1,0 +1,150 @@
+"""In-place ops become their pure twins where nobody can tell but by name.
+
+A program that writes only memory of its own, all of whose names are known, is a program without writes in disguise: `a`
+before the write and `a` after it are two values. This pass gives them two names. Then they fuse.
+
+**When nobody can tell.** Let `b` be a fresh tensor, made by an op that gives new memory, or by an if each branch of which
+makes one and hands on nothing else of it (`families`). Until the first
+*capture* every name of its memory is a member of its family, so whoever reads the memory reads it through a member, and
+whoever writes it writes through a member, at a place of the program that we see. Let every read look the member up as it
+is at that place (`renaming`): the elements are those that the memory would have. By induction over the run:
+
+1. A write that becomes its twin computes, from the elements before, the elements after, at the strides before
+   (`pure_twin`). They are the next version of the base, directly, or put into a copy of the whole where the member is
+   a part. Views are taken again of the new version, at the same strides, and so have the elements they would have.
+2. An op that stays in place writes the memory of the version of its moment, through a name that shares this memory; the
+   version stays, so all later reads see it. What a twin gave for a part is read in the place of the part only until then, and
+   only by ops whose result then lies as it did.
+3. A capture hands out the memory of the version of its moment. No write that becomes a twin can run later, on any path
+   from there, in the text or in another round of a loop around both (`families`): the version, and with it the memory,
+   is the one that all later names mean. So what unseen names write is seen, and what is written is seen by them.
+4. Ifs and loops with writes pass the version on as a result of their own. It is of the memory that the version of
+   either branch, or of the last round, is.
+
+Inputs, constants, parameters of blocks and results of unknown origin have no family, so what is written there stays: the
+caller finds its arguments written as before. Two names that were one memory are one memory afterwards.
+
+**Given up.** An error: torch refuses `x.add_(y)` where the sum is of a higher kind than `x` (a float into whole numbers);
+where the types do not tell, the twin converts. Tensors that loops carry (captures); writes through
+`expand` and its like, and through `detach`, which no gradient may see; memory: what was written in place needs a new
+tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part is most of it:
+`scatter=False` leaves those in place.
+
+**Where the layout is not known** (types without strides), `aten::copy(x, f(x))` stands for `f_(x)`. In a fusion group that
+copy costs nothing, and `canonicalize` takes it away when the types are known.
+
+Source of the idea: PyTorch's functionalization (2021), which traces; here it is decided on the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from time import perf_counter
+
+from irscope._base.words import plural
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.shapes import Shapes, infer
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, Node, Value
+from irscope.ops.registry import effect_of
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.functionalize.alias_families import Families
+from irscope.transforms.functionalize.family_records import Capture, Family, Write
+from irscope.transforms.functionalize.refusals import Refusal
+from irscope.transforms.functionalize.rewrite import Plan, renamed
+
+__all__ = ["functionalize"]
+
+
+def functionalize(
+    graph: Graph, db: AliasDb | None = None, *, scatter: bool | Container[Value] = True, shapes: Shapes | None = None
+) -> PassRecord:
+    """Replace in-place ops by pure ones where nothing but the names of values changes; linear.
+
+    Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
+    a write through `select` or `slice` becomes a copy of the whole with the part replaced; a set of values lets only the
+    tensors that are these become copies. `db`, if it is at hand, answers which lists of extents are never written;
+    `shapes`, what the types of this graph's values are. A second run finds nothing more.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %a : Float(4) = aten::neg(%x)
+    ...   %b : Float(4) = aten::relu_(%a)
+    ...   %c : Float(4) = aten::mul(%a, %x)
+    ...   return (%c)''')
+    >>> print(functionalize(g).after)
+    graph(%x : Float(4)):
+      %a : Float(4) = aten::neg(%x)
+      %b : Float(4) = aten::relu(%a)
+      %c : Float(4) = aten::mul(%b, %x)
+      return (%c)
+    """
+    started = perf_counter()
+    if not isinstance(graph, Graph):
+        raise ArgumentError(f"functionalize works on a Graph, not on {type(graph).__name__}")
+    if not any(effect_of(node) == "in-place" for node in graph.nodes()):
+        return PassRecord("functionalize", graph, graph, (), (), perf_counter() - started)
+    families = Families(graph, scatter=scatter, db=db, shapes=shapes or infer(graph))
+    kept = sorted((write for family in families.all for write in family.writes), key=lambda write: write.time)
+    after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
+    remarks = (*map(_passed, kept), *_missed(families))
+    return PassRecord("functionalize", graph, after, tuple(edits), remarks, perf_counter() - started)
+
+
+def _plan(families: Families, kept: list[Write]) -> Plan:
+    carried: dict[Node, dict[Family, None]] = {}
+    for write in kept:
+        for _, owner in families.owners(write.member.family, write.block):
+            carried.setdefault(owner, {})[write.member.family] = None
+    chosen = {write.member.family for write in kept}
+    return Plan(
+        {write.node: write for write in kept},
+        {value: member for value, member in families.member_of.items() if member.family in chosen},
+        {owner: tuple(found) for owner, found in carried.items()},
+        families.kept,
+        families.twins,
+    )
+
+
+def _passed(write: Write) -> Remark:
+    subject = write.node.outputs[0] if write.node.outputs else write.node
+    return Remark("passed", "pure-twin", subject, f"{write.twin.op} computes what {write.node.op} wrote", (write.node,))
+
+
+def _missed(families: Families) -> list[Remark]:
+    """One remark for each obstacle, at the first write that it keeps in place."""
+    grouped: dict[tuple[object, ...], list[Refusal]] = {}
+    for refusal in families.refusals:
+        evidence = refusal.evidence or (refusal.node.op,)
+        grouped.setdefault((refusal.rule, *evidence), []).append(refusal)
+    found = []
+    for refusals in grouped.values():
+        first = refusals[0]
+        found.append((first.node, first.rule, first.because, first.evidence, len(refusals)))
+    late: dict[Capture, list[Write]] = {}
+    for capture, write in sorted(
+        (pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time
+    ):
+        late.setdefault(capture, []).append(write)
+    for capture, writes in late.items():
+        because, evidence = _captured(families.graph, capture)
+        found.append((writes[0].node, "captured", because, evidence, len(writes)))
+    found.sort(key=lambda item: families.graph.position[item[0]])
+    return [_remark(*item) for item in found]
+
+
+def _captured(graph: Graph, capture: Capture) -> tuple[str, tuple[Value | Node, ...]]:
+    value = capture.member.value
+    name = f"%{graph.names[value]}"
+    if capture.node is None:
+        owner = graph.owner.get(capture.block)
+        whose = f"a result of a block of {owner.op}" if owner else "a result of the graph"
+        return f"{name} is {whose}, and may be written under another name or in another round", (value,)
+    outputs = "".join(f" (%{graph.names[output]})" for output in capture.node.outputs[:1])
+    return f"{capture.node.op}{outputs} may keep {name}, and it is written later", (value, capture.node)
+
+
+def _remark(node: Node, rule: str, because: str, evidence: tuple[Value | Node, ...], count: int) -> Remark:
+    more = f" ({plural(count, 'write')})" if count > 1 else ""
+    subject = node.outputs[0] if node.outputs else node
+    return Remark("missed", rule, subject, f"{because}{more}", (node, *evidence))

@@ -1,0 +1,177 @@
+"""The pure op that computes what an in-place op writes, and what of the tensor that was written it gives by itself.
+
+By torch's rules `aten::f_(self, ...)` is `self.copy_(aten::f(self, ...))`. So the twin of `f_` is the pure overload of
+`f` with the same arguments, and `aten::copy(self, f(self, ...))` has the elements, the element type, the shape and the
+strides that `self` has afterwards, whatever they are: that is what `copy` is for. Where the twin by itself has them, no
+copy is needed. Three things may differ:
+
+* *Element type.* `f_` keeps that of `self`; `f` promotes. Both are known, or a copy converts. Where the twin's is of a
+  higher kind torch refuses to write it, and so the write stays.
+* *Shape.* `f_` refuses operands that broadcast to more than `self`, and so does `copy`.
+* *Strides.* `self` keeps its own. A fresh result has strides of the op's choice, and what is computed of it later lies
+  accordingly, to where `view` works or does not. Even the stride of a dimension of one element counts: torch orders the
+  dimensions of a result by all strides of the operands. So all strides are known and equal, or one of two proofs holds
+  for a `self` without gaps: `fill` and `zero` give what `empty_like` gives; and a pointwise op whose first operand is
+  `self` goes by its strides, which are all different if no dimension has fewer than two elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.analysis.effects import SHAPE_WRITERS
+from irscope.analysis.shapes import Form, Shapes
+from irscope.errors import ArgumentError
+from irscope.ir import (
+    NOT_CONSTANT,
+    REQUIRED,
+    Graph,
+    Node,
+    OpSchema,
+    OptionalType,
+    TensorType,
+    Value,
+    constant_of,
+    make_node,
+)
+from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.schema import Op, draws_random_numbers
+from irscope.ops.typing import Unknown, kind_of, static_shape
+
+__all__ = ["NoTwin", "Twin", "Twins"]
+
+_TRANSPOSED: Final = TensorType("float32", (3, 2), (1, 3), "cpu")
+_ROWS: Final = TensorType("float64", (3, 2), (2, 1), "cpu")
+_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
+"""What a type rule raises when it is given less than it can handle."""
+
+_COPY: Final = "aten::copy"
+_LIKE_FIRST: Final = ("aten::fill", "aten::zero")
+"""Ops whose result lies as their first operand does, if that has no gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The pure op for an in-place one."""
+
+    op: str
+    keeps_dtype: bool
+    """Whether its result certainly has the element type of what is written."""
+    keeps_strides: bool
+    """Whether its result certainly has the shape and all the strides of what is written."""
+    keeps_dense_strides: bool
+    """Whether it has them if what is written has no gaps."""
+    dtype: str | None
+    """The element type of its result."""
+    is_pointwise: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoTwin:
+    """Why an in-place op has none."""
+
+    rule: str
+    because: str
+
+
+class Twins:
+    """The twins of the in-place nodes of one graph, each kind of node asked for once."""
+
+    def __init__(self, graph: Graph, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self._graph = graph
+        self._goes_by_first: dict[str, bool] = {}
+        self._found: dict[Form, Twin | NoTwin] = {}
+
+    def of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
+        """The twin of a node that writes its first operand and nothing else."""
+        form = self.shapes.form(node)
+        if form is None:
+            return self._of(node, schema)
+        found = self._found.get(form)
+        if found is None:
+            found = self._found[form] = self._of(node, schema)
+        return found
+
+    def _of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
+        if node.op in SHAPE_WRITERS:
+            return NoTwin("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
+        if draws_random_numbers(node.op):
+            return NoTwin("random", f"{node.op} draws random numbers")
+        pure = make_node(node.id, node.op[:-1], node.inputs, node.outputs, node.attrs, (), None, "")
+        declared, op = schema_of(pure), op_of(pure)
+        if not node.op.endswith("_") or declared is None or op is None or not _is_twin(schema, declared, pure):
+            return NoTwin("no-twin", f"no pure op is known that computes what {node.op} writes")
+        return self._compared(pure, op, declared)
+
+    def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | NoTwin:
+        target = self.shapes.type(node.inputs[0])
+        assert isinstance(target, TensorType)
+        result = self.type_of_result(node)
+        if None not in (target.dtype, result.dtype) and kind_of(str(result.dtype)) > kind_of(str(target.dtype)):
+            return NoTwin("refused", f"torch does not write {result.dtype} into a tensor of {target.dtype}")
+        if node.op == _COPY:
+            return Twin(_COPY, True, True, True, target.dtype, True)
+        shape = static_shape(target)
+        alike = shape is not None and shape == static_shape(result)
+        exact = alike and (shape == () or (target.strides is not None and target.strides == result.strides))
+        dense = exact or node.op in _LIKE_FIRST
+        if not dense and alike and shape is not None and min(shape) > 1:
+            dense = op.category == "pointwise" and self._is_laid_out_like_first(op, schema)
+        keeps_dtype = target.dtype is not None and target.dtype == result.dtype
+        return Twin(node.op, keeps_dtype, exact, dense, result.dtype, op.category == "pointwise")
+
+    def type_of_result(self, node: Node, types: Mapping[Value, TensorType] | None = None) -> TensorType:
+        """What the type rule says of a node's one result; `types` say more of some operands, or of new ones."""
+        schema, op = schema_of(node), op_of(node)
+        if schema is None or op is None:
+            return TensorType()
+        given = {name: self._abstract(argument, types or {}) for name, argument in bind(node, schema).items()}
+        return _asked(op, given)
+
+    def _abstract(self, argument: Any, types: Mapping[Value, TensorType]) -> Any:
+        if not isinstance(argument, Value):
+            return argument
+        if isinstance(argument.type, TensorType):
+            return types.get(argument) or self.shapes.type(argument)
+        payload = constant_of(self._graph, argument)
+        return Unknown(argument.type) if payload is NOT_CONSTANT else payload
+
+    def _is_laid_out_like_first(self, op: Op, schema: OpSchema) -> bool:
+        """Whether a result goes by the strides of the first operand before those of the others."""
+        known = self._goes_by_first.get(schema.full_name)
+        if known is None:
+            known = self._goes_by_first[schema.full_name] = _goes_by_first(op, schema)
+        return known
+
+
+def _is_twin(in_place: OpSchema, pure: OpSchema, node: Node) -> bool:
+    """Whether the pure overload takes the same arguments and gives one fresh tensor."""
+    names = [argument.name for argument in in_place.arguments] == [argument.name for argument in pure.arguments]
+    fresh = len(pure.returns) == 1 and isinstance(pure.returns[0].type, TensorType)
+    return names and fresh and effect_of(node) == "pure"
+
+
+def _goes_by_first(op: Op, schema: OpSchema) -> bool:
+    """What the type rule gives for a transposed first operand beside others that lie row by row."""
+    first, given = schema.arguments[0].name, dict[str, Any]()
+    for argument in schema.arguments:
+        type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if isinstance(type, TensorType):
+            given[argument.name] = _TRANSPOSED if argument.name == first else _ROWS
+        else:
+            given[argument.name] = Unknown(argument.type) if argument.default is REQUIRED else argument.default
+    return _asked(op, given).strides == _TRANSPOSED.strides
+
+
+def _asked(op: Op, given: dict[str, Any]) -> TensorType:
+    """The rule's answer; a type that says nothing where there is no rule, or it cannot tell."""
+    if op.type_rule is None:
+        return TensorType()
+    try:
+        result = op.type_rule(**given)
+    except (*_SLIPS, ArgumentError):
+        return TensorType()
+    return result if isinstance(result, TensorType) else TensorType()

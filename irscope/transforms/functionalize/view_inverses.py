@@ -1,0 +1,120 @@
+"""Views that can be taken again and written back: which op undoes each, which puts a part into the whole, which parts of
+a tensor are certainly apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, constant_of
+from irscope.ops.typing import static_shape, view_strides
+
+__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_alike", "are_apart", "restores"]
+
+INVERSES: Final[Mapping[str, str]] = {
+    "aten::alias": "aten::alias",
+    "aten::swapaxes": "aten::swapaxes",
+    "aten::swapdims": "aten::swapdims",
+    "aten::t": "aten::t",
+    "aten::transpose": "aten::transpose",
+    "aten::unsqueeze": "aten::squeeze",
+    "aten::view": "aten::view_as",
+}
+"""Views of all elements, and the view that undoes each: with the same operands, `view_as` with the tensor viewed."""
+
+SCATTERS: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
+"""Views of a part, and the op that puts a part into a copy of the whole."""
+
+READ_ONLY: Final = frozenset(f"aten::{name}" for name in "detach diagonal expand narrow permute squeeze unfold".split())
+"""Further views that can be taken again; what is written through them stays as it is. What is written through `detach`
+is hidden from the gradient, and what is put back would cut it."""
+
+
+def restores(whole: TensorType, seen: TensorType) -> bool:
+    """Whether a tensor that was seen by `view` with other extents has all its strides back when it is seen as before.
+
+    >>> whole, seen = TensorType("float32", (3, 1), (1, 3)), TensorType("float32", (3,), (1,))
+    >>> restores(whole, seen), restores(whole.with_(strides=(1, 1)), seen), restores(whole.with_(shape=(3, 2)), seen)
+    (False, True, True)
+    """
+    shape, viewed = static_shape(whole), static_shape(seen)
+    if shape is None or viewed is None:
+        return False
+    if not shape or min(shape) > 1:
+        return True  # then an element's place tells every stride
+    known = whole.strides is not None and seen.strides is not None
+    return known and view_strides(viewed, seen.strides or (), shape) == whole.strides
+
+
+def are_apart(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two views of one tensor certainly have no element in common: constant ranges of one dimension.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4, 6)):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %one : int = prim::Constant[value=1]()
+    ...   %two : int = prim::Constant[value=2]()
+    ...   %last : int = prim::Constant[value=-1]()
+    ...   %a : Tensor = aten::slice(%x, %one, %zero, %two, %one)
+    ...   %b : Tensor = aten::slice(%x, %one, %two, %last, %one)
+    ...   %c : Tensor = aten::select(%x, %one, %last)
+    ...   return (%a, %b, %c)''')
+    >>> are_apart(g, g.node("a"), g.node("b")), are_apart(g, g.node("b"), g.node("c")), are_apart(g, g.node("a"), g.node("a"))
+    (True, True, False)
+    """
+    left, right = _range(graph, a), _range(graph, b)
+    if left is None or right is None or left[0] != right[0]:
+        return False
+    return left[2] <= right[1] or right[2] <= left[1]
+
+
+def are_alike(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two views of one tensor are certainly the same view: one op, with the same numbers.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4, 6), %n : int):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %null : int = prim::Constant[value=0]()
+    ...   %a : Tensor = aten::select(%x, %zero, %n)
+    ...   %b : Tensor = aten::select(%x, %null, %n)
+    ...   %c : Tensor = aten::select(%x, %zero, %zero)
+    ...   return (%a, %b, %c)''')
+    >>> are_alike(g, g.node("a"), g.node("b")), are_alike(g, g.node("a"), g.node("c"))
+    (True, False)
+    """
+    if a.op != b.op or len(a.inputs) != len(b.inputs):
+        return False
+    for x, y in zip(a.inputs[1:], b.inputs[1:], strict=True):
+        known = constant_of(graph, x)
+        if x is not y and (known is NOT_CONSTANT or x.type != y.type or known != constant_of(graph, y)):
+            return False
+    return True
+
+
+def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
+    """The dimension that a select or slice takes a range of, and a range that holds it."""
+    type = node.inputs[0].type
+    shape = type.shape if isinstance(type, TensorType) else None
+    given = [constant_of(graph, value) for value in node.inputs[1:4]]
+    if node.op not in SCATTERS or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
+        return None
+    dim = given[0] + (len(shape) if given[0] < 0 and shape is not None else 0)
+    extent = shape[dim] if shape is not None and dim < len(shape) else None
+    low = _place(0 if given[1] is None else given[1], extent)
+    high = (
+        low + 1
+        if node.op == "aten::select" and low is not None
+        else _place(given[2] if len(given) > 2 else None, extent)
+    )
+    return None if low is None or high is None else (dim, low, high)
+
+
+def _place(bound: object, extent: object) -> int | None:
+    """A bound counted from the start; None when it is counted from an end that is not known."""
+    if bound is None:
+        return extent if isinstance(extent, int) else None
+    if not isinstance(bound, int):
+        return None
+    if bound >= 0:
+        return bound
+    return max(0, bound + extent) if isinstance(extent, int) else None

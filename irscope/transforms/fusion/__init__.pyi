@@ -1,0 +1,9 @@
+from .fuse_pass import (
+    Fusion,
+    fuse,
+)
+
+__all__ = [
+    "Fusion",
+    "fuse",
+]

@@ -1,0 +1,19 @@
+from .cost_table import (
+    DEFAULT_BANDWIDTH,
+    group_table,
+)
+from .remarks import (
+    remarks_of,
+)
+from .why_not import (
+    same_group,
+    why_apart,
+)
+
+__all__ = [
+    "DEFAULT_BANDWIDTH",
+    "group_table",
+    "remarks_of",
+    "same_group",
+    "why_apart",
+]

@@ -1,0 +1,104 @@
+"""What a fusion pass has to say: one remark per group, and one per opportunity that was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irscope._base.words import byte_count
+from irscope.ir import Node, Value
+from irscope.ops.registry import lookup
+from irscope.transforms.base import Remark
+from irscope.transforms.fusion.explain.why_not import explain_path
+from irscope.transforms.fusion.outline import Grouped
+from irscope.transforms.fusion.policy import BlockPlan
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["remarks_of"]
+
+_NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effect"})
+"""Rules whose refusals are no missed opportunity: nobody could fuse there."""
+
+
+def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ...]:
+    """Passed remarks first, then missed ones, each in program order of blocks."""
+    passed = [remark for plan in plans for remark in _passed(plan, grouped)]
+    missed = [remark for plan in plans for remark in _missed(plan, grouped)]
+    return (*passed, *missed)
+
+
+def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+    saved: dict[Node, int] = {}
+    for merge in plan.merges:
+        group = grouped.group_of.get(plan.block.nodes[merge.consumer])
+        if group is not None:
+            saved[group] = saved.get(group, 0) + merge.bytes_saved
+    for group, bytes_saved in saved.items():
+        count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
+        amount = f", which saves {byte_count(bytes_saved)} of memory traffic" if bytes_saved else ""
+        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
+
+
+def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+    """One remark per obstacle: however many pairs it keeps apart, it is one thing to change."""
+    found: dict[object, tuple[Refusal, Value | Node, int]] = {}
+    for key, refusal, subject in (*_apart(plan, grouped), *_unfit(plan)):
+        known = found.get(key)
+        found[key] = (refusal, subject, 1) if known is None else (*known[:2], known[2] + 1)
+    for refusal, subject, count in found.values():
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        yield Remark("missed", refusal.rule, subject, f"{refusal.because}{more}", refusal.evidence)
+
+
+def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal, Value | Node]]:
+    """Producers that stayed apart from their readers, by what to change about it."""
+    nodes = plan.block.nodes
+    for (producer, consumer), refusal in plan.refusals.items():
+        if plan.partition.find(producer) == plan.partition.find(consumer):
+            continue
+        found = refusal
+        if refusal.rule == "cycle":
+            if plan.ties.by_data_alone:
+                continue
+            found = explain_path(plan, tuple(node for node in refusal.evidence if isinstance(node, Node)))
+        if found.rule in _NOT_A_MISS:
+            continue
+        if found.rule in ("argument-limit", "size-limit"):
+            key: object = grouped.group_of.get(nodes[consumer], nodes[consumer])
+        else:
+            key = found.evidence[:1] if found.rule != "blocked-by-write" else frozenset(found.evidence[:2])
+        yield (found.rule, key), found, nodes[consumer]
+
+
+def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
+    """Nodes next to fusible ones that miss a property which the program could have."""
+    if all(plan.fusible):
+        return
+    maker = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
+    beside = _beside_fusible(plan, maker)
+    for index, node in enumerate(plan.block.nodes):
+        refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
+        if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
+            continue
+        if refusal.rule != "in-place" or _has_pure_twin(node):
+            yield (refusal.rule, node.op), refusal, node
+
+
+def _beside_fusible(plan: BlockPlan, maker: dict[Value, int]) -> set[int]:
+    """The nodes that read from a fusible node of the block or are read by one."""
+    beside: set[int] = set()
+    for index, node in enumerate(plan.block.nodes):
+        for value in node.inputs:
+            source = maker.get(value)
+            if source is None:
+                continue
+            if plan.fusible[index]:
+                beside.add(source)
+            if plan.fusible[source]:
+                beside.add(index)
+    return beside
+
+
+def _has_pure_twin(node: Node) -> bool:
+    """Whether the op without its underscore could be part of a kernel."""
+    twin = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
+    return twin is not None and twin.expression is not None

@@ -1,0 +1,192 @@
+"""Which nodes that only move elements are part of kernels: views, joins, and replaced ranges.
+
+A kernel sees through a view between two of its nodes, writes what is joined where it belongs, and takes the elements of a
+replaced range from what replaces it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value
+from irscope.ops.registry import schema_of
+from irscope.transforms.fusion.legality.iteration_space import told_space
+from irscope.transforms.fusion.legality.view_ops import JOINS, has_finer_space, joined_list, unpacked_cut
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["Moving", "NodeFacts", "patched_range"]
+
+
+class NodeFacts(Protocol):
+    """What is known of the nodes of a graph: `Rules`, which also asks this module."""
+
+    graph: Graph
+
+    def refusal(self, node: Node) -> Refusal | None:
+        """Why a node cannot be in any group; None when it can."""
+
+    def types_refusal(self, node: Node) -> Refusal | None:
+        """Why kernels do not compute with what a node reads or gives; None when they do."""
+
+    def tensor_type(self, value: Value) -> TensorType | None:
+        """What is known of a tensor; None for a value that is no tensor."""
+
+    def known(self, value: Value) -> Any:
+        """What a number, string, or None always is; NOT_CONSTANT for the rest."""
+
+    def is_view(self, node: Node) -> bool:
+        """Whether a node is a view, or packs or unpacks a list of tensors."""
+
+    def axes(self, node: Node) -> tuple[int, ...]:
+        """The axes along which a node reduces its first tensor."""
+
+
+class Moving:
+    """Judges the nodes of one graph that move elements."""
+
+    def __init__(self, rules: NodeFacts) -> None:
+        self._rules = rules
+        self._between: frozenset[Node] | None = None
+
+    def view_refusal(self, node: Node) -> Refusal | None:
+        """A view moves nothing, so it is worth having in a kernel only between two nodes of one."""
+        what = self._why_opaque(node)
+        if what:
+            return Refusal("view", what, (node,))
+        if self._between is None:
+            self._between = frozenset(self._views_between())
+        if node not in self._between:
+            return Refusal("not-pointwise", f"{node.op} is a view, and not one between two nodes of a kernel", (node,))
+        return None
+
+    def join_refusal(self, node: Node) -> Refusal | None:
+        """Joined tensors are written where they belong by the kernels that compute them; worth it if all but one are."""
+        pair = joined_list(self._rules.graph, node)
+        if pair is None:
+            what = (
+                "works on containers"
+                if node.op == "prim::ListConstruct"
+                else "joins a list that is more than its parts"
+            )
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        packed, join = pair
+        refusal = self._rules.types_refusal(join)
+        if refusal is not None:
+            return refusal
+        found = self._rules.tensor_type(join.output)
+        if (
+            any(self._rules.known(value) is NOT_CONSTANT for value in join.inputs[1:])
+            or found is None
+            or not found.is_static
+        ):
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
+        computed = sum(map(self._is_computed_for, packed.inputs))
+        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
+            told = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            return Refusal("not-pointwise", told, (join,))
+        return None
+
+    def patch_refusal(self, node: Node) -> Refusal | None:
+        """A replaced range is read from what replaces it, where the range and the layout of the whole are known."""
+        rules = self._rules
+        refusal = rules.types_refusal(node)
+        if refusal is not None:
+            return refusal
+        found = patched_range(rules, node)
+        whole, part, result = (rules.tensor_type(value) for value in (*node.inputs[:2], node.output))
+        if found is None or whole is None or part is None or result is None or result.strides is None:
+            return Refusal(
+                "not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,)
+            )
+        assert whole.shape is not None
+        axis, start, stop = found
+        own = (*whole.shape[:axis], stop - start, *whole.shape[axis + 1 :])
+        seen = (
+            part.shape
+            if node.op == "aten::slice_scatter" or part.shape is None
+            else (*part.shape[:axis], 1, *part.shape[axis:])
+        )
+        if seen != own or part.dtype is None or part.dtype != whole.dtype:
+            return Refusal("not-pointwise", f"{node.op} here does not replace just what it is given", (node,))
+        return None
+
+    def _is_computed_for(self, value: Value) -> bool:
+        """Whether a pointwise node makes a value that is read once."""
+        maker = self._rules.graph.producer.get(value)
+        if (
+            maker is None
+            or maker.op in JOINS
+            or self._rules.is_view(maker)
+            or len(self._rules.graph.users.get(value, ())) != 1
+        ):
+            return False
+        return self._rules.refusal(maker) is None and not self._rules.axes(maker)
+
+    def _why_opaque(self, node: Node) -> str:
+        """Why a kernel cannot see through a view; empty when it can."""
+        if node.op == "prim::ListUnpack" and unpacked_cut(self._rules.graph, node) is None:
+            return f"{node.op} works on containers"
+        if node.op == "prim::ListUnpack":
+            return ""
+        schema = schema_of(node)
+        if schema is None or not node.inputs or self._rules.tensor_type(node.inputs[0]) is None:
+            return f"{node.op} has no known overload"
+        if any(self._rules.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
+            return f"{node.op} is a view of a part that is only known when the program runs"
+        if len(node.outputs) != 1:
+            return f"{node.op} here gives {len(node.outputs)} results"
+        if isinstance(node.output.type, TensorType):
+            before, after = (self._rules.tensor_type(value) for value in (node.inputs[0], node.output))
+            if before is None or after is None or before.shape is None or after.shape is None:
+                return f"{node.op} is a view of a tensor of unknown shape"
+            if not has_finer_space(node, before.shape, after.shape):
+                told = f"{told_space(before.shape)} as {told_space(after.shape)}"
+                return f"{node.op} sees {told}, and no strides lead from one to the other"
+        elif unpacked_cut(self._rules.graph, node) is None:
+            return f"{node.op} gives a list of views that is not just unpacked"
+        return ""
+
+    def _views_between(self) -> set[Node]:
+        """The views that a kernel can see through and that lie between nodes of one block that are fit for kernels."""
+        graph, fit, below = self._rules.graph, set[Node](), set[Node]()
+        nodes = list(graph.nodes())
+        views = {
+            n for n in nodes if self._rules.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)
+        }
+        above: set[Node] = set()
+        for node in nodes:
+            if node in views:
+                maker = graph.producer.get(node.inputs[0])
+                if maker is not None and (maker in fit or maker in above) and self._together(maker, node):
+                    above.add(node)
+            elif not self._rules.is_view(node) and self._rules.refusal(node) is None:
+                fit.add(node)
+        for node in reversed(nodes):
+            if node in above:
+                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+                if any(isinstance(u, Node) and (u in fit or u in below) and self._together(u, node) for u in users):
+                    below.add(node)
+        return below
+
+    def _together(self, a: Node, b: Node) -> bool:
+        return self._rules.graph.block_of[a] is self._rules.graph.block_of[b]
+
+
+def patched_range(rules: NodeFacts, node: Node) -> tuple[int, int, int] | None:
+    """The axis along which a `slice_scatter` or `select_scatter` replaces a range of neighbours, its start, and its end;
+    None where that is not known."""
+    whole = rules.tensor_type(node.inputs[0])
+    given = [rules.known(value) for value in node.inputs[2:]]
+    if whole is None or not whole.is_static or not whole.shape or NOT_CONSTANT in given:
+        return None
+    rank = len(whole.shape)
+    if not -rank <= given[0] < rank:
+        return None
+    axis = given[0] % rank
+    extent = whole.shape[axis]
+    assert isinstance(extent, int)
+    if node.op == "aten::select_scatter":
+        start = given[1] % max(extent, 1)
+        return (axis, start, start + 1) if -extent <= given[1] < extent else None
+    start, stop, step = slice(*given[1:4]).indices(extent)
+    return (axis, start, max(start, stop)) if step == 1 else None

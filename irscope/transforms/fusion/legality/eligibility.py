@@ -1,0 +1,291 @@
+"""Which nodes can be part of a pointwise kernel.
+
+A node qualifies when its op has a kernel expression, when every argument that shapes the code is known, and when
+nobody can tell a fresh result from one that shares an argument's memory. Every "no" names the property that is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.shapes import Shapes
+from irscope.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    ITEM_SIZE,
+    NOT_CONSTANT,
+    NUMBER,
+    Dim,
+    Graph,
+    Node,
+    Opaque,
+    OpSchema,
+    OptionalType,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    constant_of,
+)
+from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.schema import Op, draws_random_numbers
+from irscope.transforms.fusion.legality.data_movement import Moving
+from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
+from irscope.transforms.fusion.legality.view_ops import JOINS, PATCHES, SEEN_THROUGH
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["Rules"]
+
+_LIBRARY_WORDS: Final = {
+    "reduction": "gathers windows or prefixes", "normalization": "is a normalisation without a kernel",
+    "matmul": "is a matrix product", "convolution": "is a convolution", "memory": "moves or makes elements",
+    "random": "draws random numbers", "other": "is of no kind known to fuse", "pointwise": "has no expression",
+}  # fmt: skip
+"""What ops do that stay with the library, by their categories."""
+_OTHER_WORDS: Final = {
+    "view": "is a view, which needs no kernel", "container": "works on containers", "scalar": "computes with numbers",
+    "control": "is control flow",
+}  # fmt: skip
+
+_RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
+_GROUP_NORM_OPERATIONS: Final = 8
+"""A group norm's at each point, as a layer norm's: it has no expression to count them in."""
+
+
+class Rules:
+    """The properties of the nodes of one graph, each computed when first asked for."""
+
+    def __init__(self, graph: Graph, shapes: Shapes, db: AliasDb) -> None:
+        self.graph = graph
+        self.db = db
+        self._shapes = shapes
+        self._refusals: dict[Node, Refusal | None] = {}
+        self._trials: dict[object, Trial] = {}
+        self._axes: dict[Node, tuple[int, ...]] = {}
+        self._operations: dict[Node, int] = {}
+        self._parts: dict[Node, int] = {}
+        self._types: dict[Value, TensorType | None] = {}
+        self._moving = Moving(self)
+
+    def refusal(self, node: Node) -> Refusal | None:
+        """Why a node cannot be in any group; None when it can."""
+        if node not in self._refusals:
+            self._refusals[node] = self._judge(node)
+        return self._refusals[node]
+
+    def tensor_type(self, value: Value) -> TensorType | None:
+        """What is known of a tensor; None for a value that is no tensor."""
+        if value in self._types:
+            return self._types[value]
+        found = self._shapes.type(value) if isinstance(value.type, TensorType) else None
+        self._types[value] = found if isinstance(found, TensorType) else None
+        return self._types[value]
+
+    def is_view(self, node: Node) -> bool:
+        """Whether a node that qualifies is a view, or packs or unpacks a list of tensors."""
+        if node.op == "prim::ListConstruct":
+            return bool(node.inputs) and isinstance(node.inputs[0].type, TensorType)
+        return node.op in SEEN_THROUGH or node.op == "prim::ListUnpack"
+
+    def joins(self, node: Node) -> bool:
+        """Whether a node that qualifies puts tensors together, which a kernel does only at its end."""
+        return node.op in JOINS
+
+    def patches(self, node: Node) -> bool:
+        """Whether a node that qualifies replaces a range of a tensor."""
+        return node.op in PATCHES
+
+    def axes(self, node: Node) -> tuple[int, ...]:
+        """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
+        return () if self.refusal(node) else self._axes.get(node, ())
+
+    def parts(self, node: Node) -> int:
+        """Into how many parts a node that gathers cuts the first of its axes: a group norm gathers each part by itself."""
+        return self._parts.get(node, 1)
+
+    def operations(self, node: Node) -> int:
+        """How many operations a node that qualifies does at each point of its space."""
+        if self.refusal(node) or self.is_view(node) or node.op in JOINS | PATCHES:
+            return 0
+        return self._operations.get(node, _GROUP_NORM_OPERATIONS)
+
+    def space(self, node: Node) -> tuple[Dim, ...] | None:
+        """The points over which a node that qualifies iterates: what it gathers from, or else its result."""
+        source = next((v for v in node.inputs if self.tensor_type(v)), None) if self.axes(node) else node.outputs[0]
+        found = None if source is None else self.tensor_type(source)
+        return None if found is None else found.shape
+
+    def name(self, value: Value) -> str:
+        """A value in a sentence, as it is printed."""
+        return f"%{self.graph.names[value]}"
+
+    def size_in_bytes(self, value: Value) -> int:
+        """The memory of a tensor; 0 when its size is not known, it is no tensor, or a view that kernels see through."""
+        found, maker = self.tensor_type(value), self.graph.producer.get(value)
+        if maker is not None and self.is_view(maker) and self.refusal(maker) is None:
+            return 0
+        return 0 if found is None else found.nbytes or 0
+
+    def known(self, value: Value) -> Any:
+        """What a number, string, or None always is; NOT_CONSTANT for tensors and for what the program computes."""
+        if isinstance(value.type, TensorType):
+            return NOT_CONSTANT
+        payload = constant_of(self.graph, value)
+        if payload is NOT_CONSTANT:
+            payload = self._shapes.known(value)
+        return NOT_CONSTANT if isinstance(payload, TensorData | Opaque | Graph) else payload
+
+    def _judge(self, node: Node) -> Refusal | None:
+        if node.op == "prim::Constant":
+            return Refusal(
+                "not-pointwise",
+                f"{self.name(node.output)} is a constant, which each group that reads it has inside",
+                (node,),
+            )
+        if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
+            return self._moving.join_refusal(node)
+        if self.is_view(node):
+            return self._moving.view_refusal(node)
+        if node.op in PATCHES:
+            return self._moving.patch_refusal(node)
+        op, schema = op_of(node), schema_of(node)
+        if node.blocks or op is None or schema is None:
+            known = node.blocks or op is not None
+            what = (
+                "has blocks of its own"
+                if node.blocks
+                else "has no known overload"
+                if known
+                else "is an op nobody described"
+            )
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        effect = effect_of(node)
+        if effect == "in-place":
+            effect = effect_of(node, self._known_arguments(node, schema))
+        if effect == "in-place":
+            return Refusal(
+                "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
+            )
+        if node.op == "aten::group_norm":
+            return self.types_refusal(node) or self._judge_group_norm(node, schema)
+        if op.expression is None:
+            library = _LIBRARY_WORDS.get(op.category)
+            what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        if effect == "opaque":
+            return Refusal("side-effect", f"{node.op} has side effects", (node,))
+        refusal = self.types_refusal(node) or self._judge_arguments(node, op, schema)
+        if refusal is None and effect == "view":
+            refusal = self._judge_aliasing(node, schema)
+        return refusal
+
+    def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
+        """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
+        known = {
+            argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)
+        }
+        return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
+
+    def types_refusal(self, node: Node) -> Refusal | None:
+        """Why kernels do not compute with what a node reads or gives; None when they do."""
+        if not node.outputs or not all(isinstance(value.type, TensorType) for value in node.outputs):
+            return Refusal("not-pointwise", f"{node.op} here does not give tensors", (node,))
+        for value in (*node.inputs, *node.outputs):
+            type = self.tensor_type(value)
+            if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZE:
+                return Refusal(
+                    "element-type",
+                    f"{self.name(value)} is {type.dtype}, which kernels do not compute with",
+                    (node, value),
+                )
+        return None
+
+    def _judge_arguments(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
+        """Build the expression once, with stand-ins for what is only known at run time."""
+        assert op.expression is not None
+        arguments: dict[str, Any] = {}
+        known_flags: dict[str, Any] = {}
+        bound = bind(node, schema)
+        for argument in schema.arguments:
+            operand = bound[argument.name]
+            if not isinstance(operand, Value):
+                arguments[argument.name] = operand
+                continue
+            payload = self.known(operand)
+            if payload is not NOT_CONSTANT:
+                arguments[argument.name] = known_flags[argument.name] = payload
+            elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
+                arguments[argument.name] = operand
+            else:
+                needed = f"{argument.name!r} of {node.op} must be known before the program runs"
+                what = f"{needed}, and {self.name(operand)} is computed"
+                return Refusal("unknown-argument", what, (node, operand))
+        if draws_random_numbers(node.op, known_flags):
+            return Refusal("random", f"{node.op} draws random numbers", (node,))
+        trial = self._try_expression(op, arguments)
+        if trial.complaint:
+            return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))
+        if trial.results != len(node.outputs):
+            return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
+        self._axes[node] = trial.axes
+        self._operations[node] = trial.operations
+        return None
+
+    def _judge_group_norm(self, node: Node, schema: OpSchema) -> Refusal | None:
+        """The one op that gathers along parts of an axis; kernels know it by name."""
+        arguments = bind(node, schema)
+        given = {
+            name: self.known(value) if isinstance(value, Value) and not isinstance(value.type, TensorType) else value
+            for name, value in arguments.items()
+        }
+        if NOT_CONSTANT in (given["num_groups"], given["eps"]):
+            return Refusal(
+                "unknown-argument", f"the groups of {node.op} must be known before the program runs", (node,)
+            )
+        found, groups = self.tensor_type(node.inputs[0]), given["num_groups"]
+        channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
+        if found is None or found.shape is None or not isinstance(channels, int) or groups < 1 or channels % groups:
+            return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
+        if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
+            return Refusal("no-expression", f"{node.op}: torch has no group norm of {found.dtype}", (node,))
+        self._axes[node] = tuple(range(1, len(found.shape)))
+        self._parts[node] = groups
+        return None
+
+    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:
+        """What becomes of the op's expression with such arguments."""
+        operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
+        types = {name: self._stand_in(value) for name, value in operands.items()}
+        key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
+        found = self._trials.get(key)
+        if found is None:
+            found = self._trials[key] = try_expression(op, arguments, types)
+        return found
+
+    def _stand_in(self, value: Value) -> tuple[str | None, int | None]:
+        type = self.tensor_type(value)
+        return (_RUN_TIME_NUMBERS[value.type], -1) if type is None else (type.dtype, type.rank)
+
+    def _judge_aliasing(self, node: Node, schema: OpSchema) -> Refusal | None:
+        """A kernel gives fresh memory; an op that may give its argument back may become one only if nobody can tell."""
+        result = node.outputs[0]
+        for argument, operand in zip(schema.arguments, node.inputs, strict=False):
+            if argument.alias is None:
+                continue
+            safe = self.db.safe_to_change_aliasing(operand, result)
+            if not safe:
+                same = f"{node.op} may give back {self.name(operand)} itself"
+                what = f"{same}, and a copy could be told from it: {safe.because}"
+                return Refusal("may-alias-argument", what, (node, operand))
+        return None
+
+
+def _takes_run_time_number(declared: Type, given: Type) -> bool:
+    """Whether a schema's argument of this type may be a number that the kernel is given when it runs."""
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS

@@ -1,0 +1,46 @@
+"""What an op's expression is like for certain arguments: built once, with elements that stand for the tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
+from irscope.ops.schema import Op
+
+__all__ = ["Trial", "try_expression"]
+
+_GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What an op's expression of certain arguments is like."""
+
+    complaint: str
+    """Why there is none; empty when there is one."""
+    results: int = 1
+    axes: tuple[int, ...] = ()
+    """The axes that it gathers along."""
+    operations: int = 0
+    """What it computes at each point, in operations."""
+
+
+def try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> Trial:
+    """Try the expression with each guess for the element types that are unknown; the first complaint when all fail."""
+    assert op.expression is not None
+    complaint = ""
+    for guess in _GUESSES if any(dtype is None for dtype, _ in types.values()) else _GUESSES[:1]:
+        given = dict(arguments)
+        for index, (name, (dtype, rank)) in enumerate(types.items()):
+            element = dtype or guess
+            given[name] = number(index, element) if rank == -1 else input_element(index, element, rank=rank)
+        try:
+            made = op.expression(**given)
+        except NoExpression as error:
+            complaint = complaint or error.what
+        else:
+            results = made if isinstance(made, tuple) else (made,)
+            axes = {axis for expr in results for axis in reduced_axes(expr)}
+            return Trial("", len(results), tuple(sorted(axes)), count_operations(results))
+    return Trial(complaint)

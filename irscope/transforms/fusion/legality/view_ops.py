@@ -1,0 +1,82 @@
+"""Views that a kernel can see through: those whose element at some place is an element of what they see, at a place that
+is found from the first by adding, multiplying and leaving out.
+
+Cutting (select, slice, chunk, ...), exchanging axes and taking one apart are. Putting axes together takes divisions, and
+kernels do without them: they walk a finer space, in which both shapes are products of neighbouring axes. There is one
+when, counted from the last axis, the sizes of the tails of both shapes divide each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
+from typing import Final
+
+from irscope.ir import Dim, Graph, Node
+
+__all__ = ["CUTS", "JOINS", "PATCHES", "RESHAPES", "SEEN_THROUGH", "has_finer_space", "joined_list", "unpacked_cut"]
+
+CUTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes unbind tensor_split".split())
+"""Views that cut a tensor into a list, which something must unpack."""
+JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
+"""Ops that put a list of tensors one behind the other."""
+PATCHES: Final = frozenset({"aten::slice_scatter", "aten::select_scatter"})
+"""Ops that give a tensor with a range of it replaced."""
+RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_view flatten unflatten".split())
+"""Views that may put axes together."""
+SEEN_THROUGH: Final = CUTS | RESHAPES | frozenset(
+    f"aten::{name}"
+    for name in (
+        "select slice narrow transpose swapaxes swapdims t numpy_T mT permute movedim unsqueeze squeeze expand "
+        "broadcast_to contiguous"
+    ).split()
+)  # fmt: skip
+
+
+def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
+    """Whether a view and what it sees can be walked together; true of all views but some reshapes.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Tensor, %s : int[]):
+    ...   %y : Tensor = aten::view(%x, %s)
+    ...   return (%y)''')
+    >>> view = g.node("y")
+    >>> has_finer_space(view, (2, 12), (2, 3, 4)), has_finer_space(view, (4, 6), (24,)), has_finer_space(view, (4, 6), (6, 4))
+    (True, True, False)
+    """
+    if node.op not in RESHAPES or (before is not None and before == after and None not in before):
+        return True
+    tails = sorted({*_tails(before), *_tails(after)})
+    return None not in (before, after) and 0 not in tails and all(big % small == 0 for small, big in pairwise(tails))
+
+
+def _tails(shape: Sequence[Dim] | None) -> Iterator[int]:
+    """How many elements lie along the last axes, for each number of them; 0 where that is not known."""
+    return accumulate((dim if isinstance(dim, int) else 0 for dim in reversed(shape or ())), mul, initial=1)
+
+
+def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """A cut and the node that unpacks its list, given either, if that alone reads the list."""
+    cut = node if node.op in CUTS else graph.producer.get(node.inputs[0]) if node.op == "prim::ListUnpack" else None
+    if cut is None or cut.op not in CUTS:
+        return None
+    uses = graph.users.get(cut.output, ())
+    reader = uses[0].user if len(uses) == 1 else None
+    if not isinstance(reader, Node) or reader.op != "prim::ListUnpack":
+        return None
+    return (cut, reader) if graph.block_of[reader] is graph.block_of[cut] else None
+
+
+def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """The node that makes a list and the one that joins its tensors, given either, if that alone reads the list."""
+    made = (
+        node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
+    )
+    if made is None or made.op != "prim::ListConstruct":
+        return None
+    uses = graph.users.get(made.output, ())
+    reader = uses[0].user if len(uses) == 1 else None
+    if not isinstance(reader, Node) or reader.op not in JOINS or reader.inputs[0] is not made.output:
+        return None
+    return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None

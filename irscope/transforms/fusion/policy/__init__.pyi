@@ -1,0 +1,25 @@
+from .best_first import (
+    Score,
+)
+from .block_plan import (
+    BlockPlan,
+)
+from .candidate import (
+    Candidate,
+)
+from .group_state import (
+    Limits,
+)
+from .registry import (
+    Policy,
+    policy_of,
+)
+
+__all__ = [
+    "BlockPlan",
+    "Candidate",
+    "Limits",
+    "Policy",
+    "Score",
+    "policy_of",
+]

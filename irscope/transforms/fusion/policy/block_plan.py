@@ -1,0 +1,217 @@
+"""The groups of one block while they grow: what each reads, makes and lets out, and the step that makes two into one.
+
+A merge is legal if the contraction stays acyclic (`partition`), if the two groups have a common domain (`group_domain`), and if
+the kernel stays within the limits. Which of the legal merges happen, and in which order, is a policy's business
+(`registry`). A merge is decided before anything is changed: a refused one leaves nothing behind.
+
+Nodes go by their position in the block, groups by the position of one of their nodes. What decides (readings outside a
+group, inputs, outputs) is counted per group and updated from the smaller side of each merge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from irscope.analysis.dependence import Dependences
+from irscope.ir import Node, Value
+from irscope.transforms.fusion.legality import Domain, Fitness
+from irscope.transforms.fusion.policy.candidate import Candidate
+from irscope.transforms.fusion.policy.group_state import Group, Limits
+from irscope.transforms.grouping import Partition, Refusal
+
+__all__ = ["BlockPlan", "Merge"]
+
+
+class Merge(NamedTuple):
+    """One step of a plan: the groups of two nodes, at these positions of the block, became one."""
+
+    producer: int
+    consumer: int
+    domain: Domain
+    """The domain of the merged group."""
+    bytes_saved: int
+    """Memory traffic that it avoids; 0 when sizes are not known."""
+    shared: Value | None
+    """A value that the second group read from the first, or that both read; None if there was none."""
+    is_sibling: bool
+    """Whether neither read the other."""
+
+
+_NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
+"""What stands for the nodes that are not fit for any group."""
+
+
+class BlockPlan:
+    """The groups of one block, while they grow and for later questions."""
+
+    def __init__(self, ties: Dependences, fitness: Fitness, limits: Limits) -> None:
+        self.block = ties.block
+        self.ties = ties
+        self.fitness = fitness
+        self.rules = fitness.rules
+        self.limits = limits
+        nodes = self.block.nodes
+        self.on_merge: Callable[[BlockPlan], None] | None = None
+        """Told of each merge."""
+        self.partition = Partition.behind(ties.before)
+        self.merges: list[Merge] = []
+        self.refusals: dict[tuple[int, int], Refusal] = {}
+        """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
+        self.fusible = [False] * len(nodes)
+        self.outside: dict[Value, int] = {}
+        """For each value that fusible nodes make, how many readings of it lie outside its group."""
+        self.maker: dict[Value, int] = {}
+        """The fusible node that makes a value."""
+        self.readers: dict[Value, list[int]] = {}
+        """The fusible nodes that read a value that is not a known number, in program order."""
+        self.groups: list[Group] = [_NO_GROUP] * len(nodes)
+        """At the position that `partition.find` gives for a fusible node, its group."""
+        self._start(nodes)
+
+    def _start(self, nodes: Sequence[Node]) -> None:
+        """Let each fusible node be a group of its own."""
+        part_of, readings, sizes, readers = self.fitness.part, self.fitness.readings, self.fitness.sizes, self.readers
+        for index, node in enumerate(nodes):
+            part = part_of(node)
+            if part is None:
+                continue
+            self.fusible[index] = True
+            sizes[node.outputs[0]] = part.size
+            outputs = 0
+            for value in node.outputs:
+                self.outside[value] = count = readings.get(value, 0)
+                self.maker[value] = index
+                outputs += count > 0
+            inputs: dict[Value, int] = {}
+            for place in part.arguments:
+                value = node.inputs[place]
+                if value in inputs:
+                    inputs[value] += 1
+                    continue
+                inputs[value] = 1
+                reading = readers.get(value)
+                if reading is None:
+                    readers[value] = [index]
+                else:
+                    reading.append(index)
+            views = int(part.domain.kind == "view")
+            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
+
+    @cached_property
+    def index(self) -> dict[Node, int]:
+        """The positions of the nodes."""
+        return {node: index for index, node in enumerate(self.block.nodes)}
+
+    def group(self, index: int) -> Group:
+        """The group that a fusible node is in."""
+        return self.groups[self.partition.find(index)]
+
+    @cached_property
+    def untouched(self) -> BlockPlan:
+        """The same block before any merge, for questions; not to be merged."""
+        return self.anew()
+
+    def anew(self) -> BlockPlan:
+        """A new plan of the same block, without merges."""
+        return BlockPlan(self.ties, self.fitness, self.limits)
+
+    def nodes(self, *indexes: int) -> tuple[Node, ...]:
+        """The nodes at these positions."""
+        return tuple(self.block.nodes[index] for index in indexes)
+
+    def producers(self, index: int) -> list[int]:
+        """The fusible nodes of this block that a node reads from, in no particular order."""
+        maker = self.maker
+        return [maker[value] for value in self.block.nodes[index].inputs if value in maker]
+
+    def reader(self, index: int, value: Value) -> int:
+        """The first node that reads a value in the group of a node."""
+        find = self.partition.find
+        here = find(index)
+        return next(reader for reader in self.readers[value] if find(reader) == here)
+
+    def members(self, index: int) -> Iterator[Node]:
+        """The nodes of the group of a node, in no particular order."""
+        return (self.block.nodes[member] for member in self.partition.members(index))
+
+    def leaving(self, members: Sequence[Node]) -> list[Value]:
+        """The values that these nodes make and others read, in program order."""
+        inside = Counter(value for node in members for value in node.inputs)
+        readings = self.fitness.readings
+        return [v for node in members for v in node.outputs if readings.get(v, 0) > inside.get(v, 0)]
+
+    def kept_merges(self, min_size: int) -> list[Merge]:
+        """The merges, in the order in which they were decided, that made groups of at least so many nodes, views apart."""
+        groups = [(merge, self.group(merge.consumer)) for merge in self.merges]
+        return [merge for merge, group in groups if group.size - group.views >= min_size]
+
+    def schedule_after(self, merges: int, min_size: int) -> list[list[int]]:
+        """As `Partition.schedule`, with only the first few of the kept merges done.
+
+        What had closed no cycle closes none when the small groups are taken apart: along a cycle there would have to
+        be a group that is still one, and their union was in no cycle with it.
+        """
+        parts = Partition.behind(self.ties.before)
+        for merge in self.kept_merges(min_size)[:merges]:
+            parts.unite(merge.producer, merge.consumer)
+        return parts.schedule()
+
+    def try_merge(self, candidate: Candidate) -> Refusal | None:
+        """Merge two groups; or say why not, and change nothing."""
+        domain = candidate.verdict()
+        if isinstance(domain, Refusal):
+            return domain
+        path = self.partition.merge(candidate.producer_index, candidate.consumer_index)
+        if path:
+            nodes = tuple(self.block.nodes[index] for index in path)
+            return Refusal("cycle", "together they would wait for what waits for them", nodes)
+        self._commit(candidate, domain)
+        return None
+
+    def shared(self, producer: int, consumer: int) -> list[Value]:
+        """The values that the second node's group reads from the first's, found from the smaller side."""
+        values, inputs = self.group(producer).values, self.group(consumer).inputs
+        if len(values) <= len(inputs):
+            return [value for value in values if value in inputs]
+        find, maker = self.partition.find, self.maker
+        here = find(producer)
+        return [value for value in inputs if value in maker and find(maker[value]) == here]
+
+    def _commit(self, candidate: Candidate, domain: Domain) -> None:
+        """Count the two groups together, and what that saves: what both read is read once, what only the second reads
+        of the first is not written either."""
+        ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.fitness.sizes
+        outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
+        saved, witness = 0, shared[0] if shared else None
+        for value in shared:
+            left = outside[value] = outside[value] - inputs.pop(value)
+            saved += sizes[value]
+            if not left:
+                saved += sizes[value]
+                ours.outputs -= 1
+        if len(fewer) > len(inputs):
+            inputs, fewer = fewer, inputs
+        for value, times in fewer.items():
+            before = inputs.get(value)
+            if before is None:
+                inputs[value] = times
+            else:
+                inputs[value] = before + times
+                saved += sizes[value]
+                witness = witness or value
+        values, others = theirs.values, ours.values
+        if len(others) > len(values):
+            values, others = others, values
+        values += others
+        theirs.domain, theirs.inputs, theirs.values = domain, inputs, values
+        theirs.outputs += ours.outputs
+        theirs.size += ours.size
+        theirs.views += ours.views
+        self.groups[self.partition.find(candidate.consumer_index)] = theirs
+        producer, consumer = candidate.producer_index, candidate.consumer_index
+        self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))
+        if self.on_merge is not None:
+            self.on_merge(self)

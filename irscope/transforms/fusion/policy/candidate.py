@@ -1,0 +1,139 @@
+"""Two groups that might become one: what a policy looks at, and a user's own policy too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.ir import Node, Value
+from irscope.transforms.fusion.legality import Domain
+from irscope.transforms.fusion.policy.group_state import GrowingGroups
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["Candidate"]
+
+
+class Candidate:
+    """Two groups of one block that might become one; a fusion policy may look at it, and must not change it.
+
+    The first has something that the second reads, or they are siblings: both read something, and neither the other.
+    Everything is as it is now, for groups that have grown since the candidate came up, too.
+    """
+
+    __slots__ = ("_plan", "consumer_index", "ours", "producer_index", "shared", "theirs")
+
+    def __init__(self, plan: GrowingGroups, producer: int, consumer: int) -> None:
+        self._plan = plan
+        self.producer_index = producer
+        self.consumer_index = consumer
+        find, groups = plan.partition.find, plan.groups
+        self.ours = ours = groups[find(producer)]
+        self.theirs = theirs = groups[find(consumer)]
+        values, inputs = ours.values, theirs.inputs
+        self.shared: Sequence[Value] = (
+            [value for value in values if value in inputs]
+            if len(values) <= len(inputs)
+            else plan.shared(producer, consumer)
+        )
+        """What the second group reads of the first; empty for siblings."""
+
+    @property
+    def producer(self) -> Node:
+        """The node of the first group that the question is about."""
+        return self._plan.block.nodes[self.producer_index]
+
+    @property
+    def consumer(self) -> Node:
+        """The node of the second group that the question is about."""
+        return self._plan.block.nodes[self.consumer_index]
+
+    @property
+    def nodes(self) -> tuple[Node, Node]:
+        """Both."""
+        return self.producer, self.consumer
+
+    @property
+    def first(self) -> tuple[Node, ...]:
+        """The nodes of the first group."""
+        return tuple(self._plan.members(self.producer_index))
+
+    @property
+    def second(self) -> tuple[Node, ...]:
+        """The nodes of the second group."""
+        return tuple(self._plan.members(self.consumer_index))
+
+    @property
+    def is_sibling(self) -> bool:
+        """Whether neither group reads from the other."""
+        return not self.shared
+
+    @property
+    def common(self) -> list[Value]:
+        """What both groups read from outside."""
+        a, b = self.ours.inputs, self.theirs.inputs
+        if len(a) > len(b):
+            a, b = b, a
+        return [value for value in a if value in b]
+
+    @property
+    def bytes_saved(self) -> int:
+        """Memory traffic that the merge avoids: what both read is read once, what only the second reads is not written
+        either; 0 where sizes are not known."""
+        sizes = self._plan.fitness.sizes
+        outside, times = self._plan.outside, self.theirs.inputs
+        saved = 0
+        for value in self.common:
+            saved += sizes[value]
+        for value in self.shared:
+            saved += sizes[value] * (2 if outside[value] == times[value] else 1)
+        return saved
+
+    @property
+    def transfers_saved(self) -> int:
+        """How many tensors less are read or written after the merge, of known size or not."""
+        return len(self.common) + len(self.shared) + self._inside()
+
+    @property
+    def arguments(self) -> int:
+        """How many inputs and outputs the kernel would have."""
+        ours, theirs = self.ours, self.theirs
+        both = len(ours.inputs) + len(theirs.inputs) - len(self.common) + ours.outputs + theirs.outputs
+        return both - len(self.shared) - self._inside()
+
+    @property
+    def size(self) -> int:
+        """How many nodes the kernel would have."""
+        return self.ours.size + self.theirs.size
+
+    def leaves(self) -> bool:
+        """Whether something of the first group is still read outside when the second has joined."""
+        return self.ours.outputs > self._inside()
+
+    def kept(self) -> Value | None:
+        """A shared value that is still read outside when the two are one."""
+        outside, times = self._plan.outside, self.theirs.inputs
+        return next((value for value in self.shared if outside[value] > times[value]), None)
+
+    def verdict(self) -> Domain | Refusal:
+        """The domain of the merged group; or why there would be none, or one that is too large a kernel."""
+        ours, theirs, limits = self.ours, self.theirs, self._plan.limits
+        domain = self._plan.fitness.domains.join(ours.domain, theirs.domain, self)
+        if isinstance(domain, Refusal):
+            return domain
+        if len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs > limits.arguments:
+            count = self.arguments
+            if count > limits.arguments:
+                return self._too_many("argument-limit", count, "arguments", limits.arguments)
+        if ours.size + theirs.size > limits.nodes:
+            return self._too_many("size-limit", self.size, "nodes", limits.nodes)
+        return domain
+
+    def _inside(self) -> int:
+        """How many of the shared values nobody else reads."""
+        outside, times = self._plan.outside, self.theirs.inputs
+        count = 0
+        for value in self.shared:
+            count += outside[value] == times[value]
+        return count
+
+    def _too_many(self, rule: str, number: int, what: str, limit: int) -> Refusal:
+        return Refusal(rule, f"the kernel would have {number} {what}, the limit is {limit}", self.nodes)

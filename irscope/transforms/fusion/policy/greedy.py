@@ -1,0 +1,77 @@
+"""The greedy policy on one block: consumers bottom-up, and for each the producers from the latest to the earliest.
+
+The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer
+that was refused because a path leads around it stays refused while its group grows: whatever joins later stands
+before it in the program, and what stands on the path was asked before it. So a group looks at each candidate once. What
+was refused for another reason is asked again when two groups have met; siblings join when nothing else can, and then
+it is asked once more.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from irscope.transforms.fusion.policy.block_plan import BlockPlan
+from irscope.transforms.fusion.policy.candidate import Candidate
+from irscope.transforms.fusion.policy.siblings import join_siblings
+
+__all__ = ["grow_greedily"]
+
+_ROUNDS: Final = 8
+
+_FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device"})
+"""Refusals that stand however the groups grow."""
+
+
+def grow_greedily(plan: BlockPlan) -> None:
+    """Decide the groups of a block."""
+    find, groups = plan.partition.find, plan.groups
+    for consumer in reversed(range(len(plan.block.nodes))):
+        if groups[find(consumer)].size == 1:
+            _grow(plan, consumer)
+    for _ in range(_ROUNDS):
+        before = len(plan.merges)
+        _ask_again(plan)
+        if len(plan.merges) == before:
+            join_siblings(plan)
+        if len(plan.merges) == before:
+            break
+
+
+def _ask_again(plan: BlockPlan) -> None:
+    """Try the pairs that were refused, consumers bottom-up."""
+    find = plan.partition.find
+    refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
+    for producer, consumer in sorted(refused, key=lambda pair: (pair[1], pair[0]), reverse=True):
+        if find(producer) != find(consumer):
+            single = plan.group(producer).size == 1
+            refusal = plan.try_merge(Candidate(plan, producer, consumer))
+            if refusal is not None:
+                plan.refusals[producer, consumer] = refusal
+            elif single:
+                _grow(plan, producer)
+
+
+def _grow(plan: BlockPlan, consumer: int) -> None:
+    """Let producers join the group of a node, the latest first, until no candidate is left."""
+    find, groups = plan.partition.find, plan.groups
+    heap = [(-producer, consumer) for producer in plan.producers(consumer)]
+    heapify(heap)
+    asked: set[int] = set()
+    while heap:
+        negative, reader = heappop(heap)
+        producer = -negative
+        if producer in asked:
+            continue
+        asked.add(producer)
+        root = find(producer)
+        if root == find(consumer):
+            continue
+        single = groups[root].size == 1
+        refusal = plan.try_merge(Candidate(plan, producer, reader))
+        if refusal is not None:
+            plan.refusals[producer, reader] = refusal
+        elif single:  # the producers of a larger group were its candidates already
+            for earlier in plan.producers(producer):
+                heappush(heap, (-earlier, producer))

@@ -1,0 +1,5 @@
+"""How do nodes come together in groups without a cycle, for fusion and autodiff?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,11 @@
+from .partition import (
+    Partition,
+)
+from .refusal import (
+    Refusal,
+)
+
+__all__ = [
+    "Partition",
+    "Refusal",
+]

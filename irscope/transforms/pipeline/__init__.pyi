@@ -1,0 +1,13 @@
+from .registry import (
+    PASSES,
+)
+from .runner import (
+    Pipeline,
+    Pipelined,
+)
+
+__all__ = [
+    "PASSES",
+    "Pipeline",
+    "Pipelined",
+]

@@ -1,0 +1,201 @@
+"""Several passes in a row, from a text such as `functionalize,cse,fuse{min_size=3},dce` or from functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from irscope._base.progress import progress
+from irscope._base.words import plural
+from irscope.errors import ArgumentError, IrscopeError, PassError
+from irscope.ir import Graph, graph_of
+from irscope.ops.check.node_check import verify
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.history import History
+from irscope.transforms.pipeline.parser import parse_pipeline
+from irscope.transforms.pipeline.registry import PASSES, Pass
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Pipeline", "Pipelined", "Stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One pass of a pipeline with its options."""
+
+    name: str
+    run: Callable[[Graph], Any] = field(repr=False)
+    """Takes a graph; gives a graph, a `PassRecord`, or a result with a `history`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
+        return f"{self.name}{{{told}}}" if told else self.name
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """What a pipeline made of a graph."""
+
+    history: History
+    """One record for each pass, those that a stage runs by itself (folding, before fusion) among them."""
+    results: Mapping[str, Any] = field(repr=False)
+    """What each stage gave, by its name (the last of that name): the `Fusion` of `fuse`, for one."""
+    stage_of: tuple[str, ...] = field(repr=False)
+    """For each record, the stage that it belongs to."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after the last pass."""
+        return self.history.final
+
+    @property
+    def records(self) -> tuple[PassRecord, ...]:
+        """What each pass left behind, in order."""
+        return self.history.records
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The remarks of all passes in order."""
+        return self.history.remarks
+
+    def table(self) -> pd.DataFrame:
+        """One row a pass: nodes before and after over all blocks, seconds, and how many remarks of each kind."""
+        import pandas as pd
+
+        rows = []
+        for record in self.records:
+            kinds = Counter(remark.kind for remark in record.remarks)
+            rows.append(
+                {
+                    "pass": record.name, "nodes before": len(record.before.position),
+                    "nodes after": len(record.after.position), "seconds": record.seconds,
+                    "passed": kinds["passed"], "missed": kinds["missed"],
+                }
+            )  # fmt: skip
+        columns = ["pass", "nodes before", "nodes after", "seconds", "passed", "missed"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        nodes = f"{len(self.history.initial.position)} → {plural(len(self.graph.position), 'node')}"
+        return f"<Pipelined {self.graph.name!r}: {', '.join(record.name for record in self.records) or 'no passes'}; {nodes}>"
+
+
+class Pipeline:
+    """Passes to run one after the other.
+
+    Each part is a text of pass names with options in braces, or a function from a graph to a graph or to a record.
+    `Pipeline.passes()` lists the names. Raises ArgumentError for a name, an option or a value that is not known.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %a : Float(4) = aten::neg(%x)
+    ...   %b : Float(4) = aten::relu_(%a)
+    ...   %c : Float(4) = aten::neg(%x)
+    ...   %d : Float(4) = aten::mul(%a, %c)
+    ...   return (%d)''')
+    >>> done = Pipeline("functionalize,cse,dce")(g)
+    >>> print(done.graph)
+    graph(%x : Float(4)):
+      %a : Float(4) = aten::neg(%x)
+      %b : Float(4) = aten::relu(%a)
+      %d : Float(4) = aten::mul(%b, %a)
+      return (%d)
+    >>> Pipeline("cse", lambda graph: graph, "fuse{min_size=3}")
+    Pipeline('cse,<lambda>,fuse{min_size=3}')
+    """
+
+    def __init__(self, *parts: str | Callable[[Graph], Any]) -> None:
+        stages: list[Stage] = []
+        for part in parts:
+            if isinstance(part, str):
+                stages.extend(_stage(known, options) for known, options in parse_pipeline(part))
+            elif callable(part):
+                stages.append(Stage(getattr(part, "__name__", type(part).__name__), part))
+            else:
+                raise ArgumentError(
+                    f"a pipeline is made of texts and functions, not of {type(part).__name__}",
+                    hint='Pipeline("functionalize,cse", my_pass, "dce")',
+                )
+        self.stages = tuple(stages)
+
+    @staticmethod
+    def passes() -> Mapping[str, str]:
+        """The names of all passes, with a line about each."""
+        return {name: known.doc for name, known in PASSES.items()}
+
+    def __call__(self, graph: Graph, *, verify_each: bool = False) -> Pipelined:
+        """Run all passes; with `verify_each` the graph is checked after each, and PassError names the pass that broke
+        it."""
+        graph = graph_of(graph, "Pipeline")
+        history = History(graph)
+        results: dict[str, Any] = {}
+        stage_of: list[str] = []
+        with progress(len(self.stages), "passes") as step:
+            for stage in self.stages:
+                results[stage.name], records = _run(stage, history.final)
+                for record in records:
+                    history = history.then(record)
+                    stage_of.append(stage.name)
+                if verify_each:
+                    _check(stage, history.final)
+                step()
+        return Pipelined(history, results, tuple(stage_of))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.stages))
+
+    def __repr__(self) -> str:
+        return f"Pipeline({str(self)!r})"
+
+
+def _stage(known: Pass, options: Mapping[str, Any]) -> Stage:
+    run = known.load()
+    return Stage(known.name, lambda graph: run(graph, **options), options)
+
+
+def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
+    """What a stage gives, and the records in it, which lead from the graph to the next."""
+    started = perf_counter()
+    result = stage.run(graph)
+    seconds = perf_counter() - started
+    history = getattr(result, "history", None)
+    if isinstance(result, Graph):
+        records: tuple[PassRecord, ...] = (PassRecord(stage.name, graph, result, seconds=seconds),)
+    elif isinstance(result, PassRecord):
+        records = (result,)
+    elif isinstance(history, History):
+        records = history.records
+    else:
+        raise PassError(
+            f"pass {stage.name!r} gave {type(result).__name__}", rule="gives-a-graph",
+            hint="a pass gives a Graph, a PassRecord, or a result with a history",
+        )  # fmt: skip
+    before = graph
+    for record in records:
+        if record.before is not before:
+            what = f"pass {stage.name!r} gave the record of another graph than the one that it was given"
+            raise PassError(
+                what, rule="starts-from-its-graph", hint="its records must begin with the graph given, in order"
+            )
+        before = record.after
+    return result, records
+
+
+def _check(stage: Stage, graph: Graph) -> None:
+    try:
+        verify(graph)
+    except IrscopeError as error:
+        what = f"after pass {stage.name!r} the graph breaks a rule: {error.what}"
+        raise PassError(
+            what, where=error.where, rule=error.rule, hint="run the passes before it alone, then this one"
+        ) from error
+
+
+def _option_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

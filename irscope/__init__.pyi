@@ -5,7 +5,7 @@ from .frontends.tracing import trace
 from .ir import Block, Graph, GraphBuilder, Module, Node, Value
 from .ir.structural import same_structure
 from .ops.accuracy import error_bound
-from .ops.node_check import verify
+from .ops.check import verify
 from .runtime.device import devices
 from .session import compare, compile, explore, load, timeline, write_report
 from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs

@@ -55,7 +55,7 @@ def load(
     from dataclasses import replace
 
     from irscope import frontends
-    from irscope.ops.check.node_check import verify
+    from irscope.ops.check import verify
 
     graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):

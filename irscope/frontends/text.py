@@ -9,7 +9,7 @@ from typing import Final
 from irscope.errors import ArgumentError, LoadError, ParseError
 from irscope.ir import Graph
 from irscope.ir.text import parse as read
-from irscope.ops.check.node_check import verify
+from irscope.ops.check import verify
 
 __all__ = ["load", "name", "parse", "reads", "suffixes"]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from irscope.frontends.torch.exported_file import reason_to_distrust
 
 import irscope as irs
 from irscope import cli
 from irscope.errors import LoadError
+from irscope.frontends.torch.exported_file import reason_to_distrust
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+
 from tests.behaviour.rounding import allowance, near, rounded_runs, spread
 
 __all__ = ["Call", "Seen", "fresh", "seen"]

@@ -6,7 +6,7 @@ import json
 
 from irscope.runtime import machine
 from irscope.runtime.machine import Limits, cache_bytes, describe, limits
-from irscope.runtime.measure.keep_freed_memory import kept_memory, with_kept_memory
+from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 
 
 def test_a_limit_is_measured_once(monkeypatch):

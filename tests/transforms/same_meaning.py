@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from tests.analysis.alias.eager import memory_of, parts, run
 
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.transforms.base import PassRecord
+from tests.analysis.alias.eager import memory_of, parts, run
 from tests.strategies import Program, random_program
 
 

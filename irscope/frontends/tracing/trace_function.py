@@ -25,7 +25,7 @@ from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.record import Recorder, Traced
 from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, TensorType, TupleType, Type, Value
-from irscope.ops.check.node_check import verify
+from irscope.ops.check import verify
 
 __all__ = ["load", "name", "reads", "suffixes", "trace"]
 

@@ -34,6 +34,7 @@ from irscope.ops.typing import (
     Unknown,
     broadcast,
     contiguous_strides,
+    dtype_name,
     fresh,
     is_integral,
     iterator_strides,

@@ -39,7 +39,7 @@ from irscope.runtime.cpu.launch import (
     split_kept,
 )
 from irscope.runtime.cpu.openmp import LOOP, Patience, loaded_openmp
-from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:

@@ -39,13 +39,13 @@ from irscope.ir import Graph, graph_of, spread
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
-from irscope.runtime.executor import Footprint
+from irscope.runtime.executor import Footprint, as_torch
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure.accuracy import arrays, errors, float64_results
 from irscope.runtime.measure.argument_snapshot import State
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.fx_export import torch_peer
-from irscope.runtime.measure.keep_freed_memory import kept_memory, with_kept_memory
+from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 from irscope.runtime.measure.timer import Measurement, measure
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, compile_graph

@@ -12,7 +12,7 @@ from irscope._base.progress import progress
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, IrscopeError, PassError
 from irscope.ir import Graph, graph_of
-from irscope.ops.check.node_check import verify
+from irscope.ops.check import verify
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.history import History
 from irscope.transforms.pipeline.parser import parse_pipeline

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 import irscope as irs
 from irscope.analysis.shapes.inference import infer, refine
@@ -16,6 +15,7 @@ from irscope.transforms.fusion.fuse_pass import Candidate, Fusion, fuse
 from irscope.transforms.fusion.policy.best_first import Score
 from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.strategies import Program, random_program
+from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.transforms.fusion.test_fuse_pass import assert_same
 
 import irscope as irs
 from irscope.errors import ArgumentError
@@ -14,6 +13,7 @@ from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
 from tests.strategies import Program, programs
+from tests.transforms.fusion.test_fuse_pass import assert_same
 
 LATTICE = """graph(%x : Float(2, 3), %y : Float(2, 3)):
   %n : int = aten::dim(%x)

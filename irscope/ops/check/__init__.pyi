@@ -1,0 +1,7 @@
+from .node_check import (
+    verify,
+)
+
+__all__ = [
+    "verify",
+]

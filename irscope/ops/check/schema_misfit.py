@@ -1,0 +1,212 @@
+"""What keeps a node from being any of an op's schemas: the number of operands or results, or their kinds.
+
+Kinds are read as widely as can be (see `irscope.ops.check.node_check`): what is told here is certainly wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from irscope._base.words import plural
+from irscope.ir import (
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    REQUIRED,
+    STR,
+    TENSOR,
+    AliasAnnotation,
+    Argument,
+    ListType,
+    Node,
+    OpSchema,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+    fits,
+    parts,
+)
+
+__all__ = ["Wrong", "misfit"]
+
+_NUMBERS: Final = frozenset({BOOL, COMPLEX, FLOAT, INT, NUMBER})
+_PLAIN: Final = frozenset({*_NUMBERS, DEVICE, NONE, STR})
+"""Primitive types that say what a value is; other words are variables, handles, or what another torch has."""
+
+
+class Wrong(NamedTuple):
+    """What a node breaks, and what would mend it."""
+
+    rule: str
+    what: str
+    hint: str = ""
+
+
+def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
+    """Nothing if the node may mean one of these schemas; else what is wrong by the one that comes nearest.
+
+    >>> import irscope as irs
+    >>> from irscope.ops.schema.parser import parse_schema
+    >>> b = irs.GraphBuilder()
+    >>> x = b.input("x")
+    >>> g = b.finish([b.op("aten::t", x, name="y")])
+    >>> misfit([parse_schema("aten::t(Tensor self) -> Tensor")], g.node("y"))
+    >>> misfit([parse_schema("aten::t(str self) -> Tensor")], g.node("y")).rule
+    'operand-kind'
+    """
+    counted = [schema for schema in schemas if _takes_count(schema, len(node.inputs))]
+    if not counted:
+        return _wrong_count(schemas, node)
+    by_kind = [schema for schema in counted if _takes_kinds(schema, node)]
+    if not by_kind:
+        return _wrong_kind(counted, node)
+    by_results = [schema for schema in by_kind if schema.is_varret or len(schema.returns) == len(node.outputs)]
+    if not by_results:
+        return _wrong_results(by_kind, node)
+    if not any(_gives_kinds(schema, node) for schema in by_results):
+        return _wrong_result_kind(by_results, node)
+    return None
+
+
+def _takes_count(schema: OpSchema, count: int) -> bool:
+    """Whether a call with as many operands can mean this schema, or its twin that writes its results into `out`s."""
+    least, most = _counts(schema)
+    return least <= count <= most or schema.is_vararg or count == most + _outs(schema)
+
+
+def _counts(schema: OpSchema) -> tuple[int, int]:
+    required = [index + 1 for index, argument in enumerate(schema.arguments) if argument.default is REQUIRED]
+    return max(required, default=0), len(schema.arguments)
+
+
+def _outs(schema: OpSchema) -> int:
+    """How many tensors an `out` overload takes more; they are not bundled."""
+    return sum(result.type == TENSOR and result.alias is None for result in schema.returns)
+
+
+def _takes_kinds(schema: OpSchema, node: Node) -> bool:
+    return _first_misfit(schema, node) is None
+
+
+def _first_misfit(schema: OpSchema, node: Node) -> int | None:
+    """The place of the first operand that this schema certainly does not take."""
+    if schema.is_vararg and not schema.arguments:
+        return None
+    extra = len(node.inputs) - len(schema.arguments)
+    wanted = [*schema.arguments, *[_OUT] * max(0, extra)] if not schema.is_vararg else schema.arguments
+    for index, (value, argument) in enumerate(zip(node.inputs, wanted, strict=False)):
+        if not _may_be_given(value.type, argument):
+            return index
+    return None
+
+
+_OUT: Final = Argument("out", TENSOR, AliasAnnotation(is_write=True))
+
+
+def _may_be_given(type: Type, argument: Argument) -> bool:
+    if argument.type == TENSOR and argument.alias is not None and argument.alias.is_write:
+        return fits(type, TENSOR)  # no number is converted into memory to write to
+    if _may_be(type, argument.type):
+        return True
+    wanted = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    return argument.length is not None and isinstance(wanted, ListType) and _may_be(type, wanted.element)
+
+
+def _may_be(have: Type, want: Type) -> bool:
+    """Whether a value of one type may stand where another is wanted, by the widest reading of both."""
+    if have is want or fits(have, want) or fits(want, have):
+        return True
+    if isinstance(have, OptionalType) or isinstance(want, OptionalType):
+        return _may_be(_inner(have), _inner(want))
+    if isinstance(have, UnionType) or isinstance(want, UnionType):
+        return any(_may_be(a, b) for a in _members(have) for b in _members(want))
+    if isinstance(have, ListType) and isinstance(want, ListType):
+        return _may_be(have.element, want.element)
+    if isinstance(have, TupleType) and isinstance(want, ListType):
+        return all(_may_be(part, want.element) for part in have.elements)
+    if _is_number(have) and _is_number(want):
+        return True
+    return {have, want} == {STR, DEVICE} or not (_says(have) and _says(want))
+
+
+def _is_number(type: Type) -> bool:
+    """Numbers, and tensors: each is converted into the other where it is wanted."""
+    return type.__class__ is TensorType or type in _NUMBERS
+
+
+def _says(type: Type) -> bool:
+    """Whether the type is one of those of which it is known that no other is it."""
+    return type in _PLAIN or isinstance(type, TensorType | ListType | TupleType) or bool(parts(type))
+
+
+def _inner(type: Type) -> Type:
+    return type.element if isinstance(type, OptionalType) else type
+
+
+def _members(type: Type) -> tuple[Type, ...]:
+    return type.members if isinstance(type, UnionType) else (type,)
+
+
+def _gives_kinds(schema: OpSchema, node: Node) -> bool:
+    if schema.is_varret:
+        return True
+    return all(_may_give(v.type, result.type) for v, result in zip(node.outputs, schema.returns, strict=True))
+
+
+def _may_give(type: Type, declared: Type) -> bool:
+    """As for operands, but a tensor is no number: what an op gives is not converted."""
+    if (type.__class__ is TensorType) != (declared.__class__ is TensorType) and _is_number(type) and _is_number(declared):
+        return False
+    return _may_be(type, declared)
+
+
+def _wrong_count(schemas: Sequence[OpSchema], node: Node) -> Wrong:
+    counts = sorted({count for schema in schemas for count in range(_counts(schema)[0], _counts(schema)[1] + 1)})
+    told = _told_counts(counts)
+    return Wrong("operand-count", f"{node.op} takes {told}, and here it has {len(node.inputs)}", _hint(schemas))
+
+
+def _told_counts(counts: list[int]) -> str:
+    if len(counts) == 1:
+        return plural(counts[0], "operand")
+    if counts == list(range(counts[0], counts[-1] + 1)):
+        return f"{counts[0]} to {counts[-1]} operands"
+    return f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} operands"
+
+
+def _wrong_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
+    """Told by the schema whose misfit comes last."""
+    schema = max(schemas, key=lambda schema: _first_misfit(schema, node) or 0)
+    index = _first_misfit(schema, node) or 0
+    argument = schema.arguments[index] if index < len(schema.arguments) else _OUT
+    value = node.inputs[index]
+    what = f"operand {index + 1} of {node.op}, {value!r}, is {value.type}, and {argument.name!r} is {argument.type}"
+    return Wrong("operand-kind", what, _hint(schemas))
+
+
+def _wrong_results(schemas: Sequence[OpSchema], node: Node) -> Wrong:
+    given = sorted({len(schema.returns) for schema in schemas})
+    told = " or ".join(map(str, given))
+    what = f"{node.op} gives {told} result{'s' * (given != [1])}, and here it has {len(node.outputs)}"
+    return Wrong("result-count", what, _hint(schemas))
+
+
+def _wrong_result_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
+    schema = schemas[0]
+    pairs = zip(node.outputs, schema.returns, strict=True)
+    value, result = next((v, r) for v, r in pairs if not _may_give(v.type, r.type))
+    what = f"{value!r} is of type {value.type}, and {node.op} gives {result.type}"
+    return Wrong("result-kind", what, _hint(schemas))
+
+
+def _hint(schemas: Sequence[OpSchema]) -> str:
+    arguments = ", ".join(f"{argument.type} {argument.name}" for argument in schemas[0].arguments)
+    more = f"; and {len(schemas) - 1} more overloads" if len(schemas) > 1 else ""
+    return f"{schemas[0].full_name}({arguments}){more}; an op of another namespace is taken as unknown"

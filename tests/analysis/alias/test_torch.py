@@ -1,0 +1,169 @@
+"""What torch 2.13 makes of the programs in `tests/cases/alias` that no scripted function shows to be run wrongly.
+
+A new torch that gets one right fails here: its case then says something of the past. (Annotations are evaluated in this file:
+torch.jit.script reads them.)
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import irscope as irs  # noqa: E402
+from irscope.errors import UnknownName  # noqa: E402
+from tests.analysis.alias.eager import run  # noqa: E402
+from tests.conftest import read_sections  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+CASES = Path(__file__).parents[2] / "cases/alias"
+
+
+def text_of(case: str) -> str:
+    return read_sections((CASES / f"{case}.ir").read_text(encoding="utf-8"))["input"]
+
+
+def node_of(graph: Any, kind: str, index: int = 0) -> Any:
+    """Torch keeps no names: the node of a kind, counted from the first."""
+    return [node for node in graph.nodes() if node.kind() == kind][index]
+
+
+# A method call through an interface
+
+
+@torch.jit.interface
+class Bumping(torch.nn.Module):
+    def get(self) -> torch.Tensor:
+        pass
+
+    def bump(self) -> torch.Tensor:
+        pass
+
+
+class Counter(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def get(self) -> torch.Tensor:
+        return self.count
+
+    def bump(self) -> torch.Tensor:
+        return self.count.add_(1)
+
+
+class Top(torch.nn.Module):
+    impl: Bumping
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.impl = Counter()
+
+    def forward(self) -> torch.Tensor:
+        y = self.impl.get()
+        c = y * 10
+        self.impl.bump()
+        d = y * 10
+        return d - c
+
+
+def test_torch_takes_the_receiver_of_an_interface_for_immutable() -> None:
+    scripted = torch.jit.script(Top())
+    assert Top()().tolist() == [10, 10]
+    assert scripted().tolist() == [0, 0]
+    graph = scripted.graph
+    assert not graph.alias_db().has_writers(next(v for v in graph.findNode("prim::CallMethod").outputs()))
+    ours = irs.AliasDb(irs.parse(str(graph)))
+    assert ours.has_writers(ours.graph.node("prim::CallMethod#0").output)
+
+
+def test_what_is_loaded_of_it_runs_right() -> None:
+    assert irs.compile(irs.load(torch.jit.script(Top())))().tolist() == [10, 10]
+
+
+# Effects inside blocks
+
+
+def test_torch_exchanges_branches_that_print() -> None:
+    graph = torch._C.parse_ir(text_of("prints-in-branches"))
+    torch._C._jit_pass_create_autodiff_subgraphs(graph, 2)
+    prints = [next(iter(node.blocks())).findNode("prim::Print") for node in graph.findAllNodes("prim::If")]
+    assert [next(iter(found.inputs())).type().str() for found in prints] == ["str", prints[1].inputsAt(0).type().str()]
+    sliced = irs.autodiff_subgraphs(irs.parse(text_of("prints-in-branches")), threshold=2).graph
+    order = [node.inputs[0].type for node in sliced.nodes() if node.op == "prim::Print"]
+    assert [str(type) for type in order][1] == "str"
+
+
+# Groups that write
+
+
+def test_torch_moves_a_read_across_a_group_that_writes() -> None:
+    outer, _, inner = text_of("group-that-writes").partition("with prim::FunctionalGraph_0 = ")
+    graph = torch._C.parse_ir(outer.replace("prim::FunctionalGraph_0(%a, %one)", "aten::neg(%a)"))
+    stand_in = node_of(graph, "aten::neg", 1)
+    operands = [stand_in.inputsAt(0), node_of(graph, "prim::Constant").output()]
+    group = graph.create("prim::FunctionalGraph", operands, 1)  # torch's text has no way to say it
+    group.g_("Subgraph", torch._C.parse_ir(inner))
+    group.insertBefore(stand_in)
+    stand_in.output().replaceAllUsesWith(group.output())
+    stand_in.destroy()
+    read = node_of(graph, "aten::neg", 1)
+    assert read.inputsAt(0).unique() == operands[0].unique()
+    db = graph.alias_db()
+    assert db.has_writers(operands[0])
+    assert db.move_before_topologically_valid(read, group)
+
+
+# Random numbers
+
+
+def test_torch_exchanges_draws_of_random_numbers() -> None:
+    graph = torch._C.parse_ir(text_of("draws-in-order"))
+    first, second = node_of(graph, "aten::rand_like"), node_of(graph, "aten::randn_like")
+    assert graph.alias_db().move_before_topologically_valid(second, first)
+
+
+# Values that the db has never seen
+
+
+def test_torch_denies_writers_of_a_value_of_another_graph() -> None:
+    text = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %w : Tensor = aten::relu_(%a)\n  return (%w)"
+    first, second = torch._C.parse_ir(text), torch._C.parse_ir(text)
+    assert first.alias_db().has_writers(node_of(first, "aten::neg").output())
+    assert not first.alias_db().has_writers(node_of(second, "aten::neg").output())
+    db, other = irs.AliasDb(irs.parse(text)), irs.parse(text)
+    with pytest.raises(UnknownName, match="%a"):
+        db.has_writers(other.value("a"))
+
+
+# The legacy fuser, which asks its alias db nothing when it moves chunks and concatenations
+
+
+@pytest.mark.parametrize("case", ["torch_chunk_motion", "torch_concat_motion"])
+def test_torchs_legacy_fuser_exchanges_a_read_and_a_write(case: str) -> None:
+    text = read_sections((CASES.parent / f"fusion/{case}.ir").read_text(encoding="utf-8"))["input"]
+    graph = torch._C.parse_ir(text)
+    before = torch._C._jit_can_fuse_on_cpu_legacy()
+    torch._C._jit_override_can_fuse_on_cpu_legacy(True)
+    try:
+        torch._C._jit_pass_fuse(graph, False)
+    finally:
+        torch._C._jit_override_can_fuse_on_cpu_legacy(before)
+    kinds = [node.kind() for node in graph.nodes()]
+    group, write = kinds.index("prim::FusionGroup"), kinds.index("aten::add_")
+    if case == "torch_chunk_motion":  # the product is read after %x was overwritten
+        assert "aten::mul" not in kinds and write < group
+    else:  # %a is read before it is overwritten
+        assert "aten::cat" not in kinds and group < write
+
+
+@pytest.mark.parametrize("case", ["torch_chunk_motion", "torch_concat_motion"])
+def test_our_plan_keeps_them_in_order(case: str) -> None:
+    text = read_sections((CASES.parent / f"fusion/{case}.ir").read_text(encoding="utf-8"))["input"]
+    graph = irs.parse(text)
+    given = [torch.rand(*value.type.shape) for value in graph.inputs]  # type: ignore[attr-defined]
+    wanted = run(graph, [item.clone() for item in given]).results
+    for found, expected in zip(irs.compile(irs.fuse(graph))(*[item.clone() for item in given]), wanted, strict=True):
+        assert torch.allclose(found, expected)

@@ -1,0 +1,208 @@
+"""Sums of exponentials from the largest element down in one pass: rows that do not stay in registers, columns, and rows
+that are cut, against torch in float64; with infinities, NaN, and rows of nothing but -inf.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from irscope.codegen.cuda import schedule as cuda_schedule
+from irscope.codegen.kernel.memory_traffic import bytes_per_point
+from irscope.codegen.kernel.online_softmax import summed_at_once
+from irscope.codegen.kernel.reduction_passes import reduction_nest
+from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.ir.types import TENSOR, TensorType
+from irscope.runtime.cuda.device import CudaDevice
+from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
+from tests.codegen.groups import Array, call, group, run
+from tests.codegen.numerics import test_random_reductions
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch]
+emulated = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
+
+OPS = {
+    "softmax": (lambda b, x, d: call(b, "softmax", x, d, None), lambda x, d: torch.softmax(x, d)),
+    "log_softmax": (lambda b, x, d: call(b, "log_softmax", x, d, None), lambda x, d: torch.log_softmax(x, d)),
+    "logsumexp": (lambda b, x, d: call(b, "logsumexp", x, [d], False), lambda x, d: torch.logsumexp(x, d)),
+}
+HALVES = {"float16": 2**-10, "bfloat16": 2**-7}
+"""The distance of 1 from the next number."""
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> CudaDevice:
+    return emulated_device(tmp_path_factory.mktemp("emulated"))
+
+
+def plan_for(op: str, shape: tuple[int, ...], dim: int, dtype: str = "float32") -> LaunchPlan:
+    """One of the ops over a row-major tensor."""
+    strides = tuple(int(np.prod(shape[place + 1 :])) for place in range(len(shape)))
+    return spec_of_group(group(partial(OPS[op][0], d=dim), [TENSOR]), [TensorType(dtype, shape, strides)])
+
+
+def computed(device: CudaDevice, op: str, x: Array, dim: int, dtype: str = "float32") -> Array:
+    """What the kernel makes of it, in float64."""
+    plan = plan_for(op, x.shape, dim, dtype)
+    prepared = device.prepare(plan)
+    given = x.astype(np.float64) if dtype == "float64" else x.astype(np.float32)
+    words = given if dtype in ("float32", "float64") else torch.from_numpy(given).to(getattr(torch, dtype))
+    operand = words if isinstance(words, np.ndarray) else words.view(torch.uint16).numpy()
+    (found,) = run(prepared, plan, [operand])
+    if dtype in HALVES:
+        found = torch.from_numpy(found.view(np.int16).copy()).view(getattr(torch, dtype)).double().numpy()
+    return found.astype(np.float64)
+
+
+def exact(op: str, x: Array, dim: int, dtype: str = "float32") -> Array:
+    """Torch's answer in float64, for the same operand."""
+    rounded = torch.from_numpy(x.astype(np.float64)).to(getattr(torch, dtype)).double()
+    return np.asarray(OPS[op][1](rounded, dim))
+
+
+def edges(row: int) -> Array:
+    """Rows of everything that could go wrong, some of it in one part of the row only."""
+    rng = np.random.default_rng(row)
+    rows = rng.standard_normal((13, row)) * 3
+    rows[1] = -np.inf
+    rows[2, : row // 2] = -np.inf
+    rows[3, row // 2 :] = -np.inf
+    rows[4, 17] = np.inf
+    rows[5, [3, row - 1]] = np.inf
+    rows[6, row - 2] = np.nan
+    rows[7, [1, row - 1]] = np.nan, np.inf
+    rows[8], rows[8, 5] = -np.inf, np.nan
+    rows[9], rows[9, 0] = -np.finfo(np.float32).max / 4, np.finfo(np.float32).max / 4
+    rows[10] = -np.finfo(np.float32).max
+    rows[11] = np.linspace(-300, 300, row)
+    rows[12] = np.linspace(90, -90, row)
+    return rows
+
+
+@emulated
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("row", "parts"), [(20_003, False), (140_000, True)])
+def test_infinities_and_nan(device: CudaDevice, op: str, row: int, parts: bool) -> None:
+    rows = edges(row)
+    for start in range(0, len(rows), 1 if parts else len(rows)):
+        some = rows[start : start + 1] if parts else rows
+        if parts and start not in (1, 2, 3, 5, 7, 8, 10, 11):
+            continue
+        with np.errstate(all="ignore"):
+            want = exact(op, some, -1)
+        bound = {"rtol": 6e-6, "atol": 1e-37} if op == "softmax" else {"rtol": 3e-7, "atol": 1e-6}  # of x - maximum
+        np.testing.assert_allclose(computed(device, op, some, -1), want, **bound, err_msg=f"row {start}")
+    gpu = device._gpu
+    assert isinstance(gpu, EmulatedGpu)
+    assert any("p" in name.split("_")[2] for name, *_ in gpu.launched) == parts
+    gpu.launched.clear()
+
+
+@emulated
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_other_element_types(device: CudaDevice, op: str, dtype: str) -> None:
+    rows = edges(40_000)[[0, 1, 2, 4, 6, 12]]
+    with np.errstate(all="ignore"):
+        want = exact(op, rows, -1, dtype)
+    unit = HALVES.get(dtype, 1e-12)
+    np.testing.assert_allclose(computed(device, op, rows, -1, dtype), want, rtol=unit, atol=unit * 2**-14)
+
+
+@emulated
+@pytest.mark.parametrize("op", OPS)
+def test_columns(device: CudaDevice, op: str) -> None:
+    for row, dtype in ((300, "float32"), (2500, "bfloat16")):
+        columns = np.ascontiguousarray(edges(row).T)[:, :12]
+        with np.errstate(all="ignore"):
+            want = exact(op, columns, 0, dtype)
+        unit = HALVES.get(dtype, 3e-6)
+        least = unit * 2**-14 if op == "softmax" or dtype in HALVES else 1e-6
+        np.testing.assert_allclose(computed(device, op, columns, 0, dtype), want, rtol=unit, atol=least)
+
+
+@emulated
+def test_a_slowly_rising_row_is_rescaled_at_every_element_and_stays_exact(device: CudaDevice) -> None:
+    rising = np.linspace(0, 1, 60_000)[None]
+    np.testing.assert_allclose(computed(device, "softmax", rising, -1), exact("softmax", rising, -1), rtol=2e-6)
+
+
+@emulated
+def test_the_same_bits_every_time(device: CudaDevice) -> None:
+    x = np.random.default_rng(9).standard_normal((1, 90_001)) * 20
+    first = computed(device, "softmax", x, -1)
+    np.testing.assert_array_equal(first, computed(device, "softmax", x, -1))
+    np.testing.assert_array_equal(computed(device, "logsumexp", x, -1), computed(device, "logsumexp", x, -1))
+
+
+@emulated
+@pytest.mark.parametrize("start", [2000, 2010])
+def test_random_groups_whose_rows_do_not_stay_in_registers(
+    device: CudaDevice, monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    monkeypatch.setattr(cuda_schedule, "HELD_BYTES", 0)
+    assert sum(test_random_reductions.check(device, seed) for seed in range(start, start + 10)) >= 6
+
+
+# -- which sums -------------------------------------------------------------------------------------------------------
+
+
+def rows_of(code: list[Instruction], *inputs: int) -> KernelSpec:
+    """A spec over rows of float32 whose last instruction is its result."""
+    from irscope.codegen.kernel.spec import Operand, Result
+
+    return KernelSpec(
+        tuple(Operand("float32", "tensor", (2, 1)) for _ in range(1 + len(inputs))), tuple(code),
+        (Result("float32", (2, 0), len(code) - 1),), 2, reduced=(1,),
+    )  # fmt: skip
+
+
+def f(op: str, *args: int, value: int | None = None) -> Instruction:
+    return Instruction(op, args, "float32", value)
+
+
+def test_a_row_is_read_once_less() -> None:
+    for op, before, after in (("softmax", 3, 2), ("log_softmax", 3, 2), ("logsumexp", 2, 1)):
+        for dtype in ("float32", "bfloat16"):
+            (launch,) = plan_for(op, (64, 100_000), -1, dtype).launches
+            online = summed_at_once(launch.spec)
+            assert [len(reduction_nest(spec).passes) for spec in (launch.spec, online)] == [before, after], op
+            item = 2 if dtype == "bfloat16" else 4
+            moved = [bytes_per_point(spec, held=False) for spec in (launch.spec, online)]
+            assert moved[0] - moved[1] == item
+
+
+def test_a_cut_row_takes_two_launches_less() -> None:
+    plan = plan_for("softmax", (1, 1 << 20), -1)
+    kernels = CudaDevice().kernels_of(plan)
+    assert [kernel.schedule.partial for kernel in kernels] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        [f("input", value=0), f("reduce_max", 0), f("sub", 1, 0), f("exp", 2), f("reduce_sum", 3)],
+        [f("input", value=0), f("reduce_min", 0), f("sub", 0, 1), f("exp", 2), f("reduce_sum", 3)],
+        [f("input", value=0), f("input", value=1), f("reduce_max", 0), f("sub", 1, 2), f("exp", 3), f("reduce_sum", 4)],
+        [f("input", value=0), f("reduce_max", 0), f("sub", 0, 1), f("exp", 2), f("reduce_prod", 3)],
+        [f("input", value=0), f("reduce_max", 0), f("sub", 0, 1), f("exp", 2), f("mul", 0, 3), f("reduce_sum", 4)],
+    ],
+    ids=["max - x", "the smallest", "another's largest", "a product", "weighted"],
+)
+def test_sums_that_look_alike_and_are_others_are_left_alone(code: list[Instruction]) -> None:
+    spec = rows_of(code, *([1] if any(step.value == 1 for step in code) else []))
+    assert summed_at_once(spec) is spec
+
+
+@pytest.mark.parametrize("architecture", ["80", "90", "100"])
+def test_nvrtc_compiles_them_without_spills(architecture: str) -> None:
+    pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
+    for op in OPS:
+        for dtype in ("float32", "bfloat16", "float64"):
+            for shape, dim in (((512, 40_000), -1), ((1, 1 << 22), -1), ((3000, 512), 0)):
+                for kernel in CudaDevice().kernels_of(plan_for(op, shape, dim, dtype), architecture=architecture):
+                    assert kernel.spill_bytes == 0, kernel

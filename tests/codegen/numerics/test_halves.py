@@ -1,0 +1,68 @@
+"""Every function of one number, on each of the 65,536 float16 and bfloat16 numbers: torch's class, within the stated bound.
+And the numbers beside halves, which torch rounds in some ops and not in others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.ir.types import FLOAT, TENSOR, TensorType
+from tests.codegen.edges import Case, cases, eager, torch
+from tests.codegen.groups import call, group, run
+from tests.codegen.numerics.test_edges import complaints, computed, device_of, words
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("llvmlite")
+
+
+def functions(dtype: str) -> list[Case]:
+    """What is computed of one number alone, each thing once; of the overloads that take more numbers, one call."""
+    alone = {
+        (case.schema.full_name, case.numbers.get("approximate")): case
+        for case in cases(dtype, every_number=False)
+        if list(case.types.values()) == [dtype]
+    }
+    return list({str(case.expr): case for case in alone.values()}.values())
+
+
+def check(text: str, dtype: str, folder: Path) -> int:
+    device, all_of_them = device_of(text, folder), torch.arange(1 << 16).to(torch.int16).view(getattr(torch, dtype))
+    tried, wrong = functions(dtype), []
+    for start in range(0, len(tried), 16):
+        part = tried[start : start + 16]
+        for case, found in zip(part, computed(device, part, [all_of_them]), strict=True):
+            theirs = eager(case, [all_of_them])
+            wrong += complaints(case, found, theirs, [all_of_them], text) if theirs else []
+    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
+    return len(tried)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_half(dtype: str, tmp_path: Path) -> None:
+    assert check("cpu", dtype, tmp_path) > 60
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("text", ["cuda", "numpy"])
+def test_every_half_in_the_other_texts(text: str, dtype: str, tmp_path: Path) -> None:
+    assert check(text, dtype, tmp_path) > 60
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("text", ["cpu", "numpy", "cuda"])
+def test_numbers_that_arrive_with_the_call_are_rounded_where_torch_does(text: str, dtype: str, tmp_path: Path) -> None:
+    """0.1003 is no half: a comparison finds the half next to it, and a product takes it as it is."""
+    device, value = device_of(text, tmp_path), 0.1003
+    x = torch.cat([torch.linspace(-3, 3, 300), torch.tensor([value])]).to(getattr(torch, dtype))
+    ops = ("mul", "div", "add", "sub", "remainder", "eq", "ge")
+
+    def body(b: Any, x: Any, number: Any) -> list[Any]:
+        return [call(b, op, x, number, *((1,) if op in ("add", "sub") else ())) for op in ops]
+
+    plan = spec_of_group(group(body, [TENSOR, FLOAT]), [TensorType(dtype, tuple(x.shape), (1,)), FLOAT])
+    for op, found in zip(ops, run(device.prepare(plan), plan, [words(x), value]), strict=True):
+        assert (found == words(getattr(torch, op)(x, value))).all(), op

@@ -1,0 +1,82 @@
+"""Every pointwise op on every element type in every layout and size: torch's class, within the stated bound.
+
+Each type meets one layout in the usual run, and all of them, in all three texts, in the long one. That every single step is
+right in every layout, `test_llvm_text` and `test_cuda` check; what is near the edges of a type, `test_edges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.codegen.edges import Case, cases, eager, edges, torch
+from tests.codegen.groups import run
+from tests.codegen.kernels import LAYOUTS, laid_out, plan_of
+from tests.codegen.numerics.test_edges import FLOATS, WHOLES, complaints, device_of, words
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+
+SHAPES = ((5, 37), (0, 3), (1, 1), (3, 0), (3, 1), (1, 129))
+DTYPES = (*FLOATS, *WHOLES)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
+    shapes = SHAPES[:3] if dtype in ("float32", "int64") else SHAPES[:2]
+    assert check("cpu", dtype, (LAYOUTS[1 + DTYPES.index(dtype) % 5],), shapes, tmp_path) > 90
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", ["cpu", "cuda", "numpy"])
+def test_every_op_on_every_type_in_every_layout(text: str, dtype: str, tmp_path: Path) -> None:
+    assert check(text, dtype, LAYOUTS, SHAPES, tmp_path) > 90
+
+
+def check(text: str, dtype: str, layouts: Sequence[str], shapes: Sequence[tuple[int, int]], folder: Path) -> int:
+    """How many ops were compared; those of operands of the same types share kernels."""
+    device, together = device_of(text, folder), dict[tuple[str, ...], list[Case]]()
+    first = {case.schema.full_name: case for case in cases(dtype, every_number=False)}
+    for case in first.values():
+        together.setdefault(tuple(case.types.values()), []).append(case)
+    wrong, compared = [], set[str]()
+    for types, group in together.items():
+        for start in range(0, len(group), 16):
+            for number, (layout, shape) in enumerate((layout, shape) for layout in layouts for shape in shapes):
+                part = group[start : start + 16]
+                operands = [operand(kind, layout, shape, number + place) for place, kind in enumerate(types)]
+                plan = plan_of([case.expr for case in part], operands, list(types), shape)
+                for case, found in zip(part, run(device.prepare(plan), plan, operands), strict=True):
+                    tensors = [flat(array, kind) for array, kind in zip(operands, types, strict=True)]
+                    theirs = eager(case, tensors) if found.size else []
+                    if theirs:
+                        compared.add(case.schema.full_name)
+                        wrong += [
+                            f"{layout} {shape} {line}"
+                            for line in complaints(case, found.ravel(), theirs, tensors, text)
+                        ]
+    assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
+    return len(compared)
+
+
+def operand(dtype: str, layout: str, shape: tuple[int, int], seed: int) -> Array:
+    """Usual numbers and edges, laid out."""
+    rng = np.random.default_rng(seed)
+    some = edges(dtype)
+    usual = torch.from_numpy(rng.normal(0, 3, shape)).to(some.dtype)
+    edge = some[torch.from_numpy(rng.integers(0, some.numel(), shape))]
+    values = torch.where(torch.from_numpy(rng.random(shape) < 0.2), edge, usual)
+    return laid_out(words(values), layout, shape)
+
+
+def flat(array: Array, dtype: str) -> Any:
+    """The elements in order, as torch's."""
+    copy = torch.from_numpy(np.ascontiguousarray(array).ravel().copy())
+    return copy.view(torch.bfloat16) if dtype == "bfloat16" else copy

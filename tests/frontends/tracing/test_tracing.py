@@ -1,0 +1,380 @@
+"""Traced functions: the graph computes what the function does on NumPy arrays, element types included."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.analysis.shapes.inference import infer
+from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
+from irscope.frontends.tracing.trace_function import trace
+from irscope.ir.core import Graph
+from irscope.ir.structural import same_structure
+from irscope.ir.types import TensorType
+from irscope.runtime.reference import run_reference
+from tests.frontends.tracing.corpus import CORPUS, Example
+
+
+def arrays(described: Any, rng: np.random.Generator, dtype: Any = np.float64) -> Any:
+    """Arrays for shapes, inside containers too; arrays are copied."""
+    if isinstance(described, np.ndarray):
+        return described.copy()
+    if isinstance(described, tuple) and all(isinstance(extent, int) for extent in described):
+        return np.asarray(rng.uniform(-2, 2, described), dtype)
+    if isinstance(described, dict):
+        return {key: arrays(item, rng, dtype) for key, item in described.items()}
+    return type(described)([arrays(item, rng, dtype) for item in described])
+
+
+def leaves(thing: Any) -> list[Any]:
+    if isinstance(thing, list | tuple):
+        return [leaf for item in thing for leaf in leaves(item)]
+    return [leaf for item in thing.values() for leaf in leaves(item)] if isinstance(thing, dict) else [thing]
+
+
+def run(graph: Graph, arguments: Any) -> Any:
+    results = run_reference(graph, *leaves(list(arguments)))
+    return results if len(results) > 1 else results[0]
+
+
+def assert_equal(found: Any, wanted: Any, exact: bool = True) -> None:
+    assert type(found) is type(wanted) or not isinstance(wanted, list | tuple | dict)
+    for ours, theirs in zip(leaves(found), leaves(wanted), strict=True):
+        if isinstance(theirs, np.ndarray | np.generic):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        tolerance = 1e-12 if exact else 1e-5
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def names(example: Example) -> str:
+    return example[0].__name__
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("example", CORPUS, ids=names)
+def test_the_graph_computes_what_the_function_does(example: Example, dtype: Any) -> None:
+    function, described = example
+    given = arrays(described, np.random.default_rng(0), dtype)
+    graph = trace(function, *given)
+    mine, theirs = arrays(given, np.random.default_rng()), arrays(given, np.random.default_rng())
+    assert_equal(run(graph, mine), function(*theirs), exact=dtype is np.float64)
+    assert_equal(leaves(list(mine)), leaves(list(theirs)))  # a function that writes its argument still does
+    assert same_structure(irs.parse(str(graph)), graph) or graph.bound
+
+
+@pytest.mark.parametrize("example", CORPUS, ids=names)
+def test_types_are_those_that_the_ops_have(example: Example) -> None:
+    """The declared types are NumPy's; inference knows the ops alone."""
+    function, described = example
+    graph = trace(function, *described)
+    shapes = infer(graph)
+    for value in graph.values():
+        if isinstance(value.type, TensorType):
+            found = shapes.type(value)
+            assert isinstance(found, TensorType)
+            assert (found.dtype, found.shape) == (value.type.dtype, value.type.shape), graph.producer.get(value)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("example", CORPUS, ids=names)
+def test_a_compiled_fusion_computes_the_same(example: Example) -> None:
+    function, described = example
+    given = arrays(described, np.random.default_rng(1), np.float32)
+    compiled = irs.compile(irs.fuse(irs.load(function, *given)))
+    mine, theirs = arrays(given, np.random.default_rng()), arrays(given, np.random.default_rng())
+    found, wanted = compiled(*mine), function(*theirs)
+    for ours, expected in zip(leaves(found), leaves(wanted), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("example", CORPUS, ids=names)
+def test_torch_computes_the_same(example: Example) -> None:
+    """The ops mean what they mean in torch: the casts leave it nothing to promote."""
+    torch = pytest.importorskip("torch")
+    function, described = example
+    given = arrays(described, np.random.default_rng(2), np.float32)
+    compiled = irs.compile(trace(function, *given))
+    theirs = arrays(given, np.random.default_rng())
+    found = compiled(*(torch.from_numpy(np.array(leaf)) for leaf in leaves(list(given))))
+    for ours, expected in zip(leaves(found), leaves(function(*theirs)), strict=True):
+        if isinstance(expected, np.ndarray | np.generic):
+            assert str(ours.dtype) == f"torch.{expected.dtype}"
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-4, atol=1e-5)
+
+
+UNARY = [
+    np.exp,
+    np.tanh,
+    np.sqrt,
+    np.negative,
+    np.abs,
+    np.floor,
+    np.sin,
+    np.square,
+    np.sign,
+    np.log1p,
+    np.isfinite,
+    np.rint,
+]
+BINARY = [
+    np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.less, np.equal, np.hypot, np.arctan2,
+    np.floor_divide, np.remainder,  np.fmax, np.logical_and,
+]  # fmt: skip
+KINDS = [bool, np.int8, np.uint8, np.int32, np.int64, np.float16, np.float32, np.float64]
+SHAPES = [(), (3,), (2, 3), (1, 3), (2, 1)]
+
+
+def expression(rng: random.Random) -> tuple[Callable[..., Any], list[Any]]:
+    """A random program over arrays of several element types, and its arguments."""
+    kinds = [rng.choice(KINDS) for _ in range(3)]
+    given = [
+        np.asarray(np.random.default_rng(rng.randrange(1 << 30)).integers(0, 5, rng.choice(SHAPES))).astype(kind)
+        for kind in kinds
+    ]
+    plan = [(rng.random(), rng.randrange(99), rng.randrange(99), rng.choice(UNARY), rng.choice(BINARY),
+             rng.choice([2, 3, 0.5, True, 7, 1.5])) for _ in range(rng.randrange(1, 7))]  # fmt: skip
+
+    def program(*arguments: Any) -> Any:
+        values = list(arguments)
+        for kind, i, j, unary, binary, number in plan:
+            a, b = values[i % len(values)], values[j % len(values)]
+            try:
+                if kind < 0.3:
+                    made = unary(a)
+                elif kind < 0.55:
+                    made = binary(a, b)
+                elif kind < 0.7:
+                    made = binary(a, number)
+                elif kind < 0.8:
+                    made = binary(number, a)
+                elif kind < 0.85:
+                    made = np.where(a > 1, b, number)
+                elif kind < 0.9:
+                    made = a.sum(axis=-1, keepdims=True) if a.ndim else a.mean()
+                elif kind < 0.95:
+                    made = a.astype(b.dtype)[..., None]
+                else:
+                    made = np.stack([a, a * 2], axis=0)
+            except (TypeError, ValueError):  # no such loop, no common shape: for arrays and traced arrays alike
+                continue
+            values.append(made)
+        return values[-1]
+
+    return program, given
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(150))
+def test_random_programs_promote_as_numpy_does(seed: int) -> None:
+    program, given = expression(random.Random(seed))
+    wanted = np.asarray(program(*given))
+    graph = trace(program, *given)
+    assert isinstance(graph.outputs[0].type, TensorType)
+    assert (graph.outputs[0].type.dtype, graph.outputs[0].type.shape) == (wanted.dtype, wanted.shape)
+    try:
+        found = np.asarray(run(graph, given))
+    except RunError as error:  # a graph's integers are torch's there: NumPy warns and gives 0
+        assert "integer is divided by zero" in str(error)
+        return
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    tolerance = {2: 1e-2, 4: 1e-5}.get(wanted.dtype.itemsize, 1e-12) if wanted.dtype.kind == "f" else 0
+    np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=tolerance, atol=tolerance)
+
+
+def test_arguments_are_described_by_shapes_texts_and_arrays() -> None:
+    graph = trace(lambda a, b, c, d: (a, b, c, d), (4, 8), "float64[2,3]", np.zeros(2, np.int8), "int32")
+    assert [str(value.type) for value in graph.inputs] == ["Float(4, 8)", "Double(2, 3)", "Char(2)", "Int()"]
+    assert [value.name for value in graph.inputs] == ["a", "b", "c", "d"]
+
+
+def test_keywords_are_passed_on_and_fixed() -> None:
+    def scaled(x, factor=1.0, *, axis):  # type: ignore[no-untyped-def]
+        return (x * factor).sum(axis)
+
+    graph = trace(scaled, (2, 3), factor=2.5, axis=1)
+    x = np.ones((2, 3), np.float32)
+    assert run_reference(graph, x)[0].tolist() == [7.5, 7.5]
+    assert [value.name for value in graph.inputs] == ["x"]
+
+
+def test_every_node_knows_its_line_and_its_function() -> None:
+    def inner(y):  # type: ignore[no-untyped-def]
+        return np.exp(y)
+
+    def outer(x):  # type: ignore[no-untyped-def]
+        middle = inner(x)
+        return middle + 1
+
+    graph = trace(outer, (2,))
+    exp, add = graph.node("aten::exp"), graph.node("aten::add")
+    first = outer.__code__.co_firstlineno
+    assert (
+        exp.location is not None
+        and exp.location.file == __file__
+        and exp.location.line == inner.__code__.co_firstlineno + 1
+    )
+    assert add.location is not None and add.location.line == first + 2
+    assert (exp.scope, add.scope) == ("inner", "")
+    assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"
+
+
+def test_the_last_variables_of_the_function_name_their_arrays_too() -> None:
+    def both(x: Any) -> Any:
+        middle = np.exp(x)
+        left, right = middle * 2, middle - 1
+        return left, right
+
+    graph = irs.trace(both, (3,))
+    assert [graph.names[value] for value in graph.outputs] == ["left", "right"]
+
+
+def test_arrays_at_hand_are_bound_inputs() -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+    graph = trace(lambda x: x @ weights + weights[0] + x @ weights, "float64[4,2]")
+    assert [value.name for value in graph.free_inputs] == ["x"]
+    assert [held.tolist() for held in graph.bound.values() if held.ndim == 2] == [weights.tolist()]
+
+
+def test_an_array_that_the_function_changes_as_it_runs_is_several_constants() -> None:
+    def stepping(x):  # type: ignore[no-untyped-def]
+        step = np.zeros(2)
+        for number in range(3):
+            step[:] = number
+            x = x * 2 + step
+        return x
+
+    assert run_reference(trace(stepping, "float64[2]"), np.ones(2))[0].tolist() == stepping(np.ones(2)).tolist()
+
+
+def test_constants_that_are_no_numbers_read_back() -> None:
+    graph = trace(lambda x: np.where(x > 0, np.nan, x) + np.full_like(x, np.inf) + np.minimum(x, -np.inf), (2,))
+    assert same_structure(irs.parse(str(graph)), graph)
+
+
+def test_numbers_in_the_program_are_numbers_in_the_graph() -> None:
+    graph = trace(lambda x: x * 2 + 1, "float32[3]")
+    assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == ["aten::mul", "aten::add"]
+    assert not graph.bound
+
+
+def test_views_stay_views() -> None:
+    graph = trace(lambda x: (x[1:], x.T, x.reshape(-1)), (2, 3))
+    db = irs.AliasDb(graph)
+    assert all(db.may_alias(value, graph.inputs[0]) for value in graph.outputs)
+    graph = trace(lambda x: (x.copy(), x + 0, x.astype("float32"), +x, x.flatten()), (2, 3))
+    db = irs.AliasDb(graph)
+    assert not any(db.may_alias(value, graph.inputs[0]) for value in graph.outputs)
+
+
+def test_load_traces_a_function_called_with_numpy_arrays() -> None:
+    graph = irs.load(lambda x: np.tanh(x) * 2, np.zeros((2, 3), np.float32))
+    assert str(graph.inputs[0].type) == "Float(2, 3, strides=[3, 1], device=cpu)"
+    assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == ["aten::tanh", "aten::mul"]
+    nested = irs.load(lambda p: p["a"] + p["b"][0], {"a": np.ones(3), "b": [np.ones(3)]})
+    assert [value.name for value in nested.inputs] == ["p_a", "p_b_0"]
+    with pytest.raises(LoadError):
+        irs.load(lambda x: x, "no array")
+
+
+def line_of(text: str) -> str:
+    return f"{__file__}:{next(i for i, line in enumerate(open(__file__), 1) if text in line and 'line_of' not in line)}"  # noqa: PTH123
+
+
+REFUSED: list[tuple[Callable[..., Any], str]] = [
+    (lambda x: x if x.sum() > 0 else -x, "depends on data"),
+    (lambda x: [x[0] for _ in range(int(x[0, 0]))], "turned into an int"),
+    (lambda x: float(x.sum()), "turned into a float"),
+    (lambda x: x[x > 0], "whose shape depends on data"),
+    (lambda x: np.nonzero(x), "np.nonzero cannot be traced"),
+    (lambda x: np.asarray(x) + 1, "NumPy array with elements"),
+    (lambda x: x.item(), "an element is taken out"),
+    (lambda x: x.tolist(), "an element is taken out"),
+    (lambda x: np.where(x > 0), "whose shape depends on data"),
+    (lambda x: np.gcd(x, x), "no op for np.gcd"),
+    (lambda x: np.left_shift(1, x.astype(np.int64)), "shift by an array"),
+    (lambda x: np.add(x, 1, where=np.ones((2, 3), bool) & False), "where="),
+    (lambda x: np.sum(x, initial=3.0), "initial="),
+    (lambda x: x.reshape(2, 3, order="F"), "order 'F'"),
+    (lambda x: np.add.accumulate(x), "np.add.accumulate"),
+    (lambda x: x[np.array([0]), np.array([1])], "several arrays"),
+    (lambda x: x.__setitem__(x > 0, 0), "written through an array of indices"),
+    (lambda x: (x[::-1], x.__setitem__(0, 1)), "written after a view that the graph copies"),
+    (lambda x: np.add(x, 1, out=np.ones((2, 3))), "array of NumPy's own"),
+    (lambda x: x.astype(np.longdouble), "cannot be part of a graph"),
+    (lambda x: x + np.ones(3, np.longdouble), "cannot be part of a graph"),
+    (lambda x: object(), "returns an object of type object"),
+    (lambda x: None, "returns an object of type NoneType"),
+    (lambda x: [[x[0], x[1]][i] for i in x], "used as a number"),
+]
+WRONG: list[tuple[Callable[..., Any], str]] = [
+    (lambda x: x + np.ones((4, 5)), "do not broadcast together"),
+    (lambda x: x.sum(axis=2), "axis 2 is out of bounds"),
+    (lambda x: x.reshape(5), "cannot be reshaped"),
+    (lambda x: x[5], "out of bounds for axis 0"),
+    (lambda x: x[0, 0, 0], "3 indices"),
+    (lambda x: x["a"], "index of type str"),
+    (lambda x: x @ x, "do not fit together"),
+    (lambda x: np.concatenate([x, x[0]]), "cannot be joined"),
+    (lambda x: x.squeeze(0), "cannot be squeezed"),
+    (lambda x: np.broadcast_to(x[0], (2, 3))[1].fill(3), "that was broadcast is written"),
+    (lambda x: x + "a", "type str is used as an array"),
+    (lambda x: x.__setitem__(0, np.ones(5)), "does not fit|do not broadcast"),
+    (lambda x: np.add(x.astype(np.int64), 0.5, out=x.astype(np.int64)), "same_kind"),
+]
+
+
+@pytest.mark.parametrize(("function", "what"), REFUSED, ids=[what for _, what in REFUSED])
+def test_what_needs_the_elements_is_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
+    with pytest.raises(CaptureError, match=what) as caught:
+        trace(function, (2, 3))
+    if "returns an object" not in what:
+        assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
+        assert what.split()[-1][:4] or caught.value.hint
+
+
+@pytest.mark.parametrize(("function", "what"), WRONG, ids=[what for _, what in WRONG])
+def test_what_numpy_refuses_is_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
+    with pytest.raises(ArgumentError, match=what) as caught:
+        trace(function, (2, 3))
+    assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ((3.5,), "describes no array"), (("float99[2]",), "describes no array"), (("float32[a]",), "describes no array"),
+        (((-1, 2),), "negative extent"), ((object(),), "describes no array"), ((), "cannot be called"),
+        (((2,), (2,)), "cannot be called"), ((np.array(["a"]),), "cannot be part of a graph"),
+        (("bfloat16[2]",), "NumPy has no element type"),
+    ],
+)  # fmt: skip
+def test_wrong_descriptions(arguments: tuple[Any, ...], what: str) -> None:
+    with pytest.raises(ArgumentError, match=what):
+        trace(lambda x: x, *arguments)
+
+
+def test_arrays_do_not_outlive_their_trace() -> None:
+    kept = []
+    trace(lambda x: kept.append(x) or x, (2,))  # type: ignore[func-returns-value]
+    with pytest.raises(CaptureError, match="after the function that it belongs to was traced"):
+        kept[0] + 1
+    with pytest.raises(CaptureError, match=r"another trace|was traced"):
+        trace(lambda x: x + kept[0], (2,))
+    with pytest.raises(ArgumentError, match="takes a function"):
+        trace("f", (2,))  # type: ignore[arg-type]
+
+
+@pytest.mark.torch
+def test_a_function_that_calls_torch_is_told_how_to_be_loaded() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(CaptureError, match="torch's tanh") as caught:
+        irs.trace(lambda x: torch.tanh(x), (3,))
+    assert "irs.load(function, *tensors)" in str(caught.value)

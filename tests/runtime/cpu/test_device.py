@@ -1,0 +1,217 @@
+"""The processor as a device: threads give the same numbers, kernels are kept and rebuilt, many callers do no harm."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irscope.errors import DeviceUnavailable
+from irscope.ops.expr.expression import call, input_element
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from tests.codegen.groups import run
+from tests.codegen.kernels import expected, laid_out, plan_of
+
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return ObjectStore(tmp_path / "cpu")
+
+
+X, Y = input_element(0, "float32"), input_element(1, "float32")
+
+
+@pytest.fixture
+def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.runtime.cpu.device._THREADS_PAY", 0.0)
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (1, 4099), (3, 5), (2, 3000), (1000, 3), (64, 65)])
+@pytest.mark.parametrize("layout", ["dense", "transposed", "row", "column"])
+def test_parts_on_threads_make_the_whole(store: ObjectStore, threads: int, shape: tuple[int, int], layout: str) -> None:
+    device = CpuDevice(store=store, threads=threads)
+    rng = np.random.default_rng(0)
+    operands = [laid_out(rng.normal(size=shape).astype(np.float32), kind, shape) for kind in (layout, "dense")]
+    exprs = [call("tanh", X * Y), X - Y]
+    plan = plan_of(exprs, operands, ["float32"] * 2, shape)
+    for got, want in zip(
+        run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float32"] * 2, shape), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+def test_large_launches_are_split_and_small_ones_are_not(store: ObjectStore) -> None:
+    device = CpuDevice(store=store, threads=2)
+    for size, parts in ((1000, 1), (4_000_000, 2)):
+        values = np.zeros((1, size), np.float32)
+        prepared = device.prepare(plan_of([call("tanh", X)], [values], ["float32"], values.shape))
+        assert [len(each.ranges) for each in prepared._calls] == [parts]
+
+
+def test_one_kernel_serves_every_size_and_many_callers(store: ObjectStore) -> None:
+    device = CpuDevice(store=store, threads=2)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for size in rng.integers(1, 3000, 40):
+            values = rng.normal(size=(1, size)).astype(np.float32)
+            plan = plan_of([call("abs", X) * 2.0], [values], ["float32"], values.shape)
+            (found,) = run(device.prepare(plan), plan, [values])
+            if not (found == np.abs(values) * 2).all():
+                wrong.append(seed)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert not wrong
+    assert device.cache_counts.misses == 1
+    assert device.cache_counts.hits == 319
+
+
+def test_later_devices_find_the_code_on_disk(store: ObjectStore) -> None:
+    values = np.linspace(-2, 2, 50, dtype=np.float32).reshape(1, 50)
+    plan = plan_of([call("erf", X)], [values], ["float32"], values.shape)
+    first = CpuDevice(store=store).prepare(plan)
+    again = CpuDevice(store=store).prepare(plan)
+    assert [first.kernels[0].from_disk, again.kernels[0].from_disk] == [False, True]
+    np.testing.assert_array_equal(run(first, plan, [values])[0], run(again, plan, [values])[0])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered"])
+def test_damaged_code_is_rebuilt(store: ObjectStore, damage: str) -> None:
+    values = np.linspace(-2, 2, 50, dtype=np.float32).reshape(1, 50)
+    plan = plan_of([call("tanh", X)], [values], ["float32"], values.shape)
+    want = run(CpuDevice(store=store).prepare(plan), plan, [values])[0]
+    files = {path: path.read_bytes() for path in store.directory.glob("*.o")}
+    assert len(files) == 2, "the kernel, and what Python calls kernels through"
+    for path, data in files.items():
+        path.write_bytes(data[:-100] if damage == "truncated" else data[:200] + bytes(8) + data[208:])
+    rebuilt = CpuDevice(store=store).prepare(plan)
+    assert not rebuilt.kernels[0].from_disk
+    np.testing.assert_array_equal(run(rebuilt, plan, [values])[0], want)
+    assert {path: path.read_bytes() for path in files} == files, "they are as the compiler made them"
+
+
+PROCESS = """
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+import numpy as np
+from irscope.ops.expr.expression import call, input_element
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.cpu import CpuDevice
+from tests.codegen.groups import run
+from tests.codegen.kernels import plan_of
+device = CpuDevice(store=ObjectStore(Path(sys.argv[1])), threads=1)
+x = input_element(0, "float32")
+values = np.linspace(-3, 3, 70, dtype=np.float32).reshape(2, 35)
+def work(_):
+    for number in range(6):
+        plan = plan_of([call("abs", x) * float(number)], [values], ["float32"], values.shape)
+        (found,) = run(device.prepare(plan), plan, [values])
+        assert (found == np.abs(values) * np.float32(number)).all()
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(work, range(8)))
+print(device.cache_counts.misses)
+"""
+
+
+def test_threads_and_processes_share_one_directory(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[3])
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, str(tmp_path / "cpu")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=root,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert output.strip() == "6", "each kernel is made once in a process"
+    names = [path.name for path in (tmp_path / "cpu").iterdir()]
+    assert len([name for name in names if name.endswith(".o")]) == 6 + 1  # what Python calls kernels through
+    assert not [name for name in names if name.startswith(".new-")]
+
+
+def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, store: ObjectStore) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    device = CpuDevice(store=store)
+    here = device.availability()
+    assert not here
+    assert here.fix == "pip install 'irscope[cpu]'"
+    plan = plan_of([X * 2.0], [np.zeros((1, 4), np.float32)], ["float32"], (1, 4))
+    assert "define void" in device.source(plan.specs[0]).text, "the text needs no compiler"
+    with pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):
+        device.prepare(plan)
+
+
+def test_assembly_can_be_read(store: ObjectStore) -> None:
+    plan = plan_of([X * Y], [np.zeros((1, 4), np.float32)] * 2, ["float32"] * 2, (1, 4))
+    assert plan.specs[0].name in CpuDevice(store=store).assembly(plan.specs[0]).text
+
+
+def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CpuDevice(store=store)
+    plan = plan_of([X * 3.0], [np.ones((1, 4), np.float32)], ["float32"], (1, 4))
+
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("irscope.runtime.cpu.compiler.object_file", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            device.prepare(plan)
+    values = np.ones((1, 4), np.float32)
+    assert (run(device.prepare(plan), plan, [values])[0] == 3).all()
+
+
+def test_the_compiler_is_only_called_where_no_interrupt_comes(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt within llvmlite leaves its lock taken, and whoever compiles next waits forever."""
+    import llvmlite.binding as binding
+
+    threads: list[threading.Thread] = []
+
+    def noted(own: Any, *args: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread())
+        return own(*args, **named)
+
+    for name in ("add_symbol", "parse_assembly", "create_mcjit_compiler", "initialize_native_target"):
+        monkeypatch.setattr(binding, name, partial(noted, getattr(binding, name)))
+    values = np.zeros((2, 9), np.float32)
+    CpuDevice(store=store).prepare(plan_of([call("tanh", X)], [values], ["float32"], values.shape))
+    assert len(threads) > 10
+    assert threading.main_thread() not in threads
+
+
+def test_long_kernels_let_other_threads_run_and_short_ones_save_the_switch(store: ObjectStore) -> None:
+    device = CpuDevice(store=store, threads=1)
+    for size, lets in ((100, False), (3_000_000, True)):
+        values = np.zeros((1, size), np.float32)
+        plan = plan_of([call("tan", X)], [values], ["float32"], values.shape)
+        prepared = device.prepare(plan)
+        (launch,) = prepared._calls
+        assert struct.unpack_from("4q", launch.jump.__self__)[3] == lets

@@ -1,0 +1,296 @@
+"""On a real NVIDIA GPU: kernels against NumPy, whole programs against torch, streams and CUDA graphs.
+
+Skipped where there is none. The same kernels are compared in the emulator (`tests/codegen/cuda/test_emit.py`) and the driver's
+code over a fake CuPy (`test_cuda.py`) everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.bench.cases import CASES, Case
+from irscope.codegen.kernel.spec import LaunchPlan
+from irscope.errors import IrscopeError
+from irscope.ir.types import TensorType
+from irscope.runtime.cuda.device import CudaDevice
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.program.executable import compile_graph
+from tests.codegen.numerics.test_random_kernels import Draw, check
+
+pytestmark = pytest.mark.cuda
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("torch sees no GPU", allow_module_level=True)
+cupy = pytest.importorskip("cupy")
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> CudaDevice:
+    found = CudaDevice(store=ObjectStore(tmp_path_factory.mktemp("cuda")))
+    assert found.availability(), str(found.availability())
+    return found
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def checked_on_gpu(cuda: CudaDevice, draw: Draw, what: str) -> None:
+    """Compare with NumPy; the operands' memory is copied as a whole, so that every layout is kept."""
+    kept: list[Any] = []
+
+    def prepare(plan: LaunchPlan) -> Any:
+        prepared = cuda.prepare(plan)
+
+        def call(outputs: Sequence[int], inputs: Sequence[Any]) -> None:
+            given = [address_of(draw.operands, place, kept) for place in inputs]
+            results = [cupy.full(max(1, span_of(type)), 0xA5, "uint8") for type in plan.outputs]
+            prepared([each.data.ptr for each in results], given)
+            for place, type, each in zip(outputs, plan.outputs, results, strict=True):
+                host = cupy.asnumpy(each)
+                to_memory(place, host[: span_of(type)])
+
+        return call
+
+    check(draw, prepare, what)
+
+
+def address_of(operands: Sequence[Array], place: Any, kept: list[Any]) -> Any:
+    """The GPU's address of what a host address is the first element of."""
+    for array in operands:
+        if isinstance(place, int) and array.size and array.ctypes.data == place:
+            low, high = np.lib.array_utils.byte_bounds(array)
+            there = cupy.asarray(np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * (high - low)).from_address(low)))
+            kept.append(there)
+            return there.data.ptr + (place - low)
+    return place
+
+
+def span_of(type: TensorType) -> int:
+    assert type.shape is not None
+    assert type.strides is not None
+    if 0 in type.shape:
+        return 0
+    item = np.dtype("uint16" if type.dtype == "bfloat16" else str(type.dtype)).itemsize
+    return item * (1 + sum((size - 1) * step for size, step in zip(type.shape, type.strides, strict=True)))
+
+
+def to_memory(address: int, values: Array) -> None:
+    if values.size:
+        np.ctypeslib.ctypes.memmove(address, values.ctypes.data, values.nbytes)
+
+
+@pytest.mark.parametrize("start", range(0, 100, 20))
+def test_random_kernels_equal_numpy(cuda: CudaDevice, start: int) -> None:
+    for seed in range(start, start + 20):
+        checked_on_gpu(cuda, Draw(seed, smooth=seed % 2 == 0), f"seed {seed}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(1000, 3000, 100))
+def test_many_random_kernels_equal_numpy(cuda: CudaDevice, start: int) -> None:
+    for seed in range(start, start + 100):
+        checked_on_gpu(cuda, Draw(seed, smooth=seed % 2 == 0), f"seed {seed}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("size", [1, 1000, 1 << 20])
+def test_the_kernels_of_the_suite(case: Case, dtype: str, size: int) -> None:
+    make = torch.Generator("cuda").manual_seed(size)
+    args = [torch.randn(s, generator=make, device="cuda").to(getattr(torch, dtype)) for s in case.shapes(size)]
+    run = compile_graph(irs.parse(case.group_text), "cuda", disk_cache=False)
+    assert case.torch is not None
+    exact = case.torch(torch)(*(x.double() for x in args))
+    for _ in range(3):
+        found = run(*args)
+        assert found.dtype == args[0].dtype
+        eps = torch.finfo(found.dtype).eps
+        scale = exact.abs().amax() if found.numel() else torch.tensor(0.0)
+        assert bool(((found.double() - exact).abs() <= 8 * eps * (exact.abs() + scale)).all())
+
+
+# -- whole programs ---------------------------------------------------------------------------------------------------
+
+
+def moved(things: Sequence[Any], device: str, storages: dict[int, Any]) -> list[Any]:
+    """Copies on another device with the same strides; tensors of one storage stay of one."""
+    found = []
+    for x in things:
+        if not isinstance(x, torch.Tensor):
+            found.append(x)
+            continue
+        key = x.untyped_storage().data_ptr() or id(x)
+        if key not in storages:
+            storages[key] = torch.empty(0, dtype=torch.uint8, device=x.device).set_(x.untyped_storage()).to(device)
+        bytes_ = storages[key]
+        whole = torch.empty(0, dtype=x.dtype, device=device).set_(bytes_.untyped_storage())
+        found.append(whole.as_strided(x.shape, x.stride(), x.storage_offset()))
+    return found
+
+
+def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` for arguments of the processor: they go to the GPU, and what was written comes back into them."""
+    from tests.behaviour.whole_programs import flat
+
+    def call(*given: Any) -> list[Any]:
+        there = moved(given, "cuda", {})
+        found = flat(run(*there))
+        back: dict[int, Any] = {}
+        for mine, its in zip(given, there, strict=True):
+            if isinstance(mine, torch.Tensor):
+                host = torch.empty(0, dtype=torch.uint8).set_(mine.untyped_storage())
+                host.copy_(torch.empty(0, dtype=torch.uint8, device="cuda").set_(its.untyped_storage()))
+                back[its.untyped_storage().data_ptr() or id(its)] = host
+                if its.shape != mine.shape:
+                    mine.as_strided_(its.shape, its.stride(), its.storage_offset())
+        same = {id(its): mine for mine, its in zip(given, there, strict=True)}
+        return [same.get(id(x), moved([x], "cpu", back)[0]) for x in found]
+
+    return call
+
+
+def check_whole(seed: int) -> bool:
+    """Whether torch itself runs this program on the GPU; raises where we differ."""
+    from tests.behaviour.whole_programs import Truth, check_call, interpreted, is_taken
+    from tests.torch_programs import torch_program
+
+    program = torch_program(seed, 6 + seed % 17)
+    if not is_taken(on_gpu(program.eager()), program) or not is_taken(on_gpu(interpreted(program)), program):
+        return False  # it makes tensors of the processor and mixes them in, or indexes with masks without dimensions
+    try:
+        graph = irs.load(program.scripted(), *(() if seed % 3 == 0 else program.arguments))
+    except IrscopeError:
+        return False
+    run = compile_graph(irs.fuse(graph), "cuda", disk_cache=False)
+    truth = Truth(program.eager(), program)
+    for _ in range(1 + seed % 3):
+        check_call(on_gpu(run), truth)  # type: ignore[arg-type]
+    return True
+
+
+@pytest.mark.parametrize("start", range(0, 120, 30))
+def test_random_programs_do_what_torch_does(start: int) -> None:
+    wrong, ran = [], 0
+    for seed in range(start, start + 30):
+        try:
+            ran += check_whole(seed)
+        except Exception as error:
+            wrong.append(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}")
+    assert not wrong, f"{len(wrong)} of {ran}:\n" + "\n".join(wrong)
+    assert ran >= 10
+
+
+def model(name: str) -> tuple[Any, tuple[Any, ...]]:
+    torch.manual_seed(0)
+    if name == "mlp":
+        layers = [torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 8)]
+        return torch.nn.Sequential(*layers, torch.nn.Softmax(-1)), (torch.randn(32, 64),)
+    if name == "conv":
+        layers = [torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.SiLU(), torch.nn.Conv2d(16, 8, 3)]
+        return torch.nn.Sequential(*layers, torch.nn.LeakyReLU(0.1)), (torch.randn(2, 3, 32, 32),)
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+    return transformers.BertModel(config), (torch.randint(0, 1000, (2, 16)),)
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv", "bert"])
+def test_models_on_the_gpu(name: str) -> None:
+    made, args = model(name)
+    made, args = made.eval().cuda(), tuple(x.cuda() for x in args)
+    run = irs.compile(irs.fuse(irs.load(made, *args)), device="cuda")
+    assert run.kernels
+    with torch.no_grad():
+        wanted = made(*args)
+    wanted = wanted[0] if not isinstance(wanted, torch.Tensor) else wanted
+    for _ in range(3):
+        found = run(*args)
+        found = found[0] if isinstance(found, tuple | list) else found
+        torch.testing.assert_close(found, wanted, rtol=2e-3, atol=2e-3)
+
+
+# -- streams, graphs, other libraries ---------------------------------------------------------------------------------
+
+
+def gate(x: Any, y: Any) -> Any:
+    return torch.tanh(x) * torch.sigmoid(y) + x
+
+
+def compiled_gate(size: int = 1 << 20) -> tuple[Any, tuple[Any, Any]]:
+    args = (torch.randn(size, device="cuda"), torch.randn(size, device="cuda"))
+    return irs.compile(irs.fuse(irs.load(gate, *args)), device="cuda"), args
+
+
+def test_kernels_run_on_torchs_current_stream() -> None:
+    run, (x, y) = compiled_gate()
+    run(x, y)
+    stream = torch.cuda.Stream()
+    for _ in range(20):
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(2_000_000)
+            x2 = x * 2  # late, on this stream: a kernel on another one would read what is not there yet
+            found = run(x2, y)
+        stream.synchronize()
+        torch.testing.assert_close(found, gate(x * 2, y))
+
+
+def test_a_graph_of_torchs_own_records_the_kernels() -> None:
+    run, (x, y) = compiled_gate()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        run(x, y)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = run(x, y)
+    x.copy_(torch.randn_like(x))
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(found, gate(x, y))
+
+
+def test_captured_programs_are_replayed_on_new_arguments() -> None:
+    run, (x, y) = compiled_gate()
+    replay = run.captured(x, y)
+    for _ in range(3):
+        x, y = torch.randn_like(x), torch.randn_like(y)
+        torch.testing.assert_close(replay(x, y), gate(x, y))
+
+
+def test_long_sums_in_parts_are_the_same_every_time() -> None:
+    x = torch.randn(1 << 22, device="cuda")
+    run = irs.compile(irs.fuse(irs.load(lambda x: (x * 2).sum(), x)), device="cuda")
+    first = run(x)
+    torch.testing.assert_close(first.double(), (x.double() * 2).sum(), rtol=1e-5, atol=1e-2)
+    assert all(bool(run(x) == first) for _ in range(20))
+
+
+def test_cupys_arrays(tmp_path: Path) -> None:
+    x = cupy.linspace(-2, 2, 1000, dtype="float32").reshape(10, 100)
+    run = irs.compile(irs.fuse(irs.trace(lambda x: np.exp(x) / (1 + np.exp(x)), (10, 100))), device="cuda")
+    found = run(x)
+    assert isinstance(found, cupy.ndarray)
+    cupy.testing.assert_allclose(found, cupy.exp(x) / (1 + cupy.exp(x)), rtol=1e-5)
+
+
+def test_jaxs_arrays() -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("jax sees no GPU")
+    x = jax.numpy.linspace(-2, 2, 1000, dtype="float32").reshape(10, 100)
+    run = irs.compile(irs.fuse(irs.trace(lambda x: np.exp(x) / (1 + np.exp(x)), (10, 100))), device="cuda")
+    found = run(x)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(jax.nn.sigmoid(x)), rtol=1e-5)
+
+
+def test_a_comparison_measures_on_the_gpu() -> None:
+    args = (torch.randn(1 << 20, device="cuda"), torch.randn(1 << 20, device="cuda"))
+    table = irs.compare(irs.fuse(irs.load(gate, *args)), *args, devices=["cuda"]).table()
+    assert len(table) >= 2

@@ -1,0 +1,361 @@
+"""Differentiable subgraphs: what comes together, what does not because, and that the program means the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import irscope as irs
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.dependence import dependences
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir.core import Graph
+from irscope.ir.rewriter import Merged
+from irscope.ir.structural import same_structure
+from irscope.ir.verify import verify
+from irscope.runtime.reference import run_reference
+from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs
+from tests.strategies import Program, programs, random_program
+from tests.transforms.fusion.test_fuse_pass import assert_same
+from tests.work import calls_made
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def sliced(body: str, inputs: str = "%x : Tensor, %y : Tensor", **options: object) -> AutodiffSubgraphs:
+    lines = "\n".join(f"  {line}" for line in body.strip("\n").splitlines())
+    found = autodiff_subgraphs(irs.parse(f"graph({inputs}):\n{lines}"), **options)  # type: ignore[arg-type]
+    verify(found.graph)
+    return found
+
+
+def kinds(found: AutodiffSubgraphs) -> list[list[str]]:
+    return [[node.op.removeprefix("aten::") for node in group.blocks[0].nodes] for group in found.groups]
+
+
+@QUICK
+@given(programs())
+def test_the_program_means_the_same(program: Program) -> None:
+    graph = irs.parse(program.text)
+    found = autodiff_subgraphs(graph)
+    verify(found.graph)
+    before, after = program.fresh(), program.fresh()
+    assert_same(run_reference(graph, *before), run_reference(found.graph, *after))
+    assert_same(before, after)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_compiled_program_runs_its_subgraphs(seed: int) -> None:
+    program = random_program(seed, size=14)
+    found = autodiff_subgraphs(irs.parse(program.text))
+    before, after = program.fresh(), program.fresh()
+    wanted = run_reference(found.original, *before)
+    given = irs.compile(found.graph)(*after)
+    assert_same(given if len(found.graph.outputs) != 1 else (given,), wanted, rtol=1e-5, atol=1e-5)
+    assert_same(before, after, rtol=1e-5, atol=1e-5)
+
+
+@QUICK
+@given(programs())
+def test_no_dependence_is_reversed_and_the_text_reads_back(program: Program) -> None:
+    found = autodiff_subgraphs(irs.parse(program.text), 1)
+    place = {node.id: index for index, node in enumerate(found.graph.nodes())}
+    db = AliasDb(found.original)
+    for block in found.original.blocks():
+        for later, ties in dependences(found.original, block, db).predecessors.items():
+            for tie in ties:
+                if tie.node.op != "prim::Constant":
+                    assert place[tie.node.id] < place[later.id], tie.because
+    assert same_structure(irs.parse(str(found.graph)), found.graph)
+
+
+@QUICK
+@given(programs())
+def test_what_leaves_a_subgraph_is_no_other_memory(program: Program) -> None:
+    """Asked of each subgraph as a program of its own."""
+    found = autodiff_subgraphs(irs.parse(program.text))
+    for group in found.groups:
+        (body,) = group.blocks
+        db = AliasDb(Graph(body))
+        for index, value in enumerate(body.returns):
+            assert not db.may_alias(value, (*body.params, *body.returns[:index]))
+
+
+@QUICK
+@given(programs())
+def test_the_alias_db_follows_the_merges(program: Program) -> None:
+    found = autodiff_subgraphs(irs.parse(program.text))
+    followed, rebuilt = AliasDb(found.original).follow(found.history.records[0]), AliasDb(found.graph)
+    values = [value for group in found.groups for value in (*group.inputs, *group.outputs)]
+    for a in values[:12]:
+        for b in values[-12:]:
+            assert bool(followed.may_alias(a, b)) == bool(rebuilt.may_alias(a, b))
+
+
+@QUICK
+@given(programs())
+def test_every_node_and_value_is_accounted_for(program: Program) -> None:
+    found = autodiff_subgraphs(irs.parse(program.text))
+    after = {node.id for node in found.graph.nodes()}
+    assert {node.id for node in found.original.nodes() if node.op != "prim::Constant"} <= after
+    for value in found.original.values():
+        new = found.forward(value)
+        if new is None:
+            assert found.original.producer[value].op == "prim::Constant"
+        else:
+            assert new in found.graph.names
+        assert new is found.history.forward(value)
+    merged = {node for e in found.history.records[0].edits if isinstance(e, Merged) for node in e.nodes}
+    assert merged == {node for node in found.original.nodes() if found.group_of(node) is not None}
+
+
+@QUICK
+@given(programs())
+def test_every_step_is_a_program_that_means_the_same(program: Program) -> None:
+    found = autodiff_subgraphs(irs.parse(program.text))
+    wanted = run_reference(found.original, *program.fresh())
+    steps, seen = found.history.steps, found.original
+    for number in range(len(steps) + 1):
+        graph = found.history.graph_after(number)
+        verify(graph)
+        assert_same(run_reference(graph, *program.fresh()), wanted)
+        assert (graph is seen) == (number == 0)
+        seen = graph
+    assert seen is found.graph
+
+
+def test_a_group_that_grows_keeps_its_identity() -> None:
+    body = "%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\n%c : Tensor = aten::neg(%b)\nreturn (%c)"
+    found = sliced(body)
+    small, large = (found.history.graph_after(step).node("c") for step in (1, 2))
+    assert small.id == large.id == found.groups[0].id
+    assert small.blocks[0].returns == large.blocks[0].returns
+    assert [step.because for step in found.history.steps] == ["%b feeds %c", "%a feeds %b"]
+
+
+def test_producers_join_their_readers() -> None:
+    found = sliced("%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\nreturn (%b)")
+    assert kinds(found) == [["mul", "tanh"]]
+    assert found.why_not("a", "b")
+    assert found.table().loc[0].tolist() == ["%b", 2, "mul, tanh", 2, 1]
+    assert [remark.kind for remark in found.remarks] == ["passed"]
+
+
+def test_independent_nodes_stay_apart() -> None:
+    found = sliced("%a : Tensor = aten::tanh(%x)\n%b : Tensor = aten::tanh(%y)\nreturn (%a, %b)")
+    assert found.groups == () and found.graph is found.original
+    assert "only producers are merged with their readers" in found.why_not("a", "b").because
+
+
+def test_a_small_subgraph_is_left_in_the_open() -> None:
+    body = "%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\nreturn (%b)"
+    assert sliced(body, threshold=3).groups == ()
+    assert "fewer than 3 nodes" in sliced(body, threshold=3).why_not("a", "b").because
+    assert kinds(sliced("%b : Tensor = aten::tanh(%x)\nreturn (%b)", threshold=1)) == [["tanh"]]
+
+
+def test_constants_are_copied_inside_and_not_counted() -> None:
+    body = """
+%one : int = prim::Constant[value=1]()
+%a : Tensor = aten::add(%x, %y, %one)
+return (%a)"""
+    assert sliced(body).groups == ()
+    found = sliced(body.replace("return (%a)", "%b : Tensor = aten::tanh(%a)\nreturn (%b)"))
+    assert kinds(found) == [["prim::Constant", "add", "tanh"]]
+    assert found.forward("one") is None and found.forward("a") is found.original.value("a")
+    assert [value.name for value in found.groups[0].inputs] == ["x", "y"]
+
+
+PRINTS = """
+%a : Tensor = aten::mul(%x, %y)
+{effect}
+%b : Tensor = aten::tanh(%a)
+return (%b)"""
+
+
+def test_groups_are_cut_at_a_print() -> None:
+    found = sliced(PRINTS.format(effect="= prim::Print(%x)"))
+    assert found.groups == ()
+    assert "prim::Print stands between them" in found.why_not("a", "b").because
+
+
+def test_groups_are_cut_at_a_print_inside_an_if() -> None:
+    effect = "= prim::If(%flag)\n  block0():\n    = prim::Print(%x)\n    -> ()\n  block1():\n    -> ()"
+    found = sliced(PRINTS.format(effect=effect), "%x : Tensor, %y : Tensor, %flag : bool")
+    assert found.groups == ()
+    assert "prim::If stands between them" in found.why_not("a", "b").because
+
+
+def test_prints_keep_their_order(capsys: pytest.CaptureFixture[str]) -> None:
+    """Torch's slicer moves one if across the other, because it does not look for prints inside them."""
+    ifs = "= prim::If(%flag)\n  block0():\n    = prim::Print({0})\n    -> ()\n  block1():\n    -> ()"
+    body = "\n".join([
+        "%a : Tensor = aten::mul(%x, %x)", ifs.format("%a"), "%b : Tensor = aten::tanh(%x)", ifs.format("%b"),
+        "%c : Tensor = aten::mul(%a, %b)", "return (%c)",
+    ])  # fmt: skip
+    import numpy as np
+
+    found = sliced(body, "%x : Tensor, %flag : bool")
+    run_reference(found.original, np.array([1.0]), True)
+    wanted = capsys.readouterr().out
+    run_reference(found.graph, np.array([1.0]), True)
+    assert capsys.readouterr().out == wanted
+
+
+def test_nested_blocks_have_their_own() -> None:
+    found = sliced(
+        """
+%b : Tensor = prim::If(%flag)
+  block0():
+    %c : Tensor = aten::mul(%x, %x)
+    %d : Tensor = aten::tanh(%c)
+    -> (%d)
+  block1():
+    -> (%x)
+return (%b)""",
+        "%x : Tensor, %flag : bool",
+    )
+    assert kinds(found) == [["mul", "tanh"]]
+    assert found.graph.block_of[found.groups[0]] is not found.graph.body
+    assert "different blocks" not in found.why_not("c", "d").because
+
+
+def test_a_view_of_what_leaves_goes_out_again_with_its_readers() -> None:
+    found = sliced("""
+%a : Tensor = aten::mul(%x, %y)
+%t : Tensor = aten::t(%a)
+%b : Tensor = aten::tanh(%t)
+%c : Tensor = aten::neg(%a)
+return (%a, %t, %b, %c)""")
+    assert kinds(found) == [["mul", "neg"]]
+    assert (
+        "%t went out again: %t would leave the subgraph, and may be the memory of %a" in found.why_not("a", "t").because
+    )
+    assert found.group_of("b") is None
+    assert [(r.rule, "2 nodes left" in r.because) for r in found.remarks if r.kind == "missed"] == [("aliases", True)]
+
+
+def test_a_view_that_only_the_subgraph_sees_stays() -> None:
+    found = sliced("%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)")
+    assert kinds(found) == [["t", "tanh"]]
+
+
+def test_a_view_of_an_input_does_not_leave() -> None:
+    found = sliced("%t : Tensor = aten::t(%x)\n%b : Tensor = aten::tanh(%t)\nreturn (%b, %t)")
+    assert found.groups == ()
+
+
+def test_torch_leaves_some_views_outside() -> None:
+    found = sliced("%t : Tensor = aten::view_as(%x, %y)\n%b : Tensor = aten::tanh(%t)\nreturn (%b)")
+    assert found.groups == ()
+    assert "a view that leaves a subgraph" in found.why_not("t", "b").because
+
+
+def test_a_write_keeps_a_producer_from_its_reader() -> None:
+    found = sliced("""
+%a : Tensor = aten::tanh(%x)
+%w : Tensor = aten::relu_(%x)
+%v : Tensor = aten::neg(%w)
+%b : Tensor = aten::mul(%a, %v)
+return (%b)""")
+    assert kinds(found) == [["neg", "mul"]]
+    verdict = found.why_not("a", "b")
+    assert "aten::relu_" in verdict.because
+    assert [remark.rule for remark in found.remarks if remark.kind == "missed"] == ["blocked-by-write"]
+
+
+def test_a_writing_batch_norm_keeps_its_place() -> None:
+    """The running mean is read after the batch norm has updated it."""
+    inputs = "%x : Tensor, %m : Tensor, %v : Tensor"
+    found = sliced(
+        """
+%none : NoneType = prim::Constant()
+%yes : bool = prim::Constant[value=1]()
+%e : float = prim::Constant[value=0.1]()
+%n : Tensor = aten::batch_norm(%x, %none, %none, %m, %v, %yes, %e, %e, %yes)
+%b : Tensor = aten::mul(%n, %m)
+return (%b)""",
+        inputs,
+    )
+    assert kinds(found)[0][-2:] == ["batch_norm", "mul"]
+
+
+NOBODY = "%x : Float(2, requires_grad=0), %y : Float(2, requires_grad=0)"
+
+
+def test_what_can_require_no_gradient_stays_out() -> None:
+    body = "%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::tanh(%a)\nreturn (%b)"
+    found = sliced(body, NOBODY)
+    assert found.groups == () and not found.may_require_grad("b")
+    assert found.why_not("a", "b").because == "nothing that aten::mul reads can require a gradient"
+    assert [remark.rule for remark in found.remarks] == ["no-gradient"]
+    assert kinds(sliced(body, NOBODY, requires_grad=["y"])) == [["mul", "tanh"]]
+    assert sliced(body, requires_grad=[]).groups == ()
+
+
+def test_a_gradient_arrives_through_memory() -> None:
+    """`%t` was made before the write, and shows it."""
+    found = sliced(
+        """
+%no : bool = prim::Constant[value=0]()
+%z : Tensor = aten::mul(%x, %x)
+%t : Tensor = aten::t(%z)
+%w : Tensor = aten::copy_(%z, %y, %no)
+%b : Tensor = aten::tanh(%t)
+%c : Tensor = aten::neg(%b)
+return (%c)""",
+        "%x : Float(2, 2, requires_grad=0), %y : Float(2, 2)",
+    )
+    assert found.may_require_grad("t") and found.may_require_grad("c")
+    assert kinds(found) == [["t", "tanh", "neg"]]
+
+
+def test_a_gradient_travels_around_a_loop() -> None:
+    body = """
+%true : bool = prim::Constant[value=1]()
+%p : Tensor, %q : Tensor = prim::Loop(%n, %true, %x, %x)
+  block0(%i : int, %a : Tensor, %b : Tensor):
+    %c : Tensor = aten::mul(%b, %y)
+    -> (%true, %b, %c)
+return (%p)"""
+    inputs = "%x : Float(2, requires_grad=0), %y : Float(2), %n : int"
+    found = sliced(body, inputs)
+    assert found.may_require_grad("p") and found.may_require_grad("a")
+    assert not sliced(body, inputs, requires_grad=[]).may_require_grad("p")
+    assert not found.may_require_grad("x") and not found.may_require_grad("i")
+
+
+def test_detached_values_and_integers_require_none() -> None:
+    found = sliced("""
+%d : Tensor = aten::detach(%x)
+%a : Tensor = aten::tanh(%d)
+%i : Long(2) = aten::argsort(%x)
+return (%a, %i)""")
+    assert [found.may_require_grad(name) for name in "xdai"] == [True, False, False, False]
+
+
+def test_wrong_questions() -> None:
+    found = sliced("%a : Tensor = aten::tanh(%x)\nreturn (%a)")
+    with pytest.raises(UnknownName):
+        found.why_not("nobody", "a")
+    assert "no node makes it" in found.why_not("x", "a").because
+    for threshold in (0, True, 2.0):
+        with pytest.raises(ArgumentError):
+            autodiff_subgraphs(found.original, threshold)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError):
+        autodiff_subgraphs("graph():")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError):
+        autodiff_subgraphs(found.original, requires_grad=["a"])
+
+
+def chain(count: int, *, live: bool) -> Graph:
+    lines = [f"  %v{i} : Tensor = aten::mul(%{f'v{i - 1}' if i else 'x'}, %y)" for i in range(count)]
+    returned = ", ".join(f"%v{i}" for i in range(count)) if live else f"%v{count - 1}"
+    return irs.parse("\n".join(["graph(%x : Tensor, %y : Tensor):", *lines, f"  return ({returned})"]))
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_work_grows_with_the_graph(live: bool) -> None:
+    autodiff_subgraphs(chain(50, live=live))
+    small, large = (calls_made(lambda n=n: autodiff_subgraphs(chain(n, live=live))) for n in (300, 1200))  # type: ignore[misc]
+    assert large < 4.6 * small

@@ -1,0 +1,134 @@
+"""Folding and removal of dead nodes: what goes, what stays because somebody could notice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import irscope as irs
+from irscope.ir.core import Graph
+from irscope.ir.rewriter import Created, Erased, Replaced
+from irscope.ir.verify import verify
+from irscope.runtime.reference import run_reference
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.fold import fold_constants
+from tests.strategies import Program, programs
+from tests.transforms.fusion.test_fuse_pass import assert_same
+
+
+def ops(graph: Graph) -> list[str]:
+    return [node.op.partition("::")[2] for node in graph.nodes()]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_the_folded_program_means_the_same(program: Program) -> None:
+    graph = irs.parse(program.text)
+    folded = fold_constants(graph).after
+    verify(folded)
+    before, after = program.fresh(), program.fresh()
+    assert_same(run_reference(graph, *before), run_reference(folded, *after))
+    assert_same(before, after)
+    assert fold_constants(folded).after is folded
+
+
+KNOWN_IF = """graph(%x : Float(2, 3), %y : Tensor):
+  %two : int = prim::Constant[value=2]()
+  %rank : int = aten::dim(%VALUE)
+  %flat : bool = aten::eq(%rank, %two)
+  %r : Tensor = prim::If(%flat)
+    block0():
+      %a : Tensor = aten::relu(%x)
+      -> (%a)
+    block1():
+      %b : Tensor = aten::exp(%x)
+      -> (%b)
+  return (%r)"""
+
+
+def test_a_known_if_gives_way_to_its_branch() -> None:
+    graph = irs.parse(KNOWN_IF.replace("VALUE", "x"))
+    record = fold_constants(graph)
+    assert ops(record.after) == ["relu"]
+    assert record.after.outputs == (graph.value("a"),)
+    assert Replaced in map(type, record.edits)
+
+
+def test_an_if_whose_condition_is_unknown_stays() -> None:
+    graph = irs.parse(KNOWN_IF.replace("VALUE", "y"))
+    assert fold_constants(graph).after is graph
+
+
+def test_ifs_inside_the_branches_of_known_ifs_fold_too() -> None:
+    graph = irs.parse("""graph(%x : Float(2, 3)):
+  %yes : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::If(%yes)
+    block0():
+      %s : Tensor = prim::If(%yes)
+        block0():
+          %a : Tensor = aten::relu(%x)
+          -> (%a)
+        block1():
+          -> (%x)
+      %t : Tensor = aten::neg(%s)
+      -> (%t)
+    block1():
+      -> (%x)
+  return (%r)""")
+    assert ops(fold_constants(graph).after) == ["relu", "neg"]
+
+
+def test_a_folded_number_is_the_same_value() -> None:
+    graph = irs.parse("graph(%x : Float(2, 3)):\n  %n : int = aten::dim(%x)\n  return (%n)")
+    record = fold_constants(graph)
+    assert record.after.outputs == graph.outputs
+    assert ops(record.after) == ["Constant"]
+    assert {type(edit) for edit in record.edits} == {Erased, Created}
+
+
+@pytest.mark.parametrize("line", [
+    "%d : Tensor = aten::relu_(%x)",
+    "%d : Tensor = aten::rand_like(%x, %none, %none, %none, %none, %none)",
+    " = prim::Print(%x)",
+    "%d : Tensor = my::op(%x)",
+])  # fmt: skip
+def test_what_can_be_noticed_is_not_dead(line: str) -> None:
+    text = f"graph(%x : Tensor):\n  %none : NoneType = prim::Constant()\n  {line}\n  return (%x)"
+    assert ops(remove_dead_nodes(irs.parse(text)).after)[-1] != "Constant"
+
+
+def test_dead_chains_go_and_what_an_effect_in_a_block_reads_stays() -> None:
+    graph = irs.parse("""graph(%x : Tensor, %c : bool):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::exp(%a)
+  %u : Tensor = aten::tanh(%x)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %v : Tensor = aten::neg(%u)
+      %dead : Tensor = aten::neg(%v)
+       = prim::Print(%v)
+      -> (%x)
+    block1():
+      -> (%x)
+  return (%x)""")
+    record = remove_dead_nodes(graph)
+    assert ops(record.after) == ["tanh", "If", "neg", "Print"]
+    verify(record.after)
+
+
+def test_an_if_without_effects_whose_results_nobody_reads_goes() -> None:
+    graph = irs.parse("""graph(%x : Tensor, %c : bool):
+  %r : Tensor = prim::If(%c)
+    block0():
+      %v : Tensor = aten::neg(%x)
+      -> (%v)
+    block1():
+      -> (%x)
+  return (%x)""")
+    assert ops(remove_dead_nodes(graph).after) == []
+
+
+def test_a_chain_of_a_hundred_thousand_dead_nodes_is_no_recursion() -> None:
+    lines = [f"  %v{i} : Tensor = aten::relu(%{f'v{i - 1}' if i else 'x'})" for i in range(100_000)]
+    graph = irs.parse("\n".join(["graph(%x : Tensor):", *lines, "  return (%x)"]))
+    assert ops(remove_dead_nodes(graph).after) == []

@@ -1,0 +1,241 @@
+"""Views as one node: the same memory as op by op, no kernel, and the same answers of the alias db."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.shapes.inference import infer, refine
+from irscope.codegen.llvm.emit import emit_llvm
+from irscope.ir.core import Graph, Node
+from irscope.ir.payload import argument_type
+from irscope.ir.types import TensorType
+from irscope.ir.verify import verify
+from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
+from irscope.report.panes.kernel_view import KernelViews
+from irscope.runtime.reference import run_reference
+from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
+from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.functionalize.functionalize_pass import functionalize
+from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion.outline.alias_maintenance import _differences
+from irscope.transforms.fusion.outline.view_groups import NEVER_COPY
+from tests.strategies import random_program
+from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
+from tests.transforms.fusion.test_semantics import eager
+
+CHAIN = """graph(%x : Float(4, 6, strides=[6, 1])):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %t : Float(6, 4, strides=[1, 6]) = aten::t(%x)
+  %u : Float(1, 6, 4, strides=[24, 1, 6]) = aten::unsqueeze(%t, %zero)
+  %s : Float(1, 4, strides=[24, 6]) = aten::select(%u, %one, %two)
+"""
+
+
+def view_groups(fusion: Fusion) -> list[Node]:
+    return [group for group in fusion.groups if group.attrs["kind"] == "view"]
+
+
+def made(text: str) -> Fusion:
+    return fuse(irs.parse(text), view_groups=True)
+
+
+def test_only_on_request() -> None:
+    graph = irs.parse(CHAIN + "  return (%s)")
+    assert fuse(graph).groups == ()
+    fusion = fuse(graph, view_groups=True)
+    (group,) = fusion.groups
+    assert [node.op for node in group.blocks[0].nodes if node.op != "prim::Constant"] == [
+        "aten::t", "aten::unsqueeze", "aten::select",
+    ]  # fmt: skip
+    assert fusion.graph.body.nodes == (group,)  # the numbers are inside
+    (row,) = fusion.table().to_dict("records")
+    assert (row["kind"], row["bytes before"], row["bytes after"], row["flops"]) == ("view", 0, 0, 0)
+    assert fusion.group_of("t") is group and fusion.why_not("t", "s") and fusion.why_alone("u")
+    (remark,) = fusion.remarks
+    assert str(remark) == "passed [view] %s: 3 nodes are views of the same memory: no kernel"
+    assert irs.parse(str(fusion.graph)) and str(irs.parse(str(fusion.graph))) == str(fusion.graph)
+    assert [record.name for record in fusion.history.records][-2:] == ["fuse", "group-views"]
+    assert fusion.history.graph_after(-1) is fusion.graph
+    assert len(view_groups(fuse(fusion.graph, view_groups=True))) == 0  # what is one node already stays
+
+
+def test_the_results_are_the_callers_memory() -> None:
+    torch = pytest.importorskip("torch")
+    text = CHAIN + "  %w : Tensor = aten::fill_(%s, %one)\n  return (%t, %s)"
+    fusion = made(text)
+    run = irs.compile(fusion)
+    x = torch.zeros(4, 6)
+    t, s = run(x)
+    assert run.kernels == () and run.remarks == () and len(view_groups(fusion)) == 1
+    assert t.data_ptr() == x.data_ptr() and s.data_ptr() == x.data_ptr() + 2 * x.element_size()
+    assert (t.stride(), s.stride()) == ((1, 6), (6, 6))
+    assert x[:, 2].tolist() == [1] * 4 and x.sum() == 4
+    x[0, 2] = 7
+    assert s[0, 0] == 7
+
+
+@pytest.mark.parametrize("place", ["before", "between", "after"])
+def test_writes_to_what_is_viewed(place: str) -> None:
+    write = "  %w : Tensor = aten::exp_(%x)\n"
+    first, last = CHAIN.split("  %u", 1)
+    text = {
+        "before": CHAIN.replace("  %t", write + "  %t", 1), "between": f"{first}{write}  %u{last}", "after": CHAIN + write,
+    }[place]  # fmt: skip
+    fusion = made(text + "  %r : Tensor = aten::mul(%s, %s)\n  return (%r, %u)")
+    assert view_groups(fusion)
+    x = np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6)
+    given = x.copy()
+    r, u = irs.compile(fusion)(given)
+    np.testing.assert_allclose(r, np.exp(x)[None, :, 2] ** 2, rtol=1e-6)
+    np.testing.assert_allclose(given, np.exp(x), rtol=1e-6)
+    assert np.shares_memory(u, given)
+
+
+def test_other_tools_read_them() -> None:
+    text = CHAIN.replace("  %t", "  %e : Float(4, 6) = aten::exp(%x)\n  %t", 1).replace("aten::t(%x)", "aten::t(%e)")
+    fusion = made(text + "  %a : Float(1, 4) = aten::relu(%s)\n  return (%a, %u)")
+    (group,) = view_groups(fusion)
+    assert fusion_sentence(fusion, group, planner_renaming(fusion)) == "a group of 3 views, which needs no kernel"
+    assert KernelViews(fusion.groups, emit_llvm).specs == {}
+    assert irs.explore(fusion).view is not None
+    assert fusion.table()["space"].tolist() == ["(1, 4)"]
+    kinds = [irs.dedup(fusion.graph).classes, irs.dedup(irs.parse(str(fusion.graph))).classes]
+    assert len(kinds[0]) == len(kinds[1])
+
+
+def test_unknown_shapes_attempt_no_kernel_either() -> None:
+    run = irs.compile(made(CHAIN.replace("Float(4, 6, strides=[6, 1])", "Tensor") + "  return (%u, %s)"))
+    x = np.zeros((4, 6), "float32")
+    u, s = run(x)
+    assert (u.shape, s.shape) == ((1, 6, 4), (1, 4)) and np.shares_memory(s, x)
+    assert run.kernels == () and run.remarks == ()
+
+
+def test_views_in_a_loop_that_writes_its_state() -> None:
+    text = """graph(%x : Float(4, 4), %n : int):
+      %zero : int = prim::Constant[value=0]()
+      %one : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %y : Tensor = prim::Loop(%n, %true, %x)
+        block0(%i : int, %v : Tensor):
+          %t : Tensor = aten::t(%v)
+          %u : Tensor = aten::unsqueeze(%t, %zero)
+          %s : Tensor = aten::select(%u, %one, %i)
+          %w : Tensor = aten::exp_(%s)
+          %q : Tensor = aten::select(%u, %zero, %zero)
+          -> (%true, %q)
+      return (%y)"""
+    fusion = made(text)
+    assert view_groups(fusion)
+    x = np.ones((4, 4), "float32")
+    y = irs.compile(fusion)(x, 3)
+    wanted = np.ones((4, 4), "float32")
+    state = wanted
+    for i in range(3):
+        state = state.T
+        np.exp(state[i], out=state[i])
+    np.testing.assert_allclose(x, wanted, rtol=1e-6)
+    np.testing.assert_allclose(y, state, rtol=1e-6)
+    assert np.shares_memory(y, x)
+
+
+def test_kernels_come_first() -> None:
+    for seed in range(60):
+        graph = irs.parse(random_program(seed, size=14).text)
+        without, given = fuse(graph), fuse(graph, view_groups=True)
+        kernels = [group for group in given.groups if group.attrs["kind"] != "view"]
+        assert [[node.op for node in group.blocks[0].nodes] for group in kernels] == [
+            [node.op for node in group.blocks[0].nodes] for group in without.groups
+        ]
+
+
+def aliases(graph: Graph, names: list[str]) -> dict[Any, Any]:
+    """What the db says of values, by their names."""
+    db = AliasDb(graph)
+    values = [graph.value(name) for name in names]
+    answers: dict[Any, Any] = {}
+    for v, name in zip(values, names, strict=True):
+        answers[name, "written"] = db.is_written(v)
+        for w, other in zip(values, names, strict=True):
+            answers[name, other] = bool(db.may_alias(v, w))
+    return answers
+
+
+def refined(seed: int, size: int) -> tuple[Any, Graph]:
+    program = random_program(seed, size=size)
+    graph = irs.parse(program.text)
+    if seed % 2:
+        types = {value: argument_type(given) for value, given in zip(graph.inputs, program.inputs, strict=True)}
+        graph = refine(graph, infer(graph, types))
+    return program, graph
+
+
+def test_random_programs_have_the_same_aliases() -> None:
+    groups = 0
+    for seed in range(250):
+        _, graph = refined(seed, 18)
+        fusion = fuse(graph, view_groups=True)
+        verify(fusion.graph)
+        found = view_groups(fusion)
+        groups += len(found)
+        if not found:
+            continue
+        before = fusion.history.records[-1].before
+        tops = [value for value in before.values() if isinstance(value.type, TensorType)]
+        outside = [v for v in tops if v in fusion.graph.names and before.names[v] == fusion.graph.names[v]]
+        names = [before.names[value] for value in outside]
+        assert aliases(before, names) == aliases(fusion.graph, names), seed
+        assert list(_differences(fusion.alias_db, AliasDb(fusion.graph))) == [], seed
+        for group in found:  # no list of tensors crosses the edge
+            assert all(isinstance(value.type, TensorType) for value in group.outputs)
+    assert groups > 20
+
+
+@pytest.mark.torch
+def test_random_programs_mean_the_same() -> None:
+    torch = pytest.importorskip("torch")
+    groups = 0
+    for seed in range(300):
+        program, graph = refined(seed, 16)
+        fusion = fuse(graph, view_groups=True)
+        if not view_groups(fusion):
+            continue
+        groups += 1
+        wanted, after = eager(program)
+        again = fuse(irs.parse(str(fusion.graph)), view_groups=True).graph
+        passes = functionalize(fusion.graph).after, cse(fusion.graph).after, remove_dead_nodes(fusion.graph).after
+        for version in (fusion.graph, again, *passes):
+            verify(version)
+            given = program.fresh()
+            found = run_reference(version, *given)
+            assert_same(found if len(found) != 1 else found[0], wanted, rtol=1e-4, atol=1e-5)
+            assert_same(given, after, rtol=1e-4, atol=1e-5)
+        if groups % 4 == 0:
+            given = as_torch(torch, program.fresh())
+            with torch.no_grad():
+                run = irs.compile(fusion)
+                assert_same(run(*given), wanted, rtol=1e-4, atol=1e-5)
+            assert_same(given, after, rtol=1e-4, atol=1e-5)
+            assert not any(remark.subject in view_groups(fusion) for remark in run.remarks)
+            assert not any(group in view_groups(fusion) for kernel in run.kernels for group in kernel.groups)
+    assert groups > 30
+
+
+def test_the_ops_never_copy() -> None:
+    """PyTorch's own schemas: a result of each overload that reads a tensor is annotated as its first argument."""
+    torch = pytest.importorskip("torch")
+    for name in sorted(NEVER_COPY):
+        schemas = torch._C._jit_get_schemas_for_operator(name)
+        for schema in schemas:
+            first = schema.arguments[0]
+            if str(first.type) != "Tensor" or "Dimname" in str(schema):
+                continue
+            assert first.alias_info is not None, schema
+            assert all(result.alias_info is not None for result in schema.returns), schema

@@ -7,17 +7,15 @@ on the same memory.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
-from irscope.errors import RunError
 from irscope.ir import Node
 
-__all__ = ["foreign_function", "lent_by_torch", "on_torch"]
+__all__ = ["array_of", "foreign_function", "on_torch", "tensor_of"]
 
 Function = Callable[..., Any]
 
@@ -35,35 +33,16 @@ def on_torch(function: Function, torch: Any, device: str) -> Function:
     """A function of arrays as one of tensors."""
 
     def run(*operands: Any) -> Any:
-        found = function(*map(_array, operands))
-        return _tensor(found, torch, device)
+        found = function(*map(array_of, operands))
+        return tensor_of(found, torch, device)
 
     return run
 
 
-def lent_by_torch(node: Node) -> Function | None:
-    """Torch's operator as a function of NumPy arrays, which it may give views of; None without torch."""
-    if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
-        return None
-    import torch
-
-    from irscope.runtime.arrays import TorchLibrary
-
-    try:
-        function = TorchLibrary().function(node)
-    except RunError:
-        return None
-
-    def run(*operands: Any) -> Any:
-        return _array(function(*(_tensor(operand, torch, "") for operand in operands)))
-
-    return run
-
-
-def _array(value: Any) -> Any:
+def array_of(value: Any) -> Any:
     """A tensor as an array on the same memory, wherever it is in a container."""
     if isinstance(value, list | tuple):
-        return type(value)(map(_array, value))
+        return type(value)(map(array_of, value))
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
@@ -87,9 +66,9 @@ def _torch() -> Any:
     return torch
 
 
-def _tensor(value: Any, torch: Any, device: str) -> Any:
+def tensor_of(value: Any, torch: Any, device: str) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)([_tensor(item, torch, device) for item in value])
+        return type(value)([tensor_of(item, torch, device) for item in value])
     if not isinstance(value, np.ndarray):
         return value
     bits = _BITS.get(f"torch.{value.dtype}")

@@ -7,6 +7,7 @@ kept by identity, so that a write through one name is seen through all.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -33,7 +34,7 @@ from irscope.ir import (
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays.python_ops import python_function
-from irscope.runtime.foreign_ops import foreign_function, lent_by_torch, on_torch
+from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, tensor_of
 
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
 
@@ -91,7 +92,7 @@ class NumpyLibrary:
             return native
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
-            found = foreign_function(node) or lent_by_torch(node)
+            found = foreign_function(node) or _lent_by_torch(node)
             if found is None:
                 raise _unknown(node, "NumPy")
             return found
@@ -269,3 +270,20 @@ def _unknown(node: Node, where: str) -> RunError:
         rule="unknown-op",
         hint="import the library that registers it, or register a schema and a NumPy reference for it",
     )
+
+
+def _lent_by_torch(node: Node) -> Callable[..., Any] | None:
+    """Torch's operator as a function of NumPy arrays, which it may give views of; None without torch."""
+    if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
+        return None
+    import torch
+
+    try:
+        function = TorchLibrary().function(node)
+    except RunError:
+        return None
+
+    def run(*operands: Any) -> Any:
+        return array_of(function(*(tensor_of(operand, torch, "") for operand in operands)))
+
+    return run

@@ -22,7 +22,7 @@ FRONTENDS: Final = (
     "irscope.frontends.torch.torchscript",
     "irscope.frontends.torch.export",
     "irscope.frontends.onnx.frontend",
-    "irscope.frontends.tracing",
+    "irscope.frontends.tracing.trace_function",
 )
 """Modules in the order in which they are asked; the first that reads a source loads it."""
 

@@ -33,14 +33,14 @@ class Pass:
 
 
 _ALL: Final = (
-    Pass("fold-constants", "known numbers become constants, ifs with a known condition their branch", "fold:fold_constants"),
+    Pass("fold-constants", "known numbers become constants, ifs with a known condition their branch", "cleanup.fold:fold_constants"),
     Pass(
         "functionalize", "in-place ops become pure where nobody can tell", "functionalize:functionalize", {"scatter": bool}
     ),
-    Pass("fold-tensors", "small tensors that are the same at every run become constants", "fold_tensors:fold_tensors"),
-    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "canonicalize:canonicalize"),
-    Pass("cse", "what is computed twice is computed once", "cse:eliminate_common_subexpressions"),
-    Pass("pool-constants", "equal constants become one, where all readers see it", "pool_constants:pool_constants"),
+    Pass("fold-tensors", "small tensors that are the same at every run become constants", "cleanup.fold_tensors:fold_tensors"),
+    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
+    Pass("cse", "what is computed twice is computed once", "cleanup.cse:eliminate_common_subexpressions"),
+    Pass("pool-constants", "equal constants become one, where all readers see it", "cleanup.pool_constants:pool_constants"),
     Pass(
         "fuse", "ops that can run as one kernel become a group", "fusion:fuse",
         {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
@@ -49,7 +49,7 @@ _ALL: Final = (
         "autodiff-subgraphs", "ops with gradient formulas become differentiable subgraphs",
         "autodiff:autodiff_subgraphs", {"threshold": int},
     ),
-    Pass("dce", "what nobody reads and does nothing else goes", "dce:remove_dead_nodes"),
+    Pass("dce", "what nobody reads and does nothing else goes", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 
 PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}

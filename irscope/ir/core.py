@@ -14,7 +14,7 @@ Only `irscope.ir.rewriter.Rewriter` makes a new graph from an old one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -129,6 +129,9 @@ class Graph:
     functional: str = ""
     """The language that the program comes from, if its values have no memory that another could share (`ONNX`,
     `StableHLO`): its inputs are then distinct by construction."""
+    modes: Callable[[], str] | None = None
+    """Says in words whether the model that the program was captured from has been switched to another mode since (training,
+    evaluation), and gives an empty text if it has not; None where nothing depends on such modes."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -111,7 +111,7 @@ def test_layouts(layout: str, how: str) -> None:
         expected = pointwise(x)
     assert_equal(result, expected)
     assert result.stride() == expected.stride()
-    assert not result.requires_grad
+    assert result.requires_grad == x.requires_grad, "as torch's own"
 
 
 DTYPES = "float64 float32 float16 bfloat16 complex64 complex128 int64 int32 int16 int8 uint8".split()

@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -71,7 +72,9 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))
-    return import_exported(_capture(source, args, title), title if title.isidentifier() else "exported", _ran)
+    modes = modes_of(source)
+    graph = import_exported(_capture(source, args, title), title if title.isidentifier() else "exported", _ran)
+    return replace(graph, modes=modes) if modes is not None else graph
 
 
 def _ran(file: str) -> bool:

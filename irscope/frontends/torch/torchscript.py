@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,7 +51,10 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         method = _entry(source, args)
         graph = inline_module(source._c, method, name or source.original_name, is_live)
         schema = source._c._get_method(method).schema
-    return _with_defaults(graph, schema, args) if args else graph
+    if args:
+        graph = _with_defaults(graph, schema, args)
+    modes = modes_of(source)
+    return replace(graph, modes=modes) if modes is not None else graph
 
 
 def _is_made_here(torch: Any, source: Any) -> bool:
@@ -95,7 +99,7 @@ def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:
         what = f"{len(args)} example arguments for a program that takes {count}"
         raise ArgumentError(what, hint=f"pass {expected or 'none'}")
     rest: dict[Value, Any] = {free[index]: declared[index].default_value for index in range(len(args), len(free))}
-    return Graph(graph.body, graph.name, {**graph.bound, **rest}) if rest else graph
+    return replace(graph, bound={**graph.bound, **rest}) if rest else graph
 
 
 def _members(path: Path) -> list[str]:

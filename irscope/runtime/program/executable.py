@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -104,6 +105,8 @@ class Executable:
         self._direct = direct_call(graph, self._groups) if device != "reference" else None
         self._entry: tuple[Admit, Program] | None = None
         """What admits the arguments of the short way, and the program to be run then."""
+        self._said = ""
+        """The last warning of a model that was switched after it was captured; empty while it is as it was."""
         self._long_ways = 0
         """Calls that did not go it."""
         self._lock = threading.Lock()
@@ -162,6 +165,8 @@ class Executable:
     @mark_for_dynamo
     def __call__(self, *args: Any) -> Any:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
+        if self.graph.modes is not None:
+            self._say_modes(self.graph.modes)
         direct = self._direct
         if direct is None:
             return self._admitted(args)
@@ -178,6 +183,13 @@ class Executable:
         result = self.run(args)
         direct.learn(args, self._programs)
         return result
+
+    def _say_modes(self, modes: Callable[[], str]) -> None:
+        """Warn, once for each time, of a model that is in other modes than it was captured in."""
+        said = modes()
+        if said and said != self._said:
+            warnings.warn(said, UserWarning, stacklevel=3)
+        self._said = said
 
     def _admitted(self, args: Sequence[Any]) -> Any:
         """Run a program of many nodes, the short way if the arguments are like those for which it was found last."""

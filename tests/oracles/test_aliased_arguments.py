@@ -1,0 +1,146 @@
+"""Random programs called with arguments that are one tensor, or lie in one memory: what torch does with them op by op.
+
+Programs are loaded without examples, with examples that lie apart, and with examples that lie together; by torch.jit.script
+and by torch.export, which takes equal tensors for one. The calls after the first go by what earlier ones learnt, with
+arguments that lie together and apart in turn.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+
+import irscope as irs  # noqa: E402
+from irscope.errors import CaptureError, IrscopeError  # noqa: E402
+from irscope.runtime.executable import compile_graph  # noqa: E402
+from tests.oracles.counts import Counts  # noqa: E402
+from tests.runtime.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
+from tests.torch_programs import TorchProgram, torch_program  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+EXAMPLES: Final = ("none", "apart", "together")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The programs are small: other threads of torch's would only spin."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def together(program: TorchProgram, seed: int) -> TorchProgram | None:
+    """The program with two of its arguments in one memory, each with its own sizes and strides: one tensor if those are equal
+    and the seed says so, or else two with one start or another. None if it has no two of one element type."""
+    draw = random.Random(seed)
+    tensors = [place for place, x in enumerate(program.arguments) if isinstance(x, torch.Tensor)]
+    pairs = [(i, j) for i in tensors for j in tensors if i < j and kind(program, i)[0] == kind(program, j)[0]]
+    if not pairs:
+        return None
+    alike = [(i, j) for i, j in pairs if kind(program, i) == kind(program, j)]
+    i, j = draw.choice(alike if alike and draw.random() < 0.8 else pairs)
+    arguments = list(program.arguments)
+    first, second = arguments[i], arguments[j]
+    if (i, j) in alike and draw.random() < 0.5:
+        arguments[j] = first
+        return TorchProgram(program.text, tuple(arguments))
+    start = draw.choice((0, 0, 1, 3))
+    memory = torch.zeros(max(reach(first), start + reach(second)), dtype=first.dtype)
+    arguments[j] = memory.as_strided(second.shape, second.stride(), start)
+    arguments[i] = memory.as_strided(first.shape, first.stride(), 0)
+    memory.as_strided((reach(second),), (1,), start).copy_(flat_memory(second))
+    memory[: reach(first)].copy_(flat_memory(first))
+    return TorchProgram(program.text, tuple(arguments))
+
+
+def kind(program: TorchProgram, place: int) -> tuple[Any, ...]:
+    x = program.arguments[place]
+    return x.dtype, x.shape, x.stride()
+
+
+def reach(x: Any) -> int:
+    """Elements from the first one to the last one in memory."""
+    return 1 + sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
+
+
+def flat_memory(x: Any) -> Any:
+    return x.as_strided((reach(x),), (1,), x.storage_offset())
+
+
+def check(seed: int, found: Counts) -> None:
+    """One random program, scripted and exported, on the way that the seed says; not counted if no two of its arguments can
+    lie together, or torch does not run it then."""
+    apart = torch_program(seed, 6 + seed % 17)
+    near = together(apart, seed)
+    if near is None or not all(is_taken(run, near) for run in (near.eager(), interpreted(near))):
+        return
+    for way in (scripted, exported):
+        program = f"{way.__name__}, seed {seed}: tests.oracles.test_aliased_arguments.check({seed}, Counts(''))"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                way(seed, apart, near)
+            found.add("passed")
+        except CaptureError as error:
+            found.add("torch", told(error), program)
+        except IrscopeError as error:
+            taken = all(is_taken(interpreted(one), one) for one in (apart, near))
+            found.add("refused" if taken else "torch", told(error), program)
+        except AssertionError as error:
+            found.add("wrong", told(error), program)
+        except Exception as error:
+            found.add("foreign", told(error), program)
+
+
+def told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def scripted(seed: int, apart: TorchProgram, near: TorchProgram) -> None:
+    examples = {"none": (), "apart": apart.arguments, "together": near.arguments}[EXAMPLES[seed % 3]]
+    run_in_turn(irs.load(near.scripted(), *examples), seed, apart, near)
+
+
+def exported(seed: int, apart: TorchProgram, near: TorchProgram) -> None:
+    run_in_turn(irs.load(near.eager(), *(near if seed % 2 else apart).fresh()), seed, apart, near)
+
+
+def run_in_turn(graph: irs.Graph, seed: int, apart: TorchProgram, near: TorchProgram) -> None:
+    truths = {True: Truth(near.eager(), near), False: Truth(apart.eager(), apart)}
+    fusion = irs.fuse(graph, policy=POLICIES[seed % len(POLICIES)])
+    with guarded() as guard:
+        executable = compile_graph(fusion, disk_cache=False)
+        for is_near in (True, False, True, True, True, False, True)[: 2 + seed % 6]:
+            check_call(executable, truths[is_near], guard)
+
+
+def checked(seeds: range) -> Counts:
+    found = Counts("aliased arguments")
+    for seed in seeds:
+        check(seed, found)
+    return found
+
+
+def test_arguments_that_lie_together_are_eagers(tell: Callable[[Counts], None]) -> None:
+    found = checked(range(16))
+    tell(found)
+    found.assert_sound(most_refused=0.0)
+    assert found.ways["passed"] >= 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(1000, 13_000, 250))
+def test_many_arguments_that_lie_together_are_eagers(start: int, tell: Callable[[Counts], None]) -> None:
+    found = checked(range(start, start + 250))
+    tell(found)
+    found.assert_sound(most_refused=0.01)
+    assert found.ways["passed"] >= 150

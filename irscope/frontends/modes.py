@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, Final
 
-from irscope.frontends.torch_values import require_torch
+from irscope.frontends.torch.values import require_torch
 
 __all__ = ["Modes", "modes_of"]
 

@@ -18,6 +18,7 @@ from irscope._base.waiting import put_off
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported
+from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
 from irscope.ir import Graph, spread
 

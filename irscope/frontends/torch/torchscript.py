@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, LoadError
+from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.script_code import acts_when_loaded
 from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.values import require_torch

@@ -13,6 +13,7 @@ from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     Abstract,
     Array,
+    Unknown,
     array_type,
     broadcast,
     channels_last_copy,
@@ -22,6 +23,7 @@ from irscope.ops.typing import (
     mismatch,
     numpy_dtype,
     static_shape,
+    suggests_channels_last,
 )
 
 __all__ = ["OPS", "cast"]
@@ -43,13 +45,22 @@ def _to(
     target = dtype_name(dtype, self.dtype) if other is None else other.dtype
     where = device if isinstance(device, str) else self.device if device is None else None
     where = where if other is None else other.device
-    same = target == self.dtype and target is not None and copy is False and memory_format in (None, 1)
-    if same and ((device is None and other is None) or (where is not None and where == self.device)):
-        return self
+    stays = (device is None and other is None) or (where is not None and where == self.device)
+    same = target == self.dtype and target is not None and copy is False
+    if same and stays and (lies := _lies_so(self, memory_format)) is not False:
+        return self if lies else self.with_(strides=None)
     result = laid_out_like(self, target, memory_format)
-    if copy is False and memory_format not in (None, 1):  # nothing happens when the format is that already
-        result = result.with_(strides=None)
+    if memory_format not in (None, 1) and copy is not True and (same or None in (target, self.dtype)):
+        result = result.with_(strides=None)  # nothing happens when the format is that already
     return result.with_(device=where)
+
+
+def _lies_so(self: TensorType, memory_format: Abstract) -> bool | None:
+    """Whether `to` leaves the layout as it is; torch asks for no more than which of the formats it is most like."""
+    if memory_format in (None, 1):
+        return True
+    last = suggests_channels_last(self)
+    return None if last is None or isinstance(memory_format, Unknown) else last == (memory_format in (2, 3))
 
 
 def _written(self: TensorType, **rest: Abstract) -> TensorType:

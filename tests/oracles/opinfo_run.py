@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import pkgutil
 import random
 import time
 import warnings
@@ -25,6 +26,10 @@ import numpy as np
 import torch
 
 import irscope as irs
+import irscope.runtime.cpu
+import irscope.runtime.executor
+import irscope.runtime.program
+from irscope import codegen, runtime
 from irscope.errors import CaptureError, IrscopeError
 from irscope.runtime.program.executable import compile_graph
 from tests.oracles.counts import Counts
@@ -212,8 +217,9 @@ def _warm() -> None:
     made = irs.fuse(irs.load(lambda x: torch.tanh(x * 2), torch.ones(3)))
     irs.fuse(irs.load(torch.jit.trace(lambda x: torch.tanh(x * 2), (torch.ones(3),)), torch.ones(3)))
     assert made.groups is not None
-    for module in ("cpu_compiler", "llvm_emit", "cpu_entry", "flat_code", "written_program"):
-        import_module(f"irscope.runtime.{module}")
+    for room in (codegen, runtime.cpu, runtime.executor, runtime.program):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
 
 
 def _said(error: Exception) -> str:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.runtime.executable import compile_graph  # noqa: E402
+from irscope.runtime.program.executable import compile_graph  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -91,7 +91,7 @@ class _Interpreter:
         if isinstance(argument, TensorData):
             return self._floats(_constant_array(argument).copy())
         if isinstance(argument, np.ndarray):
-            return self._floats(argument)
+            return self._floats(argument.astype(np.float32) if str(argument.dtype) == "bfloat16" else argument)
         return self._floats(_array_of(argument)) if hasattr(argument, "detach") else argument
 
     def _floats(self, array: Any) -> Any:

@@ -44,6 +44,10 @@ _MAX_DEPTH: Final = 100
 """How deep functions may call each other and bodies may nest."""
 
 
+_MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What a builder runs into where attributes are of other types than ONNX says, or operands of other ranks."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """Where a node stands: the names it sees, the versions its ops are of, and the attributes of the function around it."""
@@ -222,6 +226,11 @@ class Importer:
                 if error.where:
                     raise
                 raise self.error(error.what, _title(node, index), error.hint) from None
+            except Refused as why:
+                raise self.error(f"{node.op_type} is not formed as ONNX says: {why}", _title(node, index)) from None
+            except _MALFORMED as error:
+                what = f"{node.op_type} is not formed as ONNX says ({type(error).__name__}: {error})"
+                raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
 
     def one(self, node: Any, frame: Frame) -> None:
         """Append what one node means, and define its outputs."""
@@ -269,7 +278,9 @@ class Importer:
                 return [made] if isinstance(made, Value | Held) else list(made)
             except Refused as refused:
                 why = str(refused)
-                self.emit.back_to(mark)
+            except _MALFORMED as error:
+                why = f"it is not formed as ONNX says ({type(error).__name__}: {error})"
+            self.emit.back_to(mark)
         found = functions.expanded(self, call, domain, frame)
         if found is None:
             raise Refused(why)

@@ -20,6 +20,8 @@ __all__ = ["inferred", "proto_of", "schema_of_op"]
 _NUMBERS: Final = {name: number for number, name in ELEMENT_TYPES.items()}
 _MAX_DATA: Final = 1024
 """Elements of a known input that inference is told: shapes, axes, repeats."""
+_WRONG: Final = frozenset({"STFT"})
+"""Ops of which ONNX infers other extents than its own implementation gives."""
 
 
 @lru_cache(maxsize=4096)
@@ -38,7 +40,9 @@ def proto_of(type: Type) -> Any:
     import onnx
 
     if isinstance(type, TensorType) and type.dtype in _NUMBERS:
-        shape = None if type.shape is None else [extent if extent is not None else None for extent in type.shape]
+        shape = None if type.shape is None else list(type.shape)
+        if shape is not None and any(isinstance(extent, int) and extent >= 2**63 for extent in shape):
+            return None
         return onnx.helper.make_tensor_type_proto(_NUMBERS[type.dtype], shape)
     if isinstance(type, ListType) and (inner := proto_of(type.element)) is not None:
         return onnx.helper.make_sequence_type_proto(inner)
@@ -55,7 +59,7 @@ def inferred(
 
     nothing = (TENSOR,) * len(node.output)
     schema = schema_of_op(node.op_type, domain, opset)
-    if schema is None or any(attribute.HasField("g") for attribute in node.attribute):
+    if node.op_type in _WRONG or schema is None or any(attribute.HasField("g") for attribute in node.attribute):
         return nothing
     types = {name: proto for name, (type, _) in inputs.items() if (proto := proto_of(type)) is not None}
     known = {

@@ -149,6 +149,8 @@ class Program:
         if not self.move_to and is_foreign(value):
             value = borrowed(value, may_write=self.writes)
         value = in_native_order(value, may_write=self.writes)
+        if not self.is_torch and not self.move_to and isinstance(value, np.ndarray) and str(value.dtype) == "bfloat16":
+            value = value.astype(np.float32)  # as every bfloat16 is held where NumPy computes
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
             # torch writes into read-only memory all the same
             value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
@@ -182,4 +184,9 @@ def as_torch(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_torch(item) for key, item in value.items()}
 
-    return torch.from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    array = np.asarray(value)
+    if str(array.dtype) == "bfloat16":  # of `ml_dtypes`
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from irscope.frontends.onnx.call import Call
-from irscope.frontends.onnx.held import Held
+from irscope.frontends.onnx.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.types import FLOATS
-from irscope.ir import Value
+from irscope.ir import Dim, Value
 
 __all__ = ["OPS"]
 
@@ -28,7 +28,7 @@ _WORDS: Final = {1: "linear1d", 2: "bilinear2d", 3: "trilinear3d"}
 @op(OPS, "Upsample", since=9)
 def _upsample(call: Call) -> Value:
     scales = [float(scale) for scale in call.known(1)]
-    sizes = [math.floor(size * scale) for size, scale in zip(_static(call), scales, strict=True)]
+    sizes = [_grown(call, axis, scale) for axis, scale in enumerate(scales)]
     return _resized(call, sizes, scales, call.text("mode", "nearest"), "asymmetric", "floor")
 
 
@@ -42,41 +42,49 @@ def _resize(call: Call) -> Value:
     return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
 
 
-def _static(call: Call) -> list[int]:
-    shape = call.shape()
-    if not all(isinstance(extent, int) for extent in shape):
-        raise call.refuse("its shape is not known")
-    return [int(extent) for extent in shape if extent is not None]
+def _grown(call: Call, axis: int, scale: float) -> Item:
+    """The extent of an axis that gets longer by a factor."""
+    extent = call.size(call.any(0), axis)
+    if isinstance(extent, int):
+        return math.floor(extent * scale)
+    if scale == 1:
+        return extent
+    if not scale.is_integer():
+        raise call.refuse("the extent of an axis that it resizes is not known")
+    return call.op("mul", extent, int(scale))
 
 
-def _target(call: Call) -> tuple[list[int], list[float]]:
+def _target(call: Call) -> tuple[list[Item], list[float]]:
     """The extents of the result, and how much longer each axis gets."""
-    shape = _static(call)
+    shape = call.shape()
     axes = [call.wrap(axis, len(shape)) for axis in call.attr("axes", range(len(shape)))]
     if call.has(3) and call.known(3).size:
         if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
             raise call.refuse("it keeps the aspect ratio")
         wanted = dict(zip(axes, call.known_ints(3), strict=True))
-        sizes = [wanted.get(axis, extent) for axis, extent in enumerate(shape)]
-        return sizes, [size / extent if extent else 1.0 for size, extent in zip(sizes, shape, strict=True)]
+        if not all(isinstance(extent, int) for axis, extent in enumerate(shape) if axis in wanted):
+            raise call.refuse("the extent of an axis that it resizes is not known")
+        scales = [wanted[a] / e if isinstance(e, int) and e and a in wanted else 1.0 for a, e in enumerate(shape)]
+        return [wanted.get(axis, call.size(call.any(0), axis)) for axis in range(len(shape))], scales
     by = dict(zip(axes, (float(scale) for scale in call.known(2)), strict=True))
     scales = [by.get(axis, 1.0) for axis in range(len(shape))]
-    return [math.floor(extent * scale) for extent, scale in zip(shape, scales, strict=True)], scales
+    return [_grown(call, axis, scale) for axis, scale in enumerate(scales)], scales
 
 
-def _resized(call: Call, sizes: list[int], scales: list[float], mode: str, way: str, rounding: str) -> Value:
-    shape = _static(call)
-    if mode == "nearest":
-        return _nearest(call, shape, sizes, scales, way, rounding)
+def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way: str, rounding: str) -> Value:
+    shape = call.shape()
     spatial = len(shape) - 2
-    if sizes[:2] != shape[:2] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
+    if mode == "nearest":
+        return _nearest(call, sizes, scales, way, rounding)
+    if scales[:2] != [1, 1] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
         raise call.refuse("it resizes batch or channels, or whole numbers")
     corners = way == "align_corners"
-    single = way == "pytorch_half_pixel" and 1 in sizes[2:]
+    single = way == "pytorch_half_pixel" and any(not isinstance(size, int) or size == 1 for size in sizes[2:])
     if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
         raise call.refuse(f"its way from place to place is {way}")
-    grown = zip(scales, shape, sizes, strict=True)
-    factors: list[float | None] = [None if scale * extent == size else scale for scale, extent, size in grown]
+    if corners and not all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
+        raise call.refuse("its corners are those of a fraction of an element")
+    factors = [None if _is_exact(*axis) else axis[0] for axis in zip(scales, shape, sizes, strict=True)]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
     if mode != "linear" or spatial not in _WORDS:
@@ -84,16 +92,22 @@ def _resized(call: Call, sizes: list[int], scales: list[float], mode: str, way: 
     return call.op(f"upsample_{_WORDS[spatial]}", call.x(), sizes[2:], corners, *factors[2:])
 
 
-def _nearest(call: Call, shape: list[int], sizes: list[int], scales: list[float], way: str, rounding: str) -> Value:
+def _is_exact(scale: float, extent: Dim, size: Item) -> bool:
+    """Whether the factor is that of the extents: of one that is not known the factor is a whole number."""
+    return size == extent * scale if isinstance(extent, int) and isinstance(size, int) else True
+
+
+def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, rounding: str) -> Value:
+    shape = call.shape()
     spatial = len(shape) - 2
-    plain = way == "asymmetric" and rounding == "floor" and sizes[:2] == shape[:2] and 1 <= spatial <= 3
-    if plain and all(size == extent * scale for size, extent, scale in zip(sizes, shape, scales, strict=True)):
+    plain = way == "asymmetric" and rounding == "floor" and scales[:2] == [1, 1] and 1 <= spatial <= 3
+    if plain and all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
         return call.op(f"upsample_nearest{spatial}d", call.any(0), sizes[2:], *[None] * spatial)
     x = call.any(0)
     for axis, (extent, size, scale) in enumerate(zip(shape, sizes, scales, strict=True)):
-        if size == extent and scale == 1:
+        if scale == 1 and (size == extent or not isinstance(extent, int)):
             continue
-        if size > 1 << 16 or not extent:
+        if not isinstance(extent, int) or not isinstance(size, int) or size > 1 << 16 or not extent:
             raise call.refuse("it is too large to be worked out place by place")
         place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
         if place is None or pick is None:

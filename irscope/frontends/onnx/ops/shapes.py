@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from irscope.frontends.onnx.call import Call, Result
@@ -12,6 +14,8 @@ from irscope.ir import INT, TENSOR, TensorType, Value
 __all__ = ["OPS"]
 
 OPS: Table = {}
+_LARGEST: Final = 1 << 20
+"""Elements of an identity matrix that becomes a weight."""
 
 
 @op(OPS, "Shape")
@@ -62,8 +66,8 @@ def _eye_like(call: Call) -> Value:
     if dtype not in CODES:
         raise call.refuse(f"it makes elements of type {dtype}")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
-    if not (isinstance(rows, int) and isinstance(columns, int)):
-        raise call.refuse("the shape is not known")
+    if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST):
+        raise call.refuse("the shape is not known, or too large to be written out")
     return call.importer.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 

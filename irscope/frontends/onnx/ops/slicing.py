@@ -13,6 +13,8 @@ __all__ = ["OPS"]
 
 OPS: Table = {}
 _FAR: Final = 2**62
+_LONGEST: Final = 1 << 20
+"""Places along an axis that are worked out one by one."""
 
 
 @op(OPS, "Slice")
@@ -133,8 +135,8 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
     size = call.size(x, axis)
     if not before and not after:
         return x
-    if not isinstance(size, int) or size == 0 or -before > size or -after > size:
-        raise call.refuse("the extent of an axis that it pads is not known")
+    if not isinstance(size, int) or size == 0 or -before > size or -after > size or size + before + after > _LONGEST:
+        raise call.refuse("the extent of an axis that it pads is not known, or too large")
     places = [_source(place, size, mode) for place in range(-before, size + after)]
     if None in places:
         raise call.refuse(f"its mode is {mode}")

@@ -170,6 +170,8 @@ class AliasDetail(TypedDict):
     shared_set: NotRequired[int]
     """In a stored detail: where the view's `alias_sets` has the alias set, once for all that have the same."""
     writers: list[int]
+    shared_writers: NotRequired[int]
+    """In a stored detail of many writers: where the view's `alias_sets` has them."""
     points_to: PointsToView
 
 

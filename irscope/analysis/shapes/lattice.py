@@ -24,7 +24,7 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NOTHING", "Fact", "KnownList", "fact_of_payload", "join", "payload_of", "settled"]
+__all__ = ["NOTHING", "Fact", "KnownList", "fact_of_payload", "join", "payload_of", "settled", "too_large"]
 
 Fact = Any
 
@@ -53,6 +53,37 @@ class KnownList(list[Fact]):
         """Whether something was written into it that is not known."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+_MOST_DEPTH: Final = 24
+_MOST_PARTS: Final = 10_000
+
+
+def too_large(fact: Fact) -> str:
+    """Why a container is not followed part by part, or nothing: a tuple of two tuples of two tuples … doubles with each line.
+
+    Parts count as often as they can be reached; a list that holds itself has no end.
+
+    >>> t = 1
+    >>> for _ in range(20):
+    ...     t = (t, t)
+    >>> bool(too_large(t)), bool(too_large((1, (2, 3))))
+    (True, False)
+    """
+    if not any(isinstance(item, list | tuple) for item in fact) or _count(fact, 0, {}) <= _MOST_PARTS:
+        return ""
+    return f"it holds containers with more than {_MOST_PARTS:,} parts, or more than {_MOST_DEPTH} in each other"
+
+
+def _count(fact: Fact, depth: int, known: dict[int, int]) -> int:
+    """The parts of a container at any depth, each object looked at once."""
+    if depth > _MOST_DEPTH:
+        return _MOST_PARTS + 1
+    if id(fact) not in known:
+        known[id(fact)] = _MOST_PARTS + 1  # as long as it is being counted: then it holds itself
+        inside = sum(_count(item, depth + 1, known) for item in fact if isinstance(item, list | tuple))
+        known[id(fact)] = len(fact) + inside
+    return known[id(fact)]
 
 
 def settled(fact: Fact, declared: Type) -> Fact:

@@ -8,6 +8,7 @@ current. Forgetting costs the same however many lists there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 from irscope.analysis.shapes.lattice import Fact, KnownList
 from irscope.ir import ListType, Node, OptionalType, Type, erase_refinements
@@ -56,14 +57,29 @@ class KnownLists:
 
     def trusted(self, fact: Fact, declared: Type) -> Fact:
         """A container without the lists in it that are not current; itself a list, it stays the same object."""
+        return self._trusted(fact, declared, {})
+
+    def _trusted(self, fact: Fact, declared: Type, known: dict[int, Fact]) -> Fact:
+        """Each object is looked at once, however often it is held; what needs no change stays the object that it is."""
+        if id(fact) not in known:
+            known[id(fact)] = fact  # while it is looked at: a list may hold itself
+            known[id(fact)] = self._without_lost(fact, declared, known)
+        return known[id(fact)]
+
+    def _without_lost(self, fact: Fact, declared: Type, known: dict[int, Fact]) -> Fact:
         if isinstance(fact, KnownList):
             if not self.is_current(fact):
                 return Unknown(declared, "the list may have been written since it was made")
             for index, item in enumerate(fact):
                 if isinstance(item, list | tuple):
-                    fact[index] = self.trusted(item, _element(fact.type))
+                    fact[index] = self._trusted(item, _element(fact.type), known)
         elif isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):
-            return tuple(self.trusted(item, item.type if isinstance(item, KnownList) else declared) for item in fact)
+            parts = [
+                self._trusted(item, item.type if isinstance(item, KnownList) else declared, known)
+                if isinstance(item, list | tuple) else item
+                for item in fact
+            ]  # fmt: skip
+            return fact if all(map(is_, parts, fact)) else tuple(parts)
         return fact
 
     def written(self, target: Fact, types: frozenset[Type] | None, *, applied: bool) -> None:

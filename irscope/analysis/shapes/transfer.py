@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope._base.frozen import EMPTY
-from irscope.analysis.shapes.lattice import NOTHING, Fact, fact_of_payload, join, settled
+from irscope.analysis.shapes.lattice import NOTHING, Fact, KnownList, fact_of_payload, join, settled, too_large
 from irscope.analysis.shapes.list_writes import list_writes
 from irscope.analysis.shapes.reshaped_tensors import reshaped_objects
 from irscope.analysis.shapes.tracked_lists import KnownLists
@@ -69,6 +69,9 @@ class AbstractNodes:
     # the facts now
 
     def _set(self, value: Value, fact: Fact) -> None:
+        if isinstance(fact, list | tuple) and (because := too_large(fact)):
+            self.reasons.setdefault(value, because)
+            fact = Unknown(value.type, because)
         fact = settled(fact, value.type)
         if value in self._reshaped and isinstance(fact, TensorType):
             fact = TensorType(fact.dtype, device=fact.device)
@@ -157,9 +160,17 @@ class AbstractNodes:
         except _SLIPS as error:
             result = _NoAnswer(f"the type rule of {node.op} does not cover this call ({type(error).__name__}: {error})")
         if writes is None or writes:
-            applied = not isinstance(result, Unknown | _NoAnswer)
+            applied = not isinstance(result, Unknown | _NoAnswer) and not self._outgrown(operands)
             self.lists.written(operands[0] if operands else None, writes, applied=applied)
         self._store(node, op, operands, named, result)
+
+    def _outgrown(self, operands: Sequence[Fact]) -> bool:
+        """Whether the list that was written is not followed any more: it holds itself, or too much."""
+        written = operands[0] if operands else None
+        if not isinstance(written, KnownList) or not too_large(written):
+            return False
+        written.clear()
+        return True
 
     def _constant(self, node: Node) -> None:
         output = node.outputs[0]
@@ -179,8 +190,9 @@ class AbstractNodes:
         if not outputs:
             return
         results = result if len(outputs) != 1 or node.op in _UNPACKING else (result,)
-        if len(results) != len(outputs):
-            self._give_up(node, f"{node.op} gives {len(results)} values here, and {len(outputs)} are named")
+        if not isinstance(results, list | tuple) or len(results) != len(outputs):
+            given = len(results) if isinstance(results, list | tuple) else 1
+            self._give_up(node, f"{node.op} gives {given} values here, and {len(outputs)} are named")
             return
         device = None if named.get("device") is not None else _common_device(operands)
         for output, fact in zip(outputs, results, strict=True):

@@ -18,6 +18,12 @@ _MOST_STATES = 8
 """Alias dbs to keep: who steps back and forth asks about the same few states."""
 
 
+_State = tuple[
+    AliasViews, Mapping[int, int], Mapping[int, Value], Renaming, dict[int, tuple[list[int], list[int]]]
+]
+"""The views of a state; ids that stand for others; values by id; names; alias sets in the last graph's ids, by identity."""
+
+
 class AliasSteps:
     """Alias details of the values of a history, state by state.
 
@@ -28,10 +34,12 @@ class AliasSteps:
     def __init__(self, history: History) -> None:
         self._history = history
         self._at = lru_cache(maxsize=_MOST_STATES)(self._made)
+        self._seen_of: dict[int, tuple[list[int], frozenset[int]]] = {}
+        """By the identity of a list, which is kept with it."""
 
     def detail(self, value: Value, state: int) -> AliasDetail | None:
         """The alias detail of a value of the last graph in a state; None where it is not there or shares no memory."""
-        views, meant, by_id, rename = self._at(state)
+        views, meant, by_id, rename, renamed = self._at(state)
         here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
         found = views.detail(here) if here is not None else None
         if found is None:
@@ -39,30 +47,36 @@ class AliasSteps:
         points = found["points_to"]
         points["labels"] = [rename(label) for label in points["labels"]]
         points["records"] = [meant.get(id, id) for id in points["records"]]
+        ids = found["alias_set"]
+        if id(ids) not in renamed:  # one list for all values that share memory, and mostly all of them are asked about
+            renamed[id(ids)] = ids, _once(meant.get(other, other) for other in ids)
         return AliasDetail(
-            summary=rename(found["summary"]), alias_set=_once(meant.get(id, id) for id in found["alias_set"]),
-            writers=found["writers"], points_to=points,
+            summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"], points_to=points,
         )  # fmt: skip
 
     def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
         """The values and writers of a detail that the last graph has, under one id each: what of it can be shown there."""
-        return (
-            frozenset(self._outside.get(id, id) for id in alias["alias_set"] if id in self._last),
-            frozenset(id for id in alias["writers"] if id in self._last),
-        )
+        return self._seen(alias["alias_set"], self._outside), self._seen(alias["writers"], {})
+
+    def _seen(self, ids: list[int], outside: Mapping[int, int]) -> frozenset[int]:
+        known = self._seen_of.get(id(ids))
+        if known is None:
+            known = ids, frozenset(outside.get(other, other) for other in ids if other in self._last)
+            self._seen_of[id(ids)] = known
+        return known[1]
 
     @cached_property
     def _last(self) -> frozenset[int]:
         graph = self._history.final
         return frozenset([*(value.id for value in graph.values()), *(node.id for node in graph.nodes())])
 
-    def _made(self, state: int) -> tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming]:
+    def _made(self, state: int) -> _State:
         graph = self._history.graph_after(state)
         kept = {value.id for value in self._history.final.values()}
         meant = {id: other for id, other in stands_for(graph).items() if id not in kept}
         by_id = {value.id: value for value in graph.values()}
         called = {id: self._names.get(meant.get(id, id), "") or graph.names[value] for id, value in by_id.items()}
-        return AliasViews(AliasDb(graph)), meant, by_id, Renaming(graph, called)
+        return AliasViews(AliasDb(graph)), meant, by_id, Renaming(graph, called), {}
 
     @cached_property
     def _names(self) -> Mapping[int, str]:

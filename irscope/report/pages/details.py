@@ -33,6 +33,7 @@ class Inspection:
 
     def __init__(self, exploration: Exploration) -> None:
         self._of = exploration
+        self._lines: dict[Node, str] = {}
 
     @cached_property
     def _alias(self) -> AliasViews:
@@ -82,7 +83,7 @@ class Inspection:
             id=id,
             kind="value" if isinstance(record, Value) else "node",
             title=title_of(graph, record),
-            text=print_node(node, graph.names) if node is not None else declared(graph, record),
+            text=self._text(node) if node is not None else declared(graph, record),
             location=str(node.location) if node is not None and node.location is not None else "",
             scope=node.scope if node is not None else "",
             alias=self._shared(value, state) if value is not None else None,
@@ -91,6 +92,12 @@ class Inspection:
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
             time="",
         )
+
+    def _text(self, node: Node) -> str:
+        """The line of a node, one string for all its results: it may have a hundred thousand."""
+        if node not in self._lines:
+            self._lines[node] = print_node(node, self._of.graph.names)
+        return self._lines[node]
 
     def kernel_text(self, id: int, language: str) -> KernelText:
         """The kernel of the group that a node is, or is in, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.

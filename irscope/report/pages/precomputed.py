@@ -10,6 +10,9 @@ from irscope.transforms.history import History
 
 __all__ = ["store_details"]
 
+_FEW = 60
+"""Writers that a detail holds by itself."""
+
 
 def store_details(view: ExplorerView, details: Iterable[Detail], history: History) -> None:
     """Put the answers about every record into a view, and those of earlier states where a pass changed them."""
@@ -42,8 +45,10 @@ class StoredDetails:
 
     def __init__(self, text: TextView, details: Iterable[Detail]) -> None:
         self.alias_sets: list[list[int]] = []
-        """Alias sets by number."""
+        """Alias sets, and sets of writers, by number."""
         self._number: dict[tuple[int, ...], int] = {}
+        self._known: dict[int, tuple[list[int], int]] = {}
+        """The number of a list by its identity, with the list, so that nothing else gets that."""
         printed = {line.strip() for line in text["lines"]}
         self.details = {detail["id"]: self._stored(detail, printed) for detail in details}
 
@@ -55,12 +60,22 @@ class StoredDetails:
         return detail
 
     def shared(self, alias: AliasDetail) -> AliasDetail:
-        """An alias detail with its set among those that are told once."""
-        key = tuple(sorted(alias["alias_set"]))
-        number = self._number.setdefault(key, len(self.alias_sets))
-        if number == len(self.alias_sets):
-            self.alias_sets.append(alias["alias_set"])
-        return AliasDetail(
-            summary=alias["summary"], alias_set=[], shared_set=number, writers=alias["writers"],
+        """An alias detail with its set, and that of its writers, among those that are told once."""
+        writers = alias["writers"]
+        stored = AliasDetail(
+            summary=alias["summary"], alias_set=[], shared_set=self._numbered(alias["alias_set"]), writers=writers,
             points_to=alias["points_to"],
         )  # fmt: skip
+        if len(writers) > _FEW:
+            stored |= {"writers": [], "shared_writers": self._numbered(writers)}
+        return stored
+
+    def _numbered(self, ids: list[int]) -> int:
+        known = self._known.get(id(ids))
+        if known is not None:
+            return known[1]
+        number = self._number.setdefault(tuple(sorted(ids)), len(self.alias_sets))
+        if number == len(self.alias_sets):
+            self.alias_sets.append(ids)
+        self._known[id(ids)] = ids, number
+        return number

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Literal
+from itertools import chain, islice
+from typing import Literal, NamedTuple
 
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Value
@@ -20,41 +21,65 @@ _MOST_NAMED = 6
 Kind = Literal["value", "content", "location", "wildcard"]
 
 
+class _Shared(NamedTuple):
+    """What the details of all values with one alias set have in common."""
+
+    values: tuple[Value, ...]
+    ids: list[int]
+    writer_ids: list[int]
+    first_writer: str
+
+
 class AliasViews:
-    """Alias details of the values of one graph."""
+    """Alias details of the values of one graph; sets are found once, not once a value."""
 
     def __init__(self, db: AliasDb) -> None:
         self._db = db
         self._names = db.graph.names
+        self._sets: dict[Hashable, _Shared] = {}
+        self._targets_of: dict[int, Mapping[int, None]] = {}
+        self._held_in: dict[int, Mapping[int, None]] = {}
 
     def detail(self, value: Value) -> AliasDetail | None:
-        """The alias detail of a value; None for numbers and the like, which are copied and never shared."""
-        others = self._db.alias_set(value)
-        if not self._db.locations(value):
+        """The alias detail of a value; None for numbers and the like, which are copied and never shared.
+
+        The lists of ids are the same objects for all values that may share the same memory: nobody changes them.
+        """
+        if not self._db.is_memory(value):
             return None
-        writers = self._db.writers(value)
+        shared = self._shared(value)
         return AliasDetail(
-            summary=self._summary(value, [other for other in others if other is not value]),
-            alias_set=[other.id for other in others],
-            writers=[node.id for node in writers],
+            summary=self._summary(value, shared),
+            alias_set=shared.ids,
+            writers=shared.writer_ids,
             points_to=self._around(value),
         )
 
-    def _summary(self, value: Value, others: list[Value]) -> str:
+    def _shared(self, value: Value) -> _Shared:
+        key = self._db.same_alias_set(value)
+        found = self._sets.get(key)
+        if found is None:
+            others, writers = self._db.alias_set(value), self._db.writers(value)
+            ids = [other.id for other in others], [node.id for node in writers]
+            first = self._db.node_words(writers[0]) if writers else ""
+            found = self._sets[key] = _Shared(others, *ids, first)
+        return found
+
+    def _summary(self, value: Value, shared: _Shared) -> str:
         name = f"%{self._names[value]}"
-        if not others:
+        others = list(islice((other for other in shared.values if other is not value), _MOST_NAMED))
+        count = len(shared.values) - 1
+        if not count:
             told = f"{name} shares memory with no other value"
-        elif len(others) == 1:
+        elif count == 1:
             told = f"{name} may share memory with %{self._names[others[0]]}, because {self._db.explain(value, others[0]).because}"
         else:
-            listed = ", ".join(f"%{self._names[other]}" for other in others[:_MOST_NAMED])
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            listed = ", ".join(f"%{self._names[other]}" for other in others)
+            more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""
             told = f"{name} may share memory with {listed}{more}"
-        writers = self._db.writers(value)
-        if not writers:
+        if not shared.writer_ids:
             return f"{told}. Nothing writes it."
-        first = self._db.node_words(writers[0])
-        return f"{told}. {plural(len(writers), 'node')} may write it, the first is {first}."
+        return f"{told}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
 
     @cached_property
     def _above(self) -> Mapping[int, list[int]]:
@@ -99,32 +124,58 @@ class AliasViews:
             return PointsToView(
                 labels=[f"%{self._names[value]}"], kinds=["location"], records=[value.id], edges=[], contains=[]
             )
-        places = [sealed.class_of[element]]
-        found = {places[0]: 0}
-        for place in places:  # grows while it is walked
-            for other in (*sealed.targets.get(place, ()), *self._above.get(place, ()), *self._inside.get(place, ())):
-                if len(places) < _MOST_ELEMENTS and other not in found:
-                    found[other] = len(places)
-                    places.append(other)
+        places = self._nearest(sealed.class_of[element])
+        found = {place: number for number, place in enumerate(places)}
         return PointsToView(
             labels=[self._label(place, value) for place in places],
             kinds=[self._kind(place) for place in places],
             records=[self._record(place, value) for place in places],
-            edges=[[found[a], found[b]] for a in places for b in sealed.targets.get(a, ()) if b in found],
-            contains=[[found[a], found[b]] for a in places for b in self._inside.get(a, ()) if b in found and a != b],
+            edges=[[found[a], found[b]] for a in places for b in self._among(found, self._targets(a))],
+            contains=[[found[a], found[b]] for a in places for b in self._among(found, self._held(a)) if a != b],
         )
+
+    def _nearest(self, start: int) -> list[int]:
+        """The class and those near it, breadth first, as many as one picture shows."""
+        places, found = [start], {start}
+        for place in places:  # grows while it is walked
+            near = chain(self._db.sealed.targets.get(place, ()), self._above.get(place, ()), self._inside.get(place, ()))
+            for other in near:
+                if len(places) == _MOST_ELEMENTS:
+                    return places
+                if other not in found:
+                    found.add(other)
+                    places.append(other)
+        return places
+
+    def _among(self, shown: Mapping[int, int], places: Mapping[int, None]) -> Iterator[int]:
+        """Those of some classes that are shown, by way of the fewer ones."""
+        return (place for place in places if place in shown) if len(places) < len(shown) else (p for p in shown if p in places)
+
+    def _targets(self, place: int) -> Mapping[int, None]:
+        return _once(self._targets_of, place, self._db.sealed.targets.get(place, ()))
+
+    def _held(self, place: int) -> Mapping[int, None]:
+        return _once(self._held_in, place, self._inside.get(place, ()))
 
     def _label(self, place: int, asked: Value) -> str:
         values = self._values.get(place, [])
         if values:
-            first = asked if asked in values else values[0]
-            names = [f"%{self._names[first]}", *(f"%{self._names[other]}" for other in values if other is not first)]
-            return " ≡ ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            first = asked if self._place(asked) == place else values[0]
+            names = [f"%{self._names[first]}"]
+            names += [f"%{self._names[other]}" for other in values[:3] if other is not first]
+            told = names[:3]
+            return " ≡ ".join(told) + (f" and {len(values) - len(told):,} more" if len(values) > len(told) else "")
         return self._db.place_words(self._db.sealed.labels[self._members[place][0]])
 
+    def _place(self, value: Value) -> int | None:
+        element = self._db.sealed.element_of.get(value)
+        return None if element is None else self._db.sealed.class_of[element]
+
     def _record(self, place: int, asked: Value) -> int:
+        if self._place(asked) == place:
+            return asked.id
         values = self._values.get(place, [])
-        return asked.id if asked in values else values[0].id if values else 0
+        return values[0].id if values else 0
 
     def _kind(self, place: int) -> Kind:
         sealed = self._db.sealed
@@ -132,3 +183,10 @@ class AliasViews:
         if isinstance(label, Value) or place in self._values:
             return "value" if place in sealed.targets else "location"
         return "content" if label.kind in ("contents", "field", "attribute", "slot", "objects") else "wildcard"
+
+
+def _once(known: dict[int, Mapping[int, None]], place: int, places: Iterable[int]) -> Mapping[int, None]:
+    """Classes to look up, in order: made once, because one class may have a hundred thousand neighbours."""
+    if place not in known:
+        known[place] = dict.fromkeys(places)
+    return known[place]

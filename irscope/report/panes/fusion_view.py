@@ -59,12 +59,12 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     """Which group a node is in, or why it is in none."""
     graph = fusion.graph
     around = graph.owner.get(graph.block_of[node])
-    if node in fusion.groups:
+    if fusion.made(node):
         count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
         if node.attrs.get("kind") == "view":
             return f"a group of {count} views, which needs no kernel"
         return f"a fusion group of {count} nodes that runs as one kernel"
-    if around is not None and around in fusion.groups:
+    if around is not None and fusion.made(around):
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)
         return f"in the fusion group that makes {results}"
     verdict = fusion.why_alone(node)

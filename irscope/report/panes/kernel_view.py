@@ -61,7 +61,16 @@ class KernelViews:
         return {}
 
     def detail(self, group: Node) -> KernelDetail | None:
-        """The first kernel of a group."""
+        """The first kernel of a group, made once: each node of the group is told of it."""
+        if group not in self._details:
+            self._details[group] = self._made(group)
+        return self._details[group]
+
+    @cached_property
+    def _details(self) -> dict[Node, KernelDetail | None]:
+        return {}
+
+    def _made(self, group: Node) -> KernelDetail | None:
         specs = self.specs.get(group)
         if not specs:
             return None

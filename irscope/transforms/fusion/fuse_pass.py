@@ -114,6 +114,10 @@ class Fusion:
         node = self._find(subject)
         return self._group(node) if isinstance(node, Node) else None
 
+    def made(self, node: Node) -> bool:
+        """Whether a node is one of `groups`, in constant time."""
+        return node in self._members
+
     def _group(self, node: Node) -> Node | None:
         """The group that a node of the folded graph is in: one that was made, or one that stood there before."""
         made = self._plans.grouped.group_of.get(node)

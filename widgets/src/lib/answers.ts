@@ -85,7 +85,9 @@ export class Answers {
   }
 
   private filled(alias: AliasDetail): AliasDetail {
-    return alias.shared_set === undefined ? alias : { ...alias, alias_set: this.records.view.alias_sets?.[alias.shared_set] ?? [] };
+    const sets = this.records.view.alias_sets ?? [];
+    const told = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
+    return told.shared_writers === undefined ? told : { ...told, writers: sets[told.shared_writers] ?? [] };
   }
 }
 

@@ -123,6 +123,8 @@ export interface AliasDetail {
   /** In a stored detail: where the view's `alias_sets` has the alias set, once for all that have the same. */
   shared_set?: number;
   writers: number[];
+  /** In a stored detail of many writers: where the view's `alias_sets` has them. */
+  shared_writers?: number;
   points_to: PointsToView;
 }
 

@@ -26,6 +26,7 @@ class Reach:
         self._points_to = points_to
         self._below: dict[int, frozenset[int]] = {}
         self._below_inside: dict[int, frozenset[int]] = {}
+        self._leaf_sets: dict[int, frozenset[int]] = {}
 
     def meet(self, a: int, b: int) -> bool:
         """Whether two classes may be the same memory."""
@@ -57,6 +58,23 @@ class Reach:
     def leaves(self, place: int) -> list[int]:
         """The locations that a class may be."""
         return [here for here in self.below(place) if here not in self._points_to.targets]
+
+    def leaf_set(self, place: int) -> frozenset[int]:
+        """The locations that a class may be, one object for all classes along a chain of views: they meet the same others."""
+        known, targets = self._leaf_sets, self._points_to.targets
+        todo = [place]
+        while todo:
+            here = todo[-1]
+            below = targets.get(here, ())
+            missing = [there for there in below if there not in known and there != here]
+            if missing and here not in known:
+                todo.extend(missing)
+                continue
+            todo.pop()
+            if here not in known:
+                sets = list({id(known[there]): known[there] for there in below if there != here}.values())
+                known[here] = sets[0] if len(sets) == 1 else frozenset().union(*sets) if sets else frozenset((here,))
+        return known[place]
 
     def few_leaves(self, place: int, limit: int) -> tuple[int, ...] | None:
         """The locations that a class may be, or None when there are more than `limit`, or many classes in between."""

@@ -5,8 +5,9 @@ Two values of different regions are told apart at once, others by a search of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.explain import Explainer, lazy
@@ -150,11 +151,24 @@ class SharingQuestions:
         place = self._place(found)
         if place is None:
             return (found,)
-        meeting = self._reach.all_meeting(place)
-        element_of, class_of = self._points_to.element_of, self._points_to.class_of
-        return tuple(
-            other for other, element in element_of.items() if class_of[element] in meeting and self._is_memory(other)
-        )
+        held = self._held_by
+        found_here = [numbered for other in self._reach.all_meeting(place) for numbered in held.get(other, ())]
+        return tuple(other for _, other in sorted(found_here, key=itemgetter(0)))
+
+    def same_alias_set(self, value: Value) -> Hashable:
+        """Equal for values that have one alias set and the same writers, so that either is found once for all of them."""
+        place = self._place(value)
+        return value if place is None else self._reach.leaf_set(place)
+
+    @cached_property
+    def _held_by(self) -> Mapping[int, Sequence[tuple[int, Value]]]:
+        """Class to the values of it that are memory, with their places in the order of definition."""
+        held: dict[int, list[tuple[int, Value]]] = {}
+        class_of = self._points_to.class_of
+        for number, (value, element) in enumerate(self._points_to.element_of.items()):
+            if self._is_memory(value):
+                held.setdefault(class_of[element], []).append((number, value))
+        return held
 
     def may_alias_wildcard(self, value: Value | str) -> Verdict:
         """Whether a value may be memory from outside: an input, or what code that is not in the graph may know."""

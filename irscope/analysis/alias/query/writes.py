@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, NodeAccesses
@@ -60,11 +62,17 @@ class WriteQuestions(SharingQuestions):
         place = self._place(self._value(value))
         if place is None or not self._points_to.is_written[place]:
             return ()
-        meeting = self._reach.all_meeting(place)
-        class_of = self._points_to.class_of
-        return tuple(
-            dict.fromkeys(write.node for write in self._points_to.writes if class_of[write.element] in meeting)
-        )
+        written = self._written
+        found = [numbered for other in self._reach.all_meeting(place) for numbered in written.get(other, ())]
+        return tuple(dict.fromkeys(node for _, node in sorted(found, key=itemgetter(0))))
+
+    @cached_property
+    def _written(self) -> Mapping[int, Sequence[tuple[int, Node]]]:
+        """Class to the nodes that write it, with the places of the writes in textual order."""
+        written: dict[int, list[tuple[int, Node]]] = {}
+        for number, write in enumerate(self._points_to.writes):
+            written.setdefault(self._points_to.class_of[write.element], []).append((number, write.node))
+        return written
 
     def accesses(self, node: Node | str) -> NodeAccesses:
         """What a node, its blocks included, reads and writes of memory that somebody writes; its other effects."""

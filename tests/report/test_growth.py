@@ -1,0 +1,124 @@
+"""Pages, tables and facts of programs whose sets are large grow with the program, not with its square.
+
+What is compared is processor time at a size and at four times that: linear is 4, quadratic 16.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+import pytest
+
+import irscope as irs
+from irscope.report.exploration import Exploration
+from irscope.report.inspection import Inspection
+
+T = "Float(4, 4)"
+
+
+def program(params: str, lines: list[str], result: str) -> str:
+    return f"graph({params}):\n" + "".join(f"  {line}\n" for line in lines) + f"  return ({result})"
+
+
+def in_place(n: int) -> str:
+    lines = [f"%v{i + 1} : {T} = aten::relu_(%v{i})" for i in range(n)]
+    return program(f"%v0 : {T}", lines, f"%v{n}")
+
+
+def views(n: int) -> str:
+    lines = ["%z : int = prim::Constant[value=0]()", "%o : int = prim::Constant[value=1]()"]
+    return program(f"%v0 : {T}", lines + [f"%v{i + 1} : {T} = aten::transpose(%v{i}, %z, %o)" for i in range(n)], f"%v{n}")
+
+
+def fan_out(n: int) -> str:
+    lines = ["%k : int = prim::Constant[value=0]()", "%none : NoneType = prim::Constant()", f"%a : {T} = aten::cumsum(%x, %k, %none)"]
+    lines += [f"%v{i} : {T} = aten::cumsum(%a, %k, %none)" for i in range(n)]
+    listed = f"%l : Tensor[] = prim::ListConstruct({', '.join(f'%v{i}' for i in range(n))})"
+    return program(f"%x : {T}", [*lines, listed, "%c : Tensor = aten::cat(%l, %k)"], "%c")
+
+
+def unpack(n: int) -> str:
+    results = ", ".join(f"%v{i} : Tensor" for i in range(n))
+    return program("%x : Tensor[]", [f"{results} = prim::ListUnpack(%x)"], f"%v{n - 1}")
+
+
+def nested_ifs(n: int) -> str:
+    opened = [line for i in range(n) for line in (f"%r{i} : {T} = prim::If(%c{i % 7})", "block0():")]
+    closed = [line for i in reversed(range(1, n)) for line in (f"-> (%r{i})", "block1():", "-> (%x)")]
+    inner = [f"%d : {T} = aten::relu(%x)", "-> (%d)", "block1():", "-> (%x)"]
+    return program(f"%x : {T}, " + ", ".join(f"%c{i} : bool" for i in range(7)), opened + inner + closed, "%r0")
+
+
+def doubling(op: str, declared: str) -> Callable[[int], str]:
+    def text(n: int) -> str:
+        lines = [f"%l0 : {declared} = prim::{op}(%x, %x)"]
+        return program("%x : Tensor", lines + [f"%l{i + 1} : {declared} = prim::{op}(%l{i}, %l{i})" for i in range(n)], f"%l{n}")
+
+    return text
+
+
+def one_inside_another(n: int) -> str:
+    lines = ["%l0 : Any = prim::TupleConstruct(%x)"]
+    return program("%x : Tensor", lines + [f"%l{i + 1} : Any = prim::TupleConstruct(%l{i})" for i in range(n)], f"%l{n}")
+
+
+def into_itself(n: int) -> str:
+    lines = ["%l : Any[] = prim::ListConstruct()", *(f"%a{i} : Any[] = aten::append(%l, %l)" for i in range(n))]
+    return program("%x : Tensor", lines, "%l")
+
+
+def details(graph: irs.Graph) -> None:
+    exploration = Exploration.of(irs.fuse(graph))
+    asked = Inspection(exploration)
+    for record in exploration.records:
+        asked.detail(record)
+
+
+def page(graph: irs.Graph) -> None:
+    from irscope.display.html import standalone_html
+
+    standalone_html(Exploration.of(irs.fuse(graph)))
+
+
+def is_linear(make: Callable[[int], str], work: Callable[[irs.Graph], object], n: int) -> bool:
+    """Whether four times a size takes less than nine times the processor time, in one of three attempts: other work disturbs."""
+
+    def once(size: int) -> float:
+        graph = irs.parse(make(size))
+        gc.collect()
+        started = time.process_time()
+        work(graph)
+        return time.process_time() - started
+
+    once(8)
+    return any(once(4 * n) < 9 * once(n) for _ in range(3))
+
+
+@pytest.mark.parametrize("make", [in_place, views, fan_out, unpack])
+def test_details_of_every_value_are_linear(make: Callable[[int], str]) -> None:
+    assert is_linear(make, details, 250)
+
+
+@pytest.mark.parametrize("make", [in_place, views, unpack])
+def test_pages_are_linear(make: Callable[[int], str]) -> None:
+    assert is_linear(make, page, 200)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [nested_ifs, doubling("TupleConstruct", "Any"), doubling("ListConstruct", "Any[]"), one_inside_another, into_itself],
+)
+def test_fuse_of_what_nests_is_linear(make: Callable[[int], str]) -> None:
+    assert is_linear(make, irs.fuse, 250)
+
+
+def test_sets_are_told_once() -> None:
+    from irscope.report.explorer_view import explorer_view
+
+    view = explorer_view(Exploration.of(irs.fuse(irs.parse(in_place(300)))), details=True)
+    stored = sum(len(ids) for ids in view["alias_sets"])
+    assert stored < 3 * 300
+    told = [detail["alias"] for detail in view["details"].values() if detail["alias"] is not None]
+    assert all(not alias["alias_set"] and not alias["writers"] for alias in told)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 import irscope as irs
-from irscope.report.exploration import Exploration
-from irscope.report.inspection import Inspection
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
 
 T = "Float(4, 4)"
 
@@ -115,7 +115,7 @@ def test_fuse_of_what_nests_is_linear(make: Callable[[int], str]) -> None:
 
 
 def test_sets_are_told_once() -> None:
-    from irscope.report.explorer_view import explorer_view
+    from irscope.report.pages.explorer_view import explorer_view
 
     view = explorer_view(Exploration.of(irs.fuse(irs.parse(in_place(300)))), details=True)
     stored = sum(len(ids) for ids in view["alias_sets"])

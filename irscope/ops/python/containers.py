@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from irscope.ir import ANY, OpSchema
+from irscope.ops.python.result_size import MOST_AHEAD, RESULT_SIZES
 from irscope.ops.python.scalars import evaluated
 from irscope.ops.schema import Category, Effect, Op, define_positional, without_tensors
 from irscope.ops.typing import Abstract, Unknown, is_known
@@ -44,7 +45,7 @@ def _extend(self: list[Any], other: Sequence[Any]) -> None:
 
 def _extend_rule(*given: Abstract, **named: Abstract) -> Abstract:
     a, b = (*given, *named.values())
-    return a.extend(b) if isinstance(a, list) and isinstance(b, list | tuple) else Unknown(ANY)
+    return a.extend(b) if _may_grow(a, b) else Unknown(ANY)
 
 
 def _add_in_place(self: list[Any], other: Sequence[Any]) -> list[Any]:
@@ -54,7 +55,12 @@ def _add_in_place(self: list[Any], other: Sequence[Any]) -> list[Any]:
 
 def _add_in_place_rule(*given: Abstract, **named: Abstract) -> Abstract:
     a, b = (*given, *named.values())
-    return _add_in_place(a, b) if isinstance(a, list) and isinstance(b, list | tuple) else Unknown(ANY)
+    return _add_in_place(a, b) if _may_grow(a, b) else Unknown(ANY)
+
+
+def _may_grow(a: Abstract, b: Abstract) -> bool:
+    """Whether a list is followed past another that is put behind it: put behind itself, it doubles each time."""
+    return isinstance(a, list) and isinstance(b, list | tuple) and len(a) + len(b) <= MOST_AHEAD
 
 
 def _append(self: list[Any], element: Any) -> list[Any]:
@@ -165,7 +171,7 @@ _LIST_OPS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Abstract]]]] 
     "aten::update": (lambda self, other: self.update(other), _unknown),
     "aten::popitem": (lambda self: self.popitem(), _unknown),
     "aten::dict": (_dict, _unknown),
-    "prim::rangelist": (lambda n: list(range(n)), evaluated(lambda n: list(range(n)))),
+    "prim::rangelist": (lambda n: list(range(n)), evaluated(lambda n: list(range(n)), RESULT_SIZES["prim::rangelist"])),
     "aten::sum": (sum, evaluated(sum)),
     "aten::any": (any, evaluated(any)),
     "aten::all": (all, evaluated(all)),

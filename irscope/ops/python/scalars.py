@@ -13,22 +13,27 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
+from irscope.ops.python.result_size import RESULT_SIZES, too_much
 from irscope.ops.schema import Op, define_positional
 from irscope.ops.typing import Abstract, Unknown, is_known
 
 __all__ = ["OPS", "evaluated"]
 
 
-def evaluated(function: Callable[..., Any]) -> Callable[..., Abstract]:
-    """The type rule that computes: the value where every operand is known, otherwise unknown, of the declared type."""
+def evaluated(function: Callable[..., Any], size: Callable[..., int] | None = None) -> Callable[..., Abstract]:
+    """The type rule that computes: the value where every operand is known, otherwise unknown, of the declared type.
+
+    `size` tells of operands how large the result would be; what is too large is not made.
+    """
 
     def rule(*given: Abstract, **named: Abstract) -> Abstract:
         operands = (*given, *named.values())
         if not is_known(operands):
             return Unknown(ANY)
         try:
-            result = function(*operands)
-        except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+            because = too_much(size(*operands)) if size is not None else ""
+            result = function(*operands) if not because else Unknown(ANY, because)
+        except (ArithmeticError, ValueError, TypeError, LookupError, MemoryError) as error:
             return Unknown(ANY, f"it fails: {error}")
         return Unknown(ANY, "it leaves the 64 bits of an int") if _too_wide(result) else result
 
@@ -227,7 +232,7 @@ def _is_none_op(name: str, rule: Callable[..., Any], function: Callable[..., Any
 
 
 def _scalar(name: str, function: Callable[..., Any]) -> Op:
-    return define_positional(name, function, category="scalar", type_rule=evaluated(function))
+    return define_positional(name, function, category="scalar", type_rule=evaluated(function, RESULT_SIZES.get(name)))
 
 
 OPS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.errors import ArgumentError, LoadError
 from irscope.ir import (
@@ -108,14 +108,23 @@ def _may_be(given: Type, declared: Type) -> bool:
     return all(b == a or not isinstance(b, int) for a, b in zip(given.shape, declared.shape, strict=True))
 
 
-def compile(program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True) -> Executable:
+def compile(
+    program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None
+) -> Executable:
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
     Takes a Graph as it is, the Fusion that `fuse` gave, or whatever `load` takes with example arguments, which is then fused:
     `irs.compile(model, x)`.
     `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels` groups that are the same
-    kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated. Halves compute
-    in float32 inside a group and are rounded where they leave it, so they come closer to the exact result than op by op.
+    kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated.
+
+    What a kernel promises: each step of an op is as exact as `irs.error_bound` says, and between ops it rounds no more
+    often than op by op. Halves compute in float32 inside a group and are rounded where they leave it, a product and a sum
+    round once together where the machine can, denormal numbers are kept. So `x - y * 2.0` may be finite where op by op the
+    product overflows, and what cancels op by op may leave the rounding of a product. `exact="torch"` gives torch's bits (those of
+    its ops on the processor) instead, but for the payloads of NaN: kernels round every op to its element type, join
+    nothing, and leave to torch what it computes otherwise (exponentials, float sums, ...), each with a remark. It takes
+    torch's tensors, and is slower.
 
     For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what sets its pace; none of that
     needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used where they
@@ -131,22 +140,26 @@ def compile(program: Any, *example_args: Any, device: str = "cpu", share_kernels
 
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
-    return compile_graph(_program(program, example_args), device=device, share_kernels=share_kernels)
+    made = _program(program, example_args, exact)
+    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact)
 
 
-def _program(source: Any, arguments: Sequence[Any]) -> Any:
-    """A Graph or a Fusion as it is; of anything else with arguments, what fusing makes of what `load` makes of it."""
-    from irscope.transforms.fusion import fuse
+def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | None) -> Any:
+    """A Graph as it is, a Fusion that is as exact as wanted; of anything else with arguments, what fusing makes of what
+    `load` makes of it."""
+    from irscope.transforms.fusion import Fusion, fuse
 
+    if isinstance(source, Fusion):
+        return source.exactly(exact)
     if not arguments or isinstance(getattr(source, "graph", source), Graph):
         return source
-    return fuse(load(source, *arguments))
+    return fuse(load(source, *arguments), exact=exact)
 
 
 def compare(
     program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
-    rotate: bool = False,
+    rotate: bool = False, exact: Literal["torch"] | None = None,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
@@ -154,12 +167,12 @@ def compare(
     All runs take turns in one process with the same allocator; the error is against a float64 run. `eager` is the model
     itself, to be timed too. `peers` are other functions of the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`;
     `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
-    memory that goes back to the system; with `rotate=True` no operand is found in a cache. `.table()` is a DataFrame with
-    the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
+    memory that goes back to the system; with `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
+    `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.measure import compare as run
 
-    made = _program(program, args)
+    made = _program(program, args, exact)
     return run(
         made,
         *args,
@@ -169,6 +182,7 @@ def compare(
         repeats=repeats,
         keep_memory=keep_memory,
         rotate=rotate,
+        exact=exact,
     )
 
 

@@ -5,6 +5,12 @@ in any library. Its formula is given, with the bound of each step. Halves are co
 product and a sum may be rounded together where the machine can, so that what a product alone would lose (by overflow, or
 by underflow) may be kept.
 
+That is what a fused kernel promises: these bounds for the steps of each op, and no rounding between ops that op by op would
+not have. Halves are not rounded between the ops of a kernel, a product need not be rounded before it is added, and denormal
+numbers are never flushed. So results differ visibly from torch's where its roundings lose much (`x - y * 2.0` at the ends of
+the type, `(x * y) // 3` of halves), or where two equal roundings cancel op by op (`x * x - y * y` with x = y).
+`irs.compile(program, exact="torch")` gives torch's bits instead: see `irscope.ops.exactness`.
+
 The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
 float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
 stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal, and a
@@ -21,6 +27,7 @@ from typing import Any, Final
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError
 from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
+from irscope.ops.exactness import why_inexact
 from irscope.ops.expr import Expr, NoExpression, input_element, number
 from irscope.ops.registry import lookup
 from irscope.ops.typing import is_integral
@@ -55,6 +62,9 @@ class ErrorBound:
     """The element type of the steps; where it is not that of the result, the result is rounded once more."""
     rounding_steps: int
     """How many steps round."""
+    inexact: str = ""
+    """Why the op stays with torch in a program that is compiled with `exact="torch"`, in words that follow its name; empty if
+    its kernel has torch's bits then."""
 
     @property
     def ulps(self) -> float | None:
@@ -88,8 +98,13 @@ class ErrorBound:
 def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound:
     """How exact the kernel of a pointwise op is, in units of the last place (ulp); `arguments` are its numbers and words.
 
+    A kernel of several ops keeps these bounds for each step, and between ops it rounds no more often than op by op: halves
+    not at all, a product and a sum perhaps together. `irs.compile(..., exact="torch")` gives torch's bits.
+
     >>> print(error_bound("exp"))
     aten::exp of float32 is exp(self), at most 1.1 ulp off
+    >>> error_bound("exp").inexact, error_bound("mul").inexact
+    ("has bits that only torch's own loop gives", '')
     >>> print(error_bound("silu"))
     aten::silu of float32 is self * sigmoid(self), where each step is off at most by these ulp: mul 0.5, sigmoid 3
     """
@@ -151,4 +166,5 @@ def _bound(name: str, dtype: str, expr: Expr, names: list[str]) -> ErrorBound:
     formula = str(inner)
     for index, argument in enumerate(names):
         formula = formula.replace(f"%{index}", argument)
-    return ErrorBound(name, dtype, expr.dtype, formula, FrozenDict(steps), inner.dtype, rounding)
+    inexact = why_inexact(name, [expr])
+    return ErrorBound(name, dtype, expr.dtype, formula, FrozenDict(steps), inner.dtype, rounding, inexact)

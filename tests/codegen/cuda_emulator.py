@@ -114,6 +114,9 @@ extern "C" double fma(double, double, double); extern "C" float fmaf(float, floa
 static inline float __uint_as_float(uint32_t u) { float f; __builtin_memcpy(&f, &u, 4); return f; }
 static inline uint32_t __float_as_uint(float f) { uint32_t u; __builtin_memcpy(&u, &f, 4); return u; }
 static inline double __longlong_as_double(uint64_t u) { double f; __builtin_memcpy(&f, &u, 8); return f; }
+#define ALONE(name, sign) static inline float __f##name##_rn(float a, float b) { volatile float c = a sign b; return c; } \
+  static inline double __d##name##_rn(double a, double b) { volatile double c = a sign b; return c; }
+ALONE(add, +) ALONE(sub, -) ALONE(mul, *)
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <class T> static inline T __shfl_xor_sync(unsigned, T v, int d) {

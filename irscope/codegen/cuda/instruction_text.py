@@ -33,6 +33,8 @@ _INFIX: Final = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
+_ALONE: Final = {"add": "__{}add_rn({}, {})", "sub": "__{}sub_rn({}, {})", "mul": "__{}mul_rn({}, {})"}
+"""Arithmetic that is never joined into a multiply-add."""
 _CALLS: Final = {
     "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil",
     "trunc", "pow", "fmod", "fma",
@@ -164,8 +166,12 @@ template <class T> static __device__ __forceinline__ T python_remainder(T a, T b
 """Functions that the text of a kernel uses, in an order in which they can stand; only those in use are written."""
 
 
-def element_text(code: Instruction, args: list[str], arg_types: list[str], helpers: set[str]) -> str:
+def element_text(
+    code: Instruction, args: list[str], arg_types: list[str], helpers: set[str], *, exact: bool = False
+) -> str:
     """The instruction as an expression over the names of its operands; notes the helpers that it calls.
+
+    In an `exact` kernel a product and a sum round one after the other, whatever the compiler may do elsewhere.
 
     >>> element_text(Instruction("exp", (0,), "float32"), ["t0"], ["float32"], set())
     'expf(t0)'
@@ -182,6 +188,8 @@ def element_text(code: Instruction, args: list[str], arg_types: list[str], helpe
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if code.op == "isnan":
         return f"{args[0]} != {args[0]}"
+    if exact and is_float(dtype) and code.op in _ALONE:
+        return _rounded(_ALONE[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
     text = (
         _float_text(code.op, args, dtype, helpers)
         if is_float(arg_types[0])

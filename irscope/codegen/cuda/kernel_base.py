@@ -170,7 +170,8 @@ class EntryText:
             self.helpers.add(code.op)
             return f"{code.op}({self.names[code.args[0]]})"
         arg_types = [spec.instructions[arg].dtype for arg in code.args]
-        return element_text(code, [self.names[arg] for arg in code.args], arg_types, self.helpers)
+        names = [self.names[arg] for arg in code.args]
+        return element_text(code, names, arg_types, self.helpers, exact=spec.exact)
 
     def _rounded_count(self, text: str, dtype: str) -> str:
         if dtype not in ("float16", "bfloat16"):

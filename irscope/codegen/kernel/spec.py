@@ -122,6 +122,8 @@ class KernelSpec:
     buffer on the stack; 0 when it may have any length. See `row_limit`."""
     reduced: tuple[int, ...] = ()
     """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
+    exact: bool = False
+    """Whether each instruction rounds by itself, as torch's ops do: no product is joined with a sum."""
 
     def __post_init__(self) -> None:
         """Raises CodegenError for a result that no kernel can store: one that stands still along a loop."""
@@ -179,7 +181,8 @@ class KernelSpec:
         """
         rows = f", rows of at most {self.row_limit}" if self.row_limit else ""
         gathered = f", reduced over {', '.join(map(str, self.reduced))}" if self.reduced else ""
-        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}"]
+        exact = ", each instruction rounded" if self.exact else ""
+        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}{exact}"]
         for number, step in enumerate(self.instructions):
             lines.append(f"t{number} : {step.dtype} = {self._told(step)}")
         lines += [f"y{i}{_told_pattern(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
@@ -196,7 +199,8 @@ class KernelSpec:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        return (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
+        key = (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
+        return (*key, "exact") if self.exact else key
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,7 @@ class _Copy:
             len(sizes),
             row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
             reduced=reduced,
+            exact=self.splitter.launch.spec.exact,
         )
         places = (*(offsets or [0] * len(roots)), *(source.offset for source in self.sources))
         return Launch(

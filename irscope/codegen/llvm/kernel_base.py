@@ -122,7 +122,8 @@ class KernelText(MemoryText):
         else:
             args = [self.operand(arg, lanes) for arg in code.args]
             types = [self.spec.instructions[arg].dtype for arg in code.args]
-            value = element(lanes, code, args, types, native_half=self.target.native_half)
+            half, exact = self.target.native_half, self.spec.exact
+            value = element(lanes, code, args, types, native_half=half, exact=exact)
         (self.values if lanes.width == 1 else self.wide)[index] = value
         self.body.node = NO_NODE
 

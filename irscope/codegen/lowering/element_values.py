@@ -30,6 +30,7 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ops.exactness import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, call, cast, const, input_element, layer_norm, number, reduced_axes
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.schema import Op
@@ -50,7 +51,9 @@ _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bo
 class GroupValues:
     """What is known of every value of a block: constants, types, and how each is computed."""
 
-    def __init__(self, block: Block, types: Sequence[Type]) -> None:
+    def __init__(self, block: Block, types: Sequence[Type], *, exact: bool = False) -> None:
+        """`exact`: only ops whose results have torch's bits."""
+        self.exact = exact
         if len(types) != len(block.params):
             raise CodegenError(f"the group has {len(block.params)} inputs, and {len(types)} types were given")
         self.block = block
@@ -110,7 +113,7 @@ class GroupValues:
         arguments = bind(node, schema)
         if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
             self._element(position, node.output, self.lists[node.inputs[0]][self.known[node.inputs[1]]])
-        elif node.op == "aten::group_norm":
+        elif node.op == "aten::group_norm" and not self.exact:
             self._group_norm(position, node, op, arguments)
         elif op.expression is not None:
             self._compute(position, node, op, arguments)
@@ -155,6 +158,8 @@ class GroupValues:
         except CodegenError as error:
             raise CodegenError(error.what, where=repr(node), rule=error.rule, hint=error.hint) from None
         exprs = made if isinstance(made, tuple) else (made,)
+        if self.exact and (why := why_inexact(node.op, exprs)):
+            raise CodegenError(f"{node.op} {why}", where=repr(node), rule="inexact")
         types = self._results(op, node, arguments, exprs, leaves)
         for output, expr, type in zip(node.outputs, exprs, types, strict=True):
             used = leaves_of(expr)

@@ -48,7 +48,7 @@ class Walk:
     def __init__(self, values: GroupValues, space: Space) -> None:
         self.values = values
         self.space = space
-        self.code = InstructionList()
+        self.code = InstructionList(exact=values.exact)
         self.operands: dict[Read, int] = {}
         """Each distinct way in which an input is read, to the operand's position."""
         self.gathered: tuple[int, ...] | None = None

@@ -3,7 +3,8 @@ left out.
 
 A half-precision op computes in float32 and rounds its result. When the next op widens that result again, the rounding
 between them is dropped, as in other fusing compilers: the fused result is closer to the exact one than op by op.
-A cast of an operand as it is (`to(bfloat16)`, a number that becomes a half) keeps its rounding.
+A cast of an operand as it is (`to(bfloat16)`, a number that becomes a half) keeps its rounding, and in an exact kernel
+all do.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class InstructionList:
     ['input', 'const', 'mul', 'add']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact: bool = False) -> None:
+        """`exact`: halves are rounded between ops too."""
+        self.exact = exact
         self.steps: list[Instruction] = []
         self._known: dict[_Key, int] = {}
         self._asked: set[int] = set()
@@ -119,7 +122,7 @@ class InstructionList:
             return arg
         if source.op == "const":
             return self._folded("cast", (arg,), dtype, node)
-        if source.op == "cast" and dtype == "float32" and arg not in self._asked:
+        if source.op == "cast" and dtype == "float32" and arg not in self._asked and not self.exact:
             widest = source.args[0]
             if source.dtype in ("float16", "bfloat16") and self.steps[widest].dtype == dtype:
                 return widest

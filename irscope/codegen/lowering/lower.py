@@ -45,14 +45,15 @@ _MOST_PARTS: Final = 64
 """Into how many parts an output is cut at most; a kernel has a result for each."""
 
 
-def spec_of_group(group: Node, types: Sequence[Type]) -> LaunchPlan:
+def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) -> LaunchPlan:
     """The kernels of a group for inputs of these types, and the types of its outputs.
 
     `types` has one entry per input of the group: for a tensor its element type, shape and strides (row-major when
-    missing), for a number its type. Raises CodegenError, which names the node, for what no kernel computes.
+    missing), for a number its type. `exact` asks for torch's bits (`irscope.ops.exactness`). Raises CodegenError, which
+    names the node, for what no kernel computes.
     """
     (block,) = group.blocks
-    values = GroupValues(block, types)
+    values = GroupValues(block, types, exact=exact)
     outputs = tuple(values.tensor_type(value) for value in block.returns)
     targets = [target for position in range(len(outputs)) for target in _targets(values, position)]
     placed = [each for target in targets for each in _placed(values, target)]
@@ -272,6 +273,7 @@ def _assembled(
         len(sizes),
         row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
         reduced=reduced,
+        exact=values.exact,
     )
     offsets = tuple(0 if form is None else form.offset for form in forms)
     return Launch(

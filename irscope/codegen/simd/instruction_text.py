@@ -31,8 +31,11 @@ _ORDERED: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "og
 _FLOAT_BINARY: Final = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
 
 
-def element(lanes: Lanes, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool) -> str:
-    """The name of the instruction's result; `args` are the names of its operands and `arg_types` their element types.
+def element(
+    lanes: Lanes, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool, exact: bool = False
+) -> str:
+    """The name of the instruction's result; `args` are the names of its operands and `arg_types` their element types; in an
+    `exact` kernel a product and a sum round one after the other.
 
     Raises CodegenError for an op or type that has no rule.
     """
@@ -46,6 +49,9 @@ def element(lanes: Lanes, code: Instruction, args: list[str], arg_types: list[st
         return lanes.select(REGISTER[dtype], *args)
     if code.op in _ORDERED or code.op == "isnan":
         return _comparison(lanes, code.op, args, arg_types[0])
+    if exact and is_float(dtype) and code.op in _FLOAT_BINARY:
+        alone = lanes.op(_FLOAT_BINARY[code.op].removesuffix(" contract"), REGISTER[dtype], *args)
+        return _rounded(lanes, alone, dtype, native_half)
     rule = _float_op if is_float(dtype) else _integer_op
     result = rule(lanes, code.op, args, dtype)
     if result is None:

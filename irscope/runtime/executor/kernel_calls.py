@@ -43,8 +43,10 @@ class Kernels:
     With `device_of` giving each group a device of its own, equal kernels are compiled once per group.
     """
 
-    def __init__(self, device_of: Callable[[Node], Device]) -> None:
+    def __init__(self, device_of: Callable[[Node], Device], *, exact: bool = False) -> None:
+        """`exact`: a group gets kernels only if they give torch's bits."""
         self.device_of = device_of
+        self.exact = exact
         self.compiled: list[CompiledKernel] = []
         self.remarks: list[Remark] = []
         self._by_identity: dict[int, CompiledKernel] = {}
@@ -54,7 +56,7 @@ class Kernels:
         """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
         device = self.device_of(group)
         try:
-            prepared = device.prepare(spec_of_group(group, types))
+            prepared = device.prepare(spec_of_group(group, types, exact=self.exact))
         except IrscopeError as error:
             self._remark(group, error)
             return None
@@ -66,7 +68,7 @@ class Kernels:
         plans: dict[Node, tuple[Device, LaunchPlan]] = {}
         for group, operands in types.items():
             try:
-                plans[group] = self.device_of(group), spec_of_group(group, operands)
+                plans[group] = self.device_of(group), spec_of_group(group, operands, exact=self.exact)
             except IrscopeError as error:
                 self._remark(group, error)
         distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}

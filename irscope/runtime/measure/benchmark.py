@@ -36,6 +36,7 @@ from irscope._base.restored import without_gradients
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, graph_of, spread
+from irscope.ops.exactness import Exact
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
@@ -65,15 +66,15 @@ _MOST_SETS = 64
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
-    rotate: bool = False, ways: Sequence[str] | None = None,
+    rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None,
 ) -> Comparison:  # fmt: skip
     """Run a program in several ways and set their times and errors side by side; one without groups is fused first.
 
     `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, to be
     timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `"torch"`
     and `"torch.compile"` are made of the graph, or of the model if it is there: `peers=["torch.compile"]`. `ways` chooses
-    among `"op by op"`, `"fused"` and `"fused + dedup"`. Arguments and buffers that the program writes are restored before
-    each run, and at the end.
+    among `"op by op"`, `"fused"` and `"fused + dedup"`; `exact` is that of `irs.compile`. Arguments and buffers that the
+    program writes are restored before each run, and at the end.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -83,7 +84,7 @@ def compare(
     """
     source = graph_of(program, "compare")
     if isinstance(program, Graph) and not any(node.op == "prim::FusionGroup" for node in program.nodes()):
-        program = fuse(program)
+        program = fuse(program, exact=exact)
     graph = graph_of(program, "compare")
     devices = (devices,) if isinstance(devices, str) else tuple(devices or ("cpu",))
     given: object = repeats
@@ -96,7 +97,7 @@ def compare(
         )
     args = spread(args, len(graph.free_inputs))
     entries = [
-        _our_entry(graph, way, device, len(devices) > 1) for device in devices for way in ways or _WAYS
+        _our_entry(program, way, device, len(devices) > 1, exact) for device in devices for way in ways or _WAYS
     ]  # fmt: skip
     others = {"eager": eager} if eager is not None else {}
     others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in _names(peers)}
@@ -132,15 +133,15 @@ class _Entry:
     """Milliseconds to make them from the disk cache."""
 
 
-def _our_entry(graph: Graph, way: str, device: str, says_device: bool) -> _Entry:
+def _our_entry(program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact) -> _Entry:
     """One way, compiled twice with a cache directory of its own: empty at first, then full."""
     label = f"{way}, {device}" if says_device else way
     with tempfile.TemporaryDirectory() as folder:
         store = ObjectStore(Path(folder) / "kernels")
-        made = compile_graph(graph, device, store=store, pooled=False, **_WAYS[way])
+        made = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
         if way == "op by op":
             return _Entry(label, made, made)
-        again = compile_graph(graph, device, store=store, pooled=False, **_WAYS[way])
+        again = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
     cold, warm = (sum(kernel.compile_seconds for kernel in each.kernels) * 1e3 for each in (made, again))
     return _Entry(label, made, made, cold, warm)
 
@@ -281,7 +282,8 @@ def _row(
     time, made = times[entry.label], entry.executable
     error = errors(first.results, exact) if len(first.results) == len(exact) else None
     cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
-    without = f"{len(made.remarks)} groups without a kernel" if made is not None and made.remarks else ""
+    lacking = len(made.remarks) - len(made.told) if made is not None else 0
+    without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
     ratio = times[base].median / time.median if time.median else 1.0
     faster = f"{ratio:{'.0f' if ratio >= 100 else '.2g'}}× as fast as {base}" if entry.label != base else ""
     return Row(

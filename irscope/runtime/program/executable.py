@@ -19,6 +19,7 @@ from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir import FLOAT, Graph, Node, graph_of, spread
+from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
 from irscope.runtime.arrays.dlpack import in_native_order
@@ -54,7 +55,7 @@ _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convo
 
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
-    pooled: bool = True, store: ObjectStore | None = None,
+    pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None,
 ) -> Executable:  # fmt: skip
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -63,12 +64,21 @@ def compile_graph(
     `disk_cache=False` nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run
     one by one through the library; with `pooled=False` memory of results goes back to the system when they are freed; with
     a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
+    `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups of other ops run op by op, with a remark; of a
+    fusion that was made with it, ops that stayed out of groups for it have theirs.
+
     Raises DeviceUnavailable for a device that nobody knows.
     """
+    is_torchs = is_exact(exact)
+    if is_torchs and device == "reference":
+        raise ArgumentError(
+            'the device "reference" computes with NumPy, which has bits of its own', hint='exact="torch" goes with "cpu"'
+        )
     graph = graph_of(program, "compile")
     start = time.perf_counter()
     devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
-    made = Executable(graph, device, devices, BufferPool() if pooled else None)
+    told = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
+    made = Executable(graph, device, devices, BufferPool() if pooled else None, exact=is_torchs, told=told)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -83,8 +93,9 @@ class Executable:
     """
 
     def __init__(
-        self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None
-    ) -> None:
+        self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None,
+        *, exact: bool = False, told: tuple[Remark, ...] = (),
+    ) -> None:  # fmt: skip
         """`device_of` gives the device that compiles a group's kernels; None runs groups through the library."""
         self.graph = graph
         self.pool = pool
@@ -92,7 +103,11 @@ class Executable:
         self.device = device
         self.compile_seconds = 0.0
         """How long it took to plan the program and to compile the kernels that were known beforehand."""
-        self._kernels = Kernels(device_of or _no_device)
+        self.exact = exact
+        """Whether results have torch's bits."""
+        self.told = told
+        """Why ops are in no group, as far as that is due to `exact`."""
+        self._kernels = Kernels(device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernels(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
@@ -144,8 +159,9 @@ class Executable:
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """Groups that run without a kernel, and kernels that the disk cache would not take, each with the reason."""
-        return (*self._kernels.remarks, *self._kernels.unsaved())
+        """Groups that run without a kernel, kernels that the disk cache would not take, and ops that stay with torch for the
+        sake of its bits, each with the reason."""
+        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved())
 
     def source(self, index: int = 0) -> SourceText:
         """The text of a kernel. Raises UnknownName for a number that none has."""
@@ -283,6 +299,10 @@ class Executable:
         made = self._programs.get(library)
         if made is not None:
             return made
+        if self.exact and library != "torch":
+            raise ArgumentError(
+                "a program with torch's bits runs on torch's tensors", hint="pass torch.from_numpy(array) for an array"
+            )
         if self.device == "cuda":
             here = shared_device("cuda").availability()
             if not here:

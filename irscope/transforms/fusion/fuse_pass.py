@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Block, Graph, Node, Value, count_readings
+from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.cleanup.fold import fold
@@ -59,6 +60,8 @@ class _Plans:
     groups: Groups
     policy: Policy
     upkeep: Upkeep
+    made: Callable[..., Fusion]
+    """Plans anew, with other `exact`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,12 @@ class Fusion:
         for record in later:
             db = db.follow(record)
         return db
+
+    def exactly(self, exact: Exact) -> Fusion:
+        """The same program fused by the same policy, with only those ops in kernels that have torch's bits there; itself if
+        `exact` is None, or if it was made so."""
+        plans = self._plans
+        return plans.made(exact=True) if is_exact(exact) and not plans.rules.exact else self
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: what it computes, over which points, and what that costs.
@@ -266,7 +275,7 @@ class Fusion:
 def fuse(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, alias: AliasUpkeep = "follow", check: bool = False,
-    view_groups: bool = False,
+    view_groups: bool = False, exact: Exact = None,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
@@ -286,6 +295,8 @@ def fuse(
     `view_groups` makes one node, of kind `"view"`, of two or more views that follow one another and are in no kernel.
     It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, the picture is smaller;
     that is why it is a choice. It happens after all kernels are planned, as a pass `group-views` of the history.
+
+    With `exact="torch"` only ops go into kernels whose results then have torch's bits; `irs.compile` has the same option.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -315,7 +326,8 @@ def fuse(
             f"fuse works on a Graph, not on {type(graph).__name__}",
             hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
         )
-    fusion = without_collector(_fused, graph, chosen, Limits(max_arguments, max_nodes), min_size, alias)
+    limits = Limits(max_arguments, max_nodes)
+    fusion = without_collector(_fused, graph, chosen, limits, min_size, alias, exact=is_exact(exact))
     if check:
         check_following(fusion.history, fusion._plans.rules.db)
     return _with_view_groups(fusion) if view_groups else fusion
@@ -339,13 +351,15 @@ def _with_view_groups(fusion: Fusion) -> Fusion:
 
 
 def _fused(
-    graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str, apart: frozenset[Value] = frozenset()
-) -> Fusion:
+    graph: Graph, policy: Policy, limits: Limits, min_size: int, alias: str, apart: frozenset[Value] = frozenset(),
+    *, exact: bool = False,
+) -> Fusion:  # fmt: skip
     """`apart`: tensors that are written in place part by part, although one kernel might make the whole of them."""
+    again = partial(_fused, graph, policy, limits, min_size, alias)
     records, shapes, whole = _prepared(graph, apart)
     before = records[-1].after
     started = perf_counter()
-    rules = Rules(before, shapes, AliasDb(before))
+    rules = Rules(before, shapes, AliasDb(before), exact=exact)
     fitness = Fitness(rules, shapes, count_readings(before))
     plans: dict[Block, BlockPlan] = {}
     groups = Groups(before, plans.values(), fitness, min_size=min_size)
@@ -356,7 +370,7 @@ def _fused(
         policy.grow(plan)
     torn_apart = torn(before, plans, whole, min_size) if whole else whole
     if torn_apart:
-        return _fused(graph, policy, limits, min_size, alias, apart | torn_apart)
+        return _fused(graph, policy, limits, min_size, alias, apart | torn_apart, exact=exact)
     grouped = groups.carry_out()
     remarks = remarks_of(list(plans.values()), grouped)
     seconds = perf_counter() - started
@@ -365,8 +379,8 @@ def _fused(
     nodes = tuple(node for node in grouped.graph.nodes() if node in made)
     history = History(graph, (*records, record))
     return Fusion(
-        grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy, upkeep)
-    )
+        grouped.graph, graph, policy.name, nodes, history, _Plans(rules, plans, grouped, groups, policy, upkeep, again),
+    )  # fmt: skip
 
 
 def _prepared(graph: Graph, apart: frozenset[Value]) -> tuple[list[PassRecord], Shapes, frozenset[Value]]:

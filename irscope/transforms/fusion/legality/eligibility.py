@@ -59,8 +59,10 @@ _GROUP_NORM_OPERATIONS: Final = 8
 class Rules:
     """The properties of the nodes of one graph, each computed when first asked for."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, db: AliasDb) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes, db: AliasDb, *, exact: bool = False) -> None:
+        """`exact`: a node qualifies only if its kernel gives torch's bits."""
         self.graph = graph
+        self.exact = exact
         self.db = db
         self._shapes = shapes
         self._refusals: dict[Node, Refusal | None] = {}
@@ -229,6 +231,8 @@ class Rules:
         trial = self._try_expression(op, arguments)
         if trial.complaint:
             return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))
+        if self.exact and trial.inexact:
+            return Refusal("inexact", f"{node.op} {trial.inexact}", (node,))
         if trial.results != len(node.outputs):
             return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
@@ -242,6 +246,8 @@ class Rules:
             name: self.known(value) if isinstance(value, Value) and not isinstance(value.type, TensorType) else value
             for name, value in arguments.items()
         }
+        if self.exact:
+            return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
         if NOT_CONSTANT in (given["num_groups"], given["eps"]):
             return Refusal(
                 "unknown-argument", f"the groups of {node.op} must be known before the program runs", (node,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from irscope.ops.exactness import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.schema import Op
 
@@ -24,6 +25,8 @@ class Trial:
     """The axes that it gathers along."""
     operations: int = 0
     """What it computes at each point, in operations."""
+    inexact: str = ""
+    """Why a kernel's result may not have torch's bits; empty if it has."""
 
 
 def try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> Trial:
@@ -42,5 +45,6 @@ def try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str
         else:
             results = made if isinstance(made, tuple) else (made,)
             axes = {axis for expr in results for axis in reduced_axes(expr)}
-            return Trial("", len(results), tuple(sorted(axes)), count_operations(results))
+            inexact = why_inexact(op.name, results)
+            return Trial("", len(results), tuple(sorted(axes)), count_operations(results), inexact)
     return Trial(complaint)

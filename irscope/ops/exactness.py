@@ -1,0 +1,152 @@
+"""Which ops a kernel computes with torch's bits: those of torch's own loops on the processor, wherever in a tensor.
+
+An exact kernel rounds each op to its element type and joins no product with a sum, so an op of one rounding step has the
+bits that IEEE 754 says, and so it has in torch. Of ops with several steps those are listed of which torch writes the same
+steps, in the same order, both in its vectors and in the elements that are left over. The others stay with torch:
+
+* functions for which torch takes polynomials of its own (`exp`, `tanh`, ...), and roots: with MKL they are up to one unit off;
+* float sums and products of many elements, whose order is torch's own;
+* a product and a sum in one op (`addcmul`, `lerp`, `add` with an `alpha`): whether they round together depends on the
+  processor, and on where in the tensor an element stands;
+* the larger of two floats: of 0 and -0 torch takes one in vectors and the other elsewhere;
+* float remainders: torch gives NaN for quotients that are too large, again in vectors only;
+* floats to whole numbers: what is out of range becomes what the processor makes of it.
+
+`tests/runtime/test_exact.py` tries every op of this list on every element type, with the extremes of each, against torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from irscope.errors import ArgumentError
+from irscope.ops.expr import REDUCTIONS, Expr
+from irscope.ops.typing import is_integral
+
+__all__ = ["Exact", "is_exact", "why_inexact"]
+
+Exact = Literal["torch"] | None
+"""Whose bits a program must have; None leaves kernels free to be more exact."""
+
+_HALVES: Final = frozenset({"float16", "bfloat16"})
+_LEAVES: Final = frozenset({"input", "scalar", "const", "cast", "count"})
+
+
+def is_exact(given: object) -> bool:
+    """Whether torch's bits are asked for. Raises ArgumentError for anything but `"torch"` and None."""
+    if given in (None, "torch"):
+        return given is not None
+    raise ArgumentError(f"there are no bits of {given!r} to give", hint='exact is "torch" or None')
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an op's expressions are made of."""
+
+    steps: tuple[str, ...]
+    """The op of each distinct part that computes."""
+    tensors: int
+    """How many operands it reads."""
+    has_floats: bool
+    """Whether anything that it computes or gives is a float; a condition is not."""
+    has_halves: bool
+    cuts: bool
+    """Whether a float becomes a whole number."""
+
+
+def why_inexact(op: str, exprs: Sequence[Expr]) -> str:
+    """Why a kernel's result of an op may differ from torch's in bits, in words that follow its name; empty if it does not.
+
+    >>> from irscope.ops.expr.expression import call, input_element
+    >>> x = input_element(0, "float32")
+    >>> why_inexact("aten::mul", [x * x]), why_inexact("aten::exp", [call("exp", x)])
+    ('', "has bits that only torch's own loop gives")
+    """
+    parts = _parts(exprs)
+    if parts.cuts:
+        return "makes whole numbers of floats, where torch takes what the processor gives for those out of range"
+    if not parts.steps:
+        return ""
+    name = op.rpartition("::")[2].rstrip("_")
+    if REDUCTIONS & set(parts.steps):
+        return "" if name in _GATHERING and not parts.has_floats else "adds up or compares floats in an order of torch's own"
+    test = _ALLOWED.get(name)
+    return "" if test is not None and test(parts) else "has bits that only torch's own loop gives"
+
+
+def _parts(exprs: Sequence[Expr]) -> _Parts:
+    seen: dict[int, Expr] = {}
+    todo = list(exprs)
+    while todo:
+        here = todo.pop()
+        if id(here) not in seen:
+            seen[id(here)] = here
+            todo.extend(here.args)
+    every = list(seen.values())
+    casts = [(part.args[0].dtype, part.dtype) for part in every if part.op == "cast"]
+    return _Parts(
+        steps=tuple(part.op for part in every if part.op not in _LEAVES),
+        tensors=len({part.value for part in every if part.op == "input"}),
+        has_floats=any(not is_integral(part.dtype) for part in every),
+        has_halves=any(part.dtype in _HALVES for part in every),
+        cuts=any(not is_integral(source) and is_integral(target) and target != "bool" for source, target in casts),
+    )
+
+
+def _always(parts: _Parts) -> bool:
+    return True
+
+
+def _whole(parts: _Parts) -> bool:
+    return not parts.has_floats
+
+
+def _sum(parts: _Parts) -> bool:
+    """Without an `alpha`, or of whole numbers."""
+    return "mul" not in parts.steps or not parts.has_floats
+
+
+def _quotient(parts: _Parts) -> bool:
+    """Halves divided and cut off: torch rounds each step, but not where one operand is a number."""
+    return len(parts.steps) == 1 or not parts.has_halves or parts.tensors == 1
+
+
+def _between_numbers(parts: _Parts) -> bool:
+    return not parts.has_floats or parts.tensors == 1
+
+
+def _root(parts: _Parts) -> bool:
+    return not parts.has_halves
+
+
+def _power(parts: _Parts) -> bool:
+    """Products and quotients, of halves one."""
+    plain = set(parts.steps) <= {"mul", "div", "reciprocal", "add"}
+    return plain and (len(parts.steps) == 1 or not parts.has_halves)
+
+
+def _quotient_added(parts: _Parts) -> bool:
+    return set(parts.steps) <= {"add", "div"}
+
+
+_TESTS: Final[tuple[tuple[Callable[[_Parts], bool], str], ...]] = (
+    (
+        _always,
+        """abs absolute neg negative sign square reciprocal relu relu6 hardtanh hardsigmoid hardswish leaky_relu threshold
+        threshold_backward floor ceil trunc fix round frac isnan isinf isfinite nan_to_num logical_and logical_or logical_xor
+        logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ __xor__ eq ne lt le gt ge greater
+        greater_equal less less_equal not_equal where masked_fill mul multiply to type_as _to_copy convert_element_type""",
+    ),
+    (_sum, "add sub subtract rsub"),
+    (_quotient, "div divide true_divide floor_divide"),
+    (_between_numbers, "clamp clip clamp_min clamp_max"),
+    (_whole, "maximum minimum max min fmax fmin fmod remainder addcmul"),
+    (_root, "rsqrt"),
+    (_power, "pow"),
+    (_quotient_added, "addcdiv"),
+)
+_ALLOWED: Final = {name: test for test, names in _TESTS for name in names.split()}
+_GATHERING: Final = frozenset("any all sum prod amax amin aminmax max min argmax argmin count_nonzero".split())
+"""Reductions that do not depend on the order, of whole numbers and bools."""

@@ -17,8 +17,8 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.ir import BOOL, FLOAT, INT, TensorType, Type
 from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import NO_MEMORY
-from irscope.runtime.surroundings import Surroundings
 
 __all__ = ["NO_MEMORY", "Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 

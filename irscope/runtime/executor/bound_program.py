@@ -28,13 +28,13 @@ from irscope.runtime.arrays import (
     library_for,
 )
 from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.executor.entry_guard import Admit, admission
+from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.executor.kernel_calls import GroupKernels
 from irscope.runtime.executor.peak_memory import Footprint
 from irscope.runtime.executor.trace_codegen import Writing
-from irscope.runtime.gradients import Gradients, may_write
-from irscope.runtime.surroundings import Surroundings
 
 __all__ = ["Program", "as_torch"]
 

@@ -23,8 +23,8 @@ from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
 from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import Device, ObjectStore, PreparedPlan
-from irscope.runtime.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.executor import (
     STRANGE,
     Admit,
@@ -36,12 +36,12 @@ from irscope.runtime.executor import (
     direct_call,
     has_kernels,
 )
-from irscope.runtime.gradients import Gradients, may_write
+from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.program.argument_checks import check_of
 from irscope.runtime.program.assumed_types import likely_types
 from irscope.runtime.program.device_choice import devices_for_groups, shared_device
+from irscope.runtime.program.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.program.kernel_list import KernelList
-from irscope.runtime.surroundings import Surroundings
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:

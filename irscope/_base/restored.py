@@ -7,6 +7,9 @@ made inside `try` by one call of C's, and undone by the first call of `finally`,
 
 from __future__ import annotations
 
+import gc
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -15,10 +18,13 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["quietly", "with_attributes", "without_gradients"]
+__all__ = ["quietly", "with_attributes", "without_collector", "without_gradients"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_STOPPED_BY: Final[set[int]] = set()
+"""The threads that have stopped the collector: a process that was forked has only one of them, and starts it for the others."""
 
 
 def without_gradients(torch: Any, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,3 +82,34 @@ def with_attributes(
         return work(*args, **kwargs)
     finally:
         deque(back, 0)
+
+
+def without_collector(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call gives that makes hundreds of thousands of records without cycles; the collector goes on afterwards, if it
+    was on, and whatever interrupts the call.
+
+    >>> without_collector(gc.isenabled)
+    False
+    """
+    if not gc.isenabled():
+        return work(*args, **kwargs)
+    thread = threading.get_ident()
+    try:
+        try:
+            _STOPPED_BY.add(thread)
+            gc.disable()
+            return work(*args, **kwargs)
+        finally:
+            gc.enable()
+    finally:
+        _STOPPED_BY.discard(thread)
+
+
+def _go_on_in_child() -> None:
+    if _STOPPED_BY and threading.get_ident() not in _STOPPED_BY:
+        gc.enable()
+    _STOPPED_BY.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_go_on_in_child)

@@ -1,30 +1,76 @@
 """Work on other threads, and waiting for it, when an interrupt may come at any moment.
 
 Python runs signal handlers on the main thread, between any two steps of it. A `Condition` that is waited on there loses its
-lock and says "cannot release un-acquired lock" instead of KeyboardInterrupt; a library that has just freed something, and
-has not noted it yet, frees it again later. So delicate work is done on a thread that no signal reaches (`undisturbed`), and
-who has lent memory to other threads waits until they are done, interrupted or not (`finish`), or takes it back (`Lending`).
+lock, and a pool of threads with it; a library that has just freed something, and has not noted it yet, frees it again later.
+So delicate work is done on a thread that no signal reaches (`undisturbed`), and who has lent memory to other threads waits
+until they are done, interrupted or not (`join`). Nobody waits for a thread that has not begun: there may be no memory for it.
 """
 
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-__all__ = ["Lending", "finish", "is_interrupt", "put_off", "undisturbed"]
+__all__ = ["Errand", "Workers", "join", "put_off", "side_by_side", "undisturbed"]
 
 T = TypeVar("T")
 
-_LOOK: Final = 1e-4
-"""Seconds between two looks at whether work that was begun has ended."""
 _PATIENCE: Final = 1.0
 """Seconds after which a thread that has done nothing yet is not waited for."""
+
+
+class Errand:
+    """Work for another thread, which is done by nobody if that thread has not begun when it is taken back."""
+
+    __slots__ = ("_done", "_errors", "_owner", "_results", "_work")
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._owner: dict[str, str] = {}
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+        self._results: list[Any] = []
+        self._errors: list[BaseException] = []
+
+    def start(self) -> Errand:
+        """Ask a new thread, with this one's context. It never begins where there is no memory for it, or the process ends."""
+        with suppress(RuntimeError):
+            _thread.start_new_thread(copy_context().run, (self.run,))
+        return self
+
+    def run(self) -> None:
+        """Do it, unless it was taken back."""
+        if self._owner.setdefault("owner", "runs") != "runs":
+            return
+        try:
+            self._results.append(self._work())
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._done.release()
+
+    def take_back(self) -> bool:
+        """Whether it had not begun, and never will; may be asked again."""
+        return self._owner.setdefault("owner", "taken back") != "runs"
+
+    def has_ended(self, seconds: float = -1) -> bool:
+        """Whether it ends in so many seconds, by default however long it takes."""
+        return bool(self._results or self._errors) or self._done.acquire(timeout=seconds)
+
+    def result(self) -> Any:
+        """What it gave, or the error that it ended in."""
+        if self._errors:
+            raise self._errors.pop()
+        return self._results[0]
 
 
 def undisturbed(work: Callable[[], T]) -> T:
@@ -36,37 +82,67 @@ def undisturbed(work: Callable[[], T]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-    turn, done = _thread.allocate_lock(), _thread.allocate_lock()
-    done.acquire()
-
-    def run() -> None:
-        if not turn.acquire(False):
-            return
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            done.release()
-
-    try:
-        _thread.start_new_thread(run, ())
-    except RuntimeError:  # the process ends, or has no memory for another thread
-        return work()
+    errand = Errand(work).start()
     interrupt: KeyboardInterrupt | None = None
-    while not results and not errors:
+    while True:
         try:
-            if not done.acquire(timeout=_PATIENCE) and turn.acquire(False):
-                return work()  # the thread had no memory to begin with
+            if errand.has_ended(_PATIENCE):
+                break
+            if errand.take_back():
+                return work()  # the thread could not begin
         except KeyboardInterrupt as error:
             interrupt = error
     if interrupt is not None:
         raise interrupt
+    result: T = errand.result()
+    return result
+
+
+def side_by_side(jobs: Iterable[Callable[[], object]]) -> None:
+    """Do all jobs, on as many threads as there are processors, or as can be had. When one fails, or is interrupted, those that
+    have not begun are left out, and its error is raised.
+
+    >>> done = []
+    >>> side_by_side([lambda: done.append(1), lambda: done.append(2)])
+    >>> sorted(done)
+    [1, 2]
+    """
+    left, errors = deque(jobs), list[BaseException]()
+
+    def help() -> None:
+        while left and not errors:
+            with suppress(IndexError):  # another thread has taken the last one
+                job = left.popleft()
+                try:
+                    job()
+                except BaseException as error:
+                    errors.append(error)
+
+    helpers = [Errand(help) for _ in range(min(len(left), os.cpu_count() or 1) - 1)]
+    try:
+        for helper in helpers:
+            helper.start()
+        help()
+        join(helpers)
+    except KeyboardInterrupt as error:
+        errors.append(error)
+        join(helpers)
     if errors:
-        raise errors.pop()
-    return results[0]
+        raise errors[0]
+
+
+def join(errands: Sequence[Errand]) -> None:
+    """Wait until those that have begun are done, however often interrupted; then raise the interrupt. No other one begins."""
+    interrupt: KeyboardInterrupt | None = None
+    for errand in errands:
+        while True:
+            try:
+                if errand.take_back() or errand.has_ended():
+                    break
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def put_off(work: Callable[[], T]) -> T:
@@ -95,61 +171,43 @@ def put_off(work: Callable[[], T]) -> T:
             heed(*heard[0])
 
 
-def finish(jobs: Sequence[Future[Any]]) -> None:
-    """Wait until all are done, also when interrupted; then raise the interrupt."""
-    interrupt: KeyboardInterrupt | None = None
-    for job in jobs:
-        while not job.done():
-            try:
-                wait([job])
-            except (KeyboardInterrupt, RuntimeError) as error:
-                if not is_interrupt(error):
-                    raise
-                interrupt = KeyboardInterrupt()
-    if interrupt is not None:
-        raise interrupt
+class Workers:
+    """Threads that stay, for work that is too short to begin a thread for it: as many as were asked for, or as can be had.
 
+    They begin when there is something to do; a process that was forked gets its own.
 
-class Lending:
-    """Work with memory of the caller's on other threads, that is never done after the caller has taken the memory back.
-
-    An interrupt may come when a job is on its way and its future is not in anyone's hands yet; so the work itself says that
-    it is begun and that it has ended.
-
-    >>> done, lending = [], Lending()
-    >>> lending.work(done.append, 1)
-    >>> lending.take_back()
-    >>> lending.work(done.append, 2)
-    >>> done
-    [1]
+    >>> errand = Errand(lambda: 6 * 7)
+    >>> Workers(1).ask([errand])
+    >>> errand.has_ended() and errand.result()
+    42
     """
 
-    def __init__(self) -> None:
-        self._begun: list[None] = []
-        self._ended: list[None] = []
-        self._over = False
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._process = 0
+        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
+        self._begun: list[int] = []
 
-    def work(self, function: Callable[..., object], *args: object) -> None:
-        """Call a function, on any thread; no longer when the memory has been taken back."""
-        self._begun.append(None)  # before the look at `_over`: who sets that sees this, or is seen
+    def ask(self, errands: Sequence[Errand]) -> None:
+        """Hand errands out. Who asks must join them, and do what was not begun."""
+        if self._process != os.getpid():
+            self._process, self._errands, self._begun = os.getpid(), SimpleQueue(), []
         try:
-            if not self._over:
-                function(*args)
-        finally:
-            self._ended.append(None)
+            while len(self._begun) < self._count:
+                self._begun.append(_thread.start_new_thread(_serve, (self._errands,)))
+        except RuntimeError:  # no memory, or the process ends
+            if not self._begun:
+                return
+        if self._errands.qsize() <= self._count:  # else they have died before they began
+            for errand in errands:
+                self._errands.put(errand)
 
-    def take_back(self) -> None:
-        """Wait until all work that was begun has ended, however often interrupted; none begins after that."""
-        while True:
-            try:
-                self._over = True
-                while len(self._ended) < len(self._begun):
-                    time.sleep(_LOOK)
-            except KeyboardInterrupt:
-                continue
-            return
+    def __del__(self) -> None:
+        for _ in self._begun:
+            self._errands.put(None)
 
 
-def is_interrupt(error: BaseException) -> bool:
-    """Whether an error is an interrupt, or what a condition of Python's has made of one."""
-    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+def _serve(errands: SimpleQueue[Errand | None]) -> None:
+    while (errand := errands.get()) is not None:
+        errand.run()
+        del errand

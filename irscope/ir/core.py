@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 
+from irscope._base.cached import cached_property
 from irscope._base.frozen import EMPTY, fast_constructor
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName

@@ -11,8 +11,7 @@ import platform
 import time
 from typing import Final
 
-from irscope._base.waiting import undisturbed
-from irscope.runtime.cpu import Host, loaded, object_file
+from irscope.runtime.cpu import Host, loaded, object_file, with_llvm
 
 __all__ = ["arithmetic_peak"]
 
@@ -25,7 +24,7 @@ def arithmetic_peak(host: Host) -> float:
     """Additions and multiplications of float32 in a second, of the quickest of some rounds: others only take time away."""
     lanes = host.target.vector_bytes // 4
     fused = "+fma" in host.features.split(",") or platform.machine() in ("aarch64", "arm64")
-    code = undisturbed(lambda: loaded(object_file(_text(lanes, fused=fused), host), "irscope_peak", host))
+    code = with_llvm(lambda: loaded(object_file(_text(lanes, fused=fused), host), "irscope_peak", host))
     assert code is not None, "an object file that LLVM has just made must load"
     address, _owner = code
     call = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(address)

@@ -7,44 +7,11 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import Future
 
 import pytest
 
 from irscope._base import waiting
-from irscope._base.waiting import Lending, finish, is_interrupt, put_off, undisturbed
-
-
-def interrupt(error: BaseException) -> BaseException:
-    """What a condition of Python's makes of an interrupt."""
-    error.__context__ = KeyboardInterrupt()
-    return error
-
-
-def test_who_waits_for_jobs_waits_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    job: Future[None] = Future()
-    trouble = iter([KeyboardInterrupt(), interrupt(RuntimeError("cannot release un-acquired lock")), None])
-
-    def interrupted_wait(jobs: list[Future[None]]) -> None:
-        error = next(trouble)
-        if error is not None:
-            raise error
-        job.set_result(None)
-
-    monkeypatch.setattr(waiting, "wait", interrupted_wait)
-    with pytest.raises(KeyboardInterrupt):
-        finish([job])
-    assert job.done()
-
-
-def test_other_errors_are_no_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken_wait(jobs: list[Future[None]]) -> None:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(waiting, "wait", broken_wait)
-    with pytest.raises(RuntimeError, match="broken"):
-        finish([Future()])
-    assert not is_interrupt(RuntimeError())
+from irscope._base.waiting import Errand, Workers, join, put_off, side_by_side, undisturbed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no timers there")
@@ -81,38 +48,65 @@ def test_without_a_thread_the_work_is_done_here(dies: bool, monkeypatch: pytest.
     assert undisturbed(lambda: threading.current_thread() is threading.main_thread())
 
 
-def test_memory_is_taken_back_when_all_work_with_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    lending, may_end, began = Lending(), threading.Event(), threading.Event()
-    ended: list[bool] = []
+def test_who_joins_waits_to_the_end_however_often_interrupted() -> None:
+    go, done = threading.Event(), list[bool]()
+
+    class Impatient(Errand):
+        interrupts = 3
+
+        def has_ended(self, seconds: float = -1) -> bool:
+            if self.interrupts:
+                self.interrupts -= 1
+                raise KeyboardInterrupt
+            go.set()
+            return super().has_ended(seconds)
 
     def work() -> None:
-        began.set()
-        may_end.wait(10)
-        ended.append(True)
+        go.wait(10)
+        done.append(True)
 
-    def impatient(seconds: float) -> None:
-        if not may_end.is_set():
-            may_end.set()
-            raise KeyboardInterrupt
-        real_sleep(seconds)
-
-    real_sleep = time.sleep
-    monkeypatch.setattr(time, "sleep", impatient)
-    thread = threading.Thread(target=lending.work, args=(work,))
-    thread.start()
-    began.wait(10)
-    lending.take_back()
-    assert ended
-    lending.work(ended.clear)
-    assert ended, "no work begins after that"
-    thread.join()
+    errand = Impatient(work)
+    threading.Thread(target=errand.run).start()
+    while not errand._owner:
+        time.sleep(1e-3)
+    with pytest.raises(KeyboardInterrupt):
+        join([errand])
+    assert done
 
 
-def test_work_that_fails_has_ended() -> None:
-    lending = Lending()
+def test_what_was_taken_back_is_never_done() -> None:
+    done: list[int] = []
+    errand = Errand(lambda: done.append(1))
+    join([errand])
+    join([errand])
+    errand.run()
+    assert not done
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["cannot start", "dies at once"])
+def test_without_threads_all_jobs_are_done_here(dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(function: object, arguments: object) -> int:
+        if not dies:
+            raise RuntimeError("can't start new thread")
+        return 0
+
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    done: list[int] = []
+    side_by_side([lambda number=number: done.append(number) for number in range(9)])
+    assert done == list(range(9))
+    workers, errands = Workers(3), [Errand(lambda: done.append(9)) for _ in range(40)]
+    for errand in errands:
+        workers.ask([errand])
+    join(errands)
+    assert len(done) == 9 and workers._errands.qsize() < 9
+
+
+def test_when_a_job_fails_the_rest_is_left_out() -> None:
+    done: list[int] = []
     with pytest.raises(ZeroDivisionError):
-        lending.work(lambda: 1 / 0)
-    lending.take_back()
+        side_by_side([lambda: 1 // 0, *[lambda: time.sleep(1e-3) or done.append(1)] * 200])
+    assert len(done) < 200
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")

@@ -54,7 +54,7 @@ class Interrupter:
         found = loaded(object_file(_TEXT, host), "note", host)
         assert found is not None
         address, self._owner = found
-        place = ctypes.CFUNCTYPE(ctypes.c_void_p)(self._owner.get_function_address("place"))()
+        place = ctypes.CFUNCTYPE(ctypes.c_void_p)(self._owner.engine.get_function_address("place"))()
         self._left = ctypes.c_int64.from_address(place)
         self._note: Any = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.py_object, ctypes.py_object)(address)
 

@@ -8,9 +8,9 @@ union-find; a graph without such ops, which is nearly every graph, costs one loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Final
 
+from irscope._base.cached import cached_property
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of, schema_of
 

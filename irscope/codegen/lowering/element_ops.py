@@ -7,8 +7,8 @@ tensors one behind the other (`Joined`), or a tensor with a range of it taken fr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from irscope._base.cached import cached_property
 from irscope.ir import Value
 from irscope.ops.expr import REDUCTIONS, Expr
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from irscope._base.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Value
 from irscope.report.panes import AliasViews

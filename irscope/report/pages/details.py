@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
+from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irscope._base.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value

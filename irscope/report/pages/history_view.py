@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
+from irscope._base.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir import Node, Value

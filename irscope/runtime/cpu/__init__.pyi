@@ -2,6 +2,7 @@ from .compiler import (
     Host,
     loaded,
     object_file,
+    with_llvm,
 )
 from .cost_model import (
     estimated_seconds,
@@ -16,4 +17,5 @@ __all__ = [
     "estimated_seconds",
     "loaded",
     "object_file",
+    "with_llvm",
 ]

@@ -7,17 +7,24 @@ runs over a text: it is written as it should run.
 from __future__ import annotations
 
 import mmap
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+from irscope._base.cached import cached_property
+from irscope._base.forking import Library
 from irscope._base.waiting import undisturbed
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context
 from irscope.runtime.device import ObjectStore
 
-__all__ = ["CpuCompiler", "Host", "MachineCode", "loaded", "object_file", "this_host"]
+__all__ = ["CpuCompiler", "Host", "MachineCode", "loaded", "object_file", "this_host", "with_llvm"]
+
+T = TypeVar("T")
 
 _COMPILER_BYTES: Final = 24 << 20
 _BYTES_PER_LETTER: Final = 400
@@ -59,20 +66,21 @@ class CpuCompiler:
     @cached_property
     def host(self) -> Host:
         """The processor. Raises MissingExtra without llvmlite."""
-        return undisturbed(this_host)
+        return with_llvm(this_host)
 
     def code(self, text: str, symbol: str) -> MachineCode:
         """A function of a text, from disk or from LLVM. Raises CodegenError when there is no memory to make it in."""
         _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
-        return undisturbed(lambda: self._code(text, symbol))
+        return with_llvm(lambda: self._code(text, symbol))
 
     def assembly(self, text: str) -> str:
         """What LLVM makes of a text, to be read."""
-        return undisturbed(lambda: _assembly(text, self.host))
+        host = self.host
+        return with_llvm(lambda: _assembly(text, host))
 
     def add_symbols(self, places: dict[str, int]) -> None:
         """Tell texts to come where functions are that they declare."""
-        undisturbed(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
+        with_llvm(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
 
     def _code(self, text: str, symbol: str) -> MachineCode:
         host = self.host
@@ -86,6 +94,53 @@ class CpuCompiler:
         assert found is not None, "an object file that LLVM has just made must load"
         self.store.save(key, code)
         return MachineCode(*found, from_disk=False)
+
+
+_LLVM: Final = Library()
+"""Who is inside of LLVM, which has locks of its own."""
+_DISUSED: Final[deque[Any]] = deque()
+"""What owned machine code that nobody calls any more, to be freed where nothing interrupts LLVM."""
+
+
+def with_llvm(work: Callable[[], T]) -> T:
+    """What a call into LLVM gives, which is neither interrupted nor cut off by a fork. Raises CodegenError where that cannot be
+    helped."""
+    if _LLVM.is_broken:
+        raise CodegenError(
+            "this process was forked while another thread of its parent was compiling, and LLVM would wait for that thread",
+            rule="forked-compiler",
+            hint="start processes by spawn or forkserver: multiprocessing.get_context('spawn')",
+        )
+
+    def call() -> T:
+        _DISUSED.clear()
+        return work()
+
+    return undisturbed(lambda: _LLVM.call(call))
+
+
+def _free_llvmlite() -> None:
+    """Make llvmlite's lock anew in a process that was forked: it may have been another thread's."""
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    lock = getattr(getattr(getattr(ffi, "lib", None), "_lock", None), "_lock", None)
+    if lock is not None and not lock._is_owned():
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_llvmlite)
+
+
+class _Owner:
+    """Owns machine code. LLVM must not be interrupted when it frees it, and Python frees things anywhere."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def __del__(self, put: Callable[[Any], None] = _DISUSED.append) -> None:
+        put(self.engine)
 
 
 def _llvm() -> Any:
@@ -165,4 +220,4 @@ def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
         return None
     engine.finalize_object()
     address = engine.get_function_address(symbol)
-    return (address, engine) if address else None
+    return (address, _Owner(engine)) if address else None

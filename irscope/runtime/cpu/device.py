@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.cached import cached_property
+from irscope._base.turns import Rank, Turn
+from irscope._base.waiting import Workers
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_turned_reads
 from irscope.codegen.kernel.split_reduction import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
@@ -97,8 +97,8 @@ class CpuDevice:
         self.store = store or user_store("cpu")
         self._compiler = CpuCompiler(self.store)
         self._kernels: KernelCache[CpuKernel] = KernelCache()
-        self._lock = threading.Lock()
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._turn = Turn(Rank.ENTRY)
+        self._workers: Workers | None = None
         self._loop: tuple[int, Any] | None = None
         self._entries: Callable[..., Jump] | None = None
 
@@ -234,7 +234,7 @@ class CpuDevice:
         """A launch whose parts run at the same time."""
         jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
         if openmp is None:
-            return PoolCall(jump, launch, ranges, kernel.call, self._workers)
+            return PoolCall(jump, launch, ranges, kernel.call, self._helpers())
         patience = Patience(estimated_seconds(launch, self.host.target.vector_bytes))
         return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
 
@@ -248,28 +248,30 @@ class CpuDevice:
 
     def _entry(self) -> Callable[..., Jump] | None:
         """What makes a kernel a built-in function; None where Python is not CPython."""
-        with self._lock:
-            if self._entries is None and (symbols := python_symbols()):
-                self._compiler.add_symbols(symbols)
-                code = self._compiler.code(ENTRY, SYMBOL)
-                self._entries = entry(code.address, code.machine)
-            return self._entries
+        if self._entries is None:
+            self._turn.run(self._make_entries)
+        return self._entries
+
+    def _make_entries(self) -> None:
+        if self._entries is None and (symbols := python_symbols()):
+            self._compiler.add_symbols(symbols)
+            code = self._compiler.code(ENTRY, SYMBOL)
+            self._entries = entry(code.address, code.machine)
 
     def _team_loop(self) -> tuple[int, Any]:
         """The address of what each of torch's threads runs, and what owns its code."""
-        with self._lock:
-            if self._loop is None:
-                code = self._compiler.code(LOOP, "irscope_team")
-                self._loop = code.address, code.machine
-            return self._loop
+        return self._loop or self._turn.run(self._made_loop)
 
-    def _workers(self) -> ThreadPoolExecutor:
-        with self._lock:
-            here = os.getpid()  # a process that was forked has none of its parent's threads
-            if self._pool is None or self._pool[0] != here:
-                pool = ThreadPoolExecutor(max(self.threads - 1, 1), thread_name_prefix="irscope-kernel")
-                self._pool = here, pool
-            return self._pool[1]
+    def _made_loop(self) -> tuple[int, Any]:
+        if self._loop is None:
+            code = self._compiler.code(LOOP, "irscope_team")
+            self._loop = code.address, code.machine
+        return self._loop
+
+    def _helpers(self) -> Workers:
+        if self._workers is None:
+            self._workers = Workers(max(self.threads - 1, 1))
+        return self._workers
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()

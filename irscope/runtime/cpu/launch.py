@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope._base.waiting import Lending, finish, is_interrupt
+from irscope._base.waiting import Errand, Workers, join
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
 from irscope.runtime.cpu.builtin_entry import Jump
 from irscope.runtime.cpu.openmp import OpenMP, Patience
@@ -84,7 +85,7 @@ class PoolCall(LaunchCall):
 
     def __init__(
         self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function,
-        workers: Callable[[], ThreadPoolExecutor],
+        workers: Workers,
     ) -> None:  # fmt: skip
         super().__init__(jump, launch, ranges)
         self.function = function
@@ -92,18 +93,23 @@ class PoolCall(LaunchCall):
         self.pack = data_block(launch)
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        pool, words = self.workers(), self._checked(self._words(outputs, inputs))
-        lending, jobs = Lending(), list[Future[None]]()
+        words, function = self._checked(self._words(outputs, inputs)), self.function
+        left = deque([(self.pack(*map(add, words, part.offsets)), part.dims_address) for part in self.ranges[1:]])
+
+        def help() -> None:
+            with suppress(IndexError):  # when none is left
+                while True:
+                    function(*left.popleft())
+
+        errands = [Errand(help) for _ in left]
         try:
-            for part in self.ranges[1:]:
-                data = self.pack(*map(add, words, part.offsets))
-                jobs.append(pool.submit(lending.work, self.function, data, part.dims_address))
+            self.workers.ask(errands)
             self.jump(*map(add, words, self.moved))
-            finish(jobs)
-        except BaseException as error:
-            lending.take_back()  # whose it is may free it now
-            if is_interrupt(error):
-                raise KeyboardInterrupt from None
+            help()
+            join(errands)
+        except BaseException:
+            left.clear()
+            join(errands)  # whose memory it is may free it now
             raise
 
 

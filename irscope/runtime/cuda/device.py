@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+from irscope._base.turns import Rank, Turn
+from irscope._base.waiting import side_by_side
 from irscope.codegen.cuda import (
     MULTIPROCESSORS,
     Schedule,
@@ -70,7 +71,7 @@ class CudaDevice:
         self._gpus: dict[int, Gpu] = {}
         self._kernels: KernelCache[CudaKernel] = KernelCache()
         self._modules: KernelCache[Any] = KernelCache()
-        self._compiling = threading.Lock()
+        self._compiling = Turn(Rank.MODULE)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
@@ -211,16 +212,19 @@ class CudaDevice:
 
     def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
         """Make what is missing, several to a module, and modules side by side; each kernel once, whoever asks."""
-        with self._compiling:
-            missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
-            if not missing:
-                return
-            share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
-            groups = [missing[start : start + share] for start in range(0, len(missing), share)]
-            with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1), "irscope-nvrtc") as pool:
-                made = list(pool.map(lambda group: self._build(group, gpu), groups))
-            for each, kernel in zip(missing, (kernel for group in made for kernel in group), strict=True):
+        self._compiling.run(lambda: self._make_missing(wanted, gpu))
+
+    def _make_missing(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
+        missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
+        if not missing:
+            return
+        share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
+
+        def make(group: list[_Wanted]) -> None:
+            for each, kernel in zip(group, self._build(group, gpu), strict=True):
                 self._kernels.get((each, gpu and gpu.key), lambda kernel=kernel: kernel)  # type: ignore[misc]
+
+        side_by_side([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)])
 
     def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()

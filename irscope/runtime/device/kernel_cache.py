@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import threading
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -29,6 +28,7 @@ from secrets import token_bytes
 from typing import Final, Generic, TypeVar
 
 from irscope._base.private_folder import Distrusted, PrivateFolder
+from irscope._base.turns import Rank, Turn
 
 __all__ = [
     "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_store", "user_stores",
@@ -77,18 +77,21 @@ class CacheCounts:
 
 
 class KernelCache(Generic[T]):
-    """Values by key, each built at most once at a time; bounded, the least recently used leave first.
+    """Values by key, each built at most once at a time, unless what interrupts its building asks for it; bounded, the least
+    recently used leave first.
 
     >>> cache = KernelCache(limit=10)
     >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.counts.hits
     (1, 1, 1)
     """
 
-    def __init__(self, limit: int = 1024) -> None:
+    def __init__(self, limit: int = 1024, rank: Rank = Rank.KERNEL) -> None:
+        """`rank`: of the turns in which values are built."""
         self._limit = limit
-        self._lock = threading.Lock()
+        self._rank = rank
+        self._books = Turn(Rank.BOOKS)
         self._values: dict[Hashable, T] = {}
-        self._building: dict[Hashable, threading.Lock] = {}
+        self._building: dict[Hashable, Turn] = {}
         self._counts = CacheCounts()
 
     @property
@@ -106,38 +109,40 @@ class KernelCache(Generic[T]):
         """The value of a key, built if it is missing; who asks for it meanwhile waits. An error of `build` is not
         kept.
         """
-        with self._lock:
-            if key in self._values:
-                return self._hit(key)
-            turn = self._building.setdefault(key, threading.Lock())
-        with turn:
-            with self._lock:
-                if key in self._values:
-                    return self._hit(key)
-            start = time.perf_counter()
-            try:
-                value = build()
-            except BaseException:
-                with self._lock:
-                    self._building.pop(key, None)
-                raise
-            with self._lock:
-                self._building.pop(key, None)
-                self._keep(key, value, time.perf_counter() - start)
+        found = self._books.run(lambda: self._hit(key))
+        if found:
+            return found[0]
+        turn = self._building.setdefault(key, Turn(self._rank))
+        return turn.run(lambda: self._built(key, build))
+
+    def _built(self, key: Hashable, build: Callable[[], T]) -> T:
+        found = self._books.run(lambda: self._hit(key))
+        if found:
+            return found[0]
+        start = time.perf_counter()
+        try:
+            value = build()
+        except BaseException:
+            self._building.pop(key, None)
+            raise
+        seconds = time.perf_counter() - start
+        self._books.run(lambda: self._keep(key, value, seconds))
         return value
 
     def _keep(self, key: Hashable, value: T, seconds: float) -> None:
+        self._building.pop(key, None)
         self._values[key] = value
         counts = self._counts
         self._counts = replace(counts, misses=counts.misses + 1, build_seconds=counts.build_seconds + seconds)
         while len(self._values) > self._limit:
-            del self._values[next(iter(self._values))]
+            self._values.pop(next(iter(self._values)), None)
 
-    def _hit(self, key: Hashable) -> T:
-        value = self._values.pop(key)
-        self._values[key] = value
+    def _hit(self, key: Hashable) -> tuple[T] | None:
+        if key not in self._values:
+            return None
+        value = self._values[key] = self._values.pop(key)
         self._counts = replace(self._counts, hits=self._counts.hits + 1)
-        return value
+        return (value,)
 
 
 class ObjectStore:

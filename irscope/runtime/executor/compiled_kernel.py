@@ -10,10 +10,10 @@ Each text is a `SourceText`: `node_of(line)` and `lines_of(node)` tie its lines 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.cached import cached_property
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec, SourceText
 from irscope.errors import IrscopeError, UnknownName

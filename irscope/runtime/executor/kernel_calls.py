@@ -7,15 +7,14 @@ kernel can be made, the group's block runs through the library, and a remark say
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from irscope._base.waiting import is_interrupt
+from irscope._base.turns import Rank, Turn
+from irscope._base.waiting import side_by_side
 from irscope.codegen.kernel import LaunchPlan
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
@@ -50,7 +49,7 @@ class Kernels:
         self.compiled: list[CompiledKernel] = []
         self.remarks: list[Remark] = []
         self._by_identity: dict[int, CompiledKernel] = {}
-        self._lock = threading.Lock()
+        self._books = Turn(Rank.BOOKS)
 
     def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
         """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
@@ -76,7 +75,8 @@ class Kernels:
             together = getattr(device, "prepare_together", None)
             if together is not None:  # several kernels to a module
                 together([plan for other, plan in distinct.values() if other is device])
-        _side_by_side([partial(device.prepare, plan) for device, plan in distinct.values()])
+        if len(distinct) > 1:
+            side_by_side([partial(_tried, partial(device.prepare, plan)) for device, plan in distinct.values()])
         made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
         for group, (device, plan) in plans.items():
             try:
@@ -98,9 +98,8 @@ class Kernels:
         return found
 
     def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
-        with self._lock:
-            for kernel in prepared.kernels:
-                self._record(kernel, device, group)
+        for kernel in prepared.kernels:
+            self._books.run(partial(self._record, kernel, device, group))
 
     def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
         known = self._by_identity.get(id(kernel))
@@ -114,10 +113,13 @@ class Kernels:
             known.groups.append(group)
 
     def _remark(self, group: Node, error: IrscopeError) -> None:
-        because = f"its nodes run one by one: {error.what}"
-        with self._lock:
-            if not any(remark.subject is group and remark.because == because for remark in self.remarks):
-                self.remarks.append(Remark("missed", error.rule or "no-kernel", group, because))
+        found = Remark("missed", error.rule or "no-kernel", group, f"its nodes run one by one: {error.what}")
+
+        def note() -> None:
+            if not any(remark.subject is group and remark.because == found.because for remark in self.remarks):
+                self.remarks.append(found)
+
+        self._books.run(note)
 
 
 class GroupKernels:
@@ -129,16 +131,18 @@ class GroupKernels:
         self.expected = tuple([value.type for value in group.inputs])
         """The types of the arguments as the graph says them, or as they most likely are."""
         self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
-        self._lock = threading.Lock()
+        self._turn = Turn(Rank.GROUP)
 
     def plan(self, types: tuple[Type, ...]) -> PreparedPlan | None:
-        """The plan for arguments of these types, made at most once."""
-        with self._lock:
-            if types not in self._plans:
-                if len(self._plans) >= _MOST:
-                    self._plans.clear()
-                self._plans[types] = self.kernels.prepare(self.group, types)
+        """The plan for arguments of these types, made once if nothing interrupts it."""
+        return self._plans[types] if types in self._plans else self._turn.run(partial(self._made, types))
+
+    def _made(self, types: tuple[Type, ...]) -> PreparedPlan | None:
+        if types in self._plans:  # by another thread
             return self._plans[types]
+        if len(self._plans) >= _MOST:
+            self._plans = {}
+        return self._plans.setdefault(types, self.kernels.prepare(self.group, types))
 
     def known_types(self) -> tuple[Type, ...] | None:
         """The types of the arguments that are expected, if they say all that a kernel depends on."""
@@ -147,8 +151,7 @@ class GroupKernels:
 
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
         """Remember the plan for arguments of these types."""
-        with self._lock:
-            self._plans.setdefault(types, plan)
+        self._plans.setdefault(types, plan)
 
     def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
         """The instruction that runs the group on the slots `reads`."""
@@ -239,22 +242,10 @@ class Met:
     """Tells most operands of this layout, quicker than their key."""
 
 
-def _side_by_side(jobs: Sequence[Callable[[], object]]) -> None:
-    """Run jobs on as many threads as there are processors. An IrscopeError is left to who asks for the result again."""
-    if len(jobs) < 2:
-        return  # nothing to gain
-    pool = ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1), thread_name_prefix="irscope-compile")
-    try:
-        for future in [pool.submit(job) for job in jobs]:
-            error = future.exception()
-            if error is not None and not isinstance(error, IrscopeError):
-                raise error
-    except RuntimeError as error:
-        if is_interrupt(error):
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _tried(job: Callable[[], object]) -> None:
+    """An error of ours is left to who asks for the result again."""
+    with suppress(IrscopeError):
+        job()
 
 
 def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:

@@ -7,7 +7,6 @@ model's own tensors, so that what the program writes into them stays written.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.turns import Rank, Turn
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
@@ -124,7 +124,7 @@ class Executable:
         """The last warning of a model that was switched after it was captured; empty while it is as it was."""
         self._long_ways = 0
         """Calls that did not go it."""
-        self._lock = threading.Lock()
+        self._turn = Turn(Rank.PROGRAM)
         self._is_torchs = are_torchs(list(graph.bound.values()))
         left_alone(type(self).__call__)
 
@@ -310,20 +310,24 @@ class Executable:
                     f"the device 'cuda' cannot run here: {here.what}",
                     hint=f"{here.fix}; x.source(i) and x.kernels show the kernels without a GPU, device='cpu' runs them",
                 )
-        with self._lock:
-            if library not in self._programs:
-                self._programs[library] = Program(
-                    self.graph, self._groups, library, self.device, self.pool, self._surroundings
-                )
-            return self._programs[library]
+        return self._turn.run(partial(self._made, library))
+
+    def _made(self, library: str) -> Program:
+        made = self._programs.get(library)
+        if made is not None:  # by another thread
+            return made
+        made = Program(self.graph, self._groups, library, self.device, self.pool, self._surroundings)
+        return self._programs.setdefault(library, made)
 
     def _seen_by_torch(self) -> Program:
         """The program without kernels."""
         self._program("torch")  # says what is missing
-        with self._lock:
-            if self._node_by_node is None:
-                self._node_by_node = Program(self.graph, {}, "torch", self.device, None, self._surroundings)
-            return self._node_by_node
+        return self._node_by_node or self._turn.run(self._made_node_by_node)
+
+    def _made_node_by_node(self) -> Program:
+        if self._node_by_node is None:
+            self._node_by_node = Program(self.graph, {}, "torch", self.device, None, self._surroundings)
+        return self._node_by_node
 
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference

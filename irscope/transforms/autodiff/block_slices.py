@@ -17,9 +17,9 @@ still to come lies behind all that is there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from heapq import heapify, heappop, heappush
 
+from irscope._base.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.ops.registry import effect_of

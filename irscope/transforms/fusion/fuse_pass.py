@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from irscope._base.collector import without_collector
+from irscope._base.cached import cached_property
+from irscope._base.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb

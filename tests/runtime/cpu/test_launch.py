@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from irscope._base import waiting
+from irscope._base.waiting import Workers
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, Operand, Result
 from irscope.runtime.cpu import launch as cpu_launch
 from irscope.runtime.cpu.launch import PoolCall, split_kept
@@ -59,20 +59,19 @@ def test_no_part_runs_on_when_an_interrupt_has_ended_the_call() -> None:
             if number not in lent:
                 late.append(number)
 
-    with ThreadPoolExecutor(2) as pool:
-        ranges = tuple(split_kept(LAUNCH, 4, 1))
-        assert len(ranges) == 4
-        call = PoolCall(lambda *words: None, LAUNCH, ranges, part, lambda: pool)
-        for step in count():
-            lent.add(step)
-            ended = True
-            try:
-                with Interrupting(step):
-                    call([(step << 20) + 1], [(step << 20) + 1])
-            except KeyboardInterrupt:
-                ended = False
-            lent.remove(step)
-            if ended:
-                break
+    ranges = tuple(split_kept(LAUNCH, 4, 1))
+    assert len(ranges) == 4
+    call = PoolCall(lambda *words: None, LAUNCH, ranges, part, Workers(2))
+    for step in count():
+        lent.add(step)
+        ended = True
+        try:
+            with Interrupting(step):
+                call([(step << 20) + 1], [(step << 20) + 1])
+        except KeyboardInterrupt:
+            ended = False
+        lent.remove(step)
+        if ended:
+            break
     assert step > 200, "the interrupts came within the call"
     assert not late

@@ -6,9 +6,9 @@ The ways that the sentences tell are found by `irscope.analysis.alias.explain.pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
+from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, Obstacle
 from irscope.analysis.alias.explain.derivation import Step

@@ -7,9 +7,9 @@ about writes in `writes`. The argument for the answers is in `irscope.analysis.a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.build import EVERYTHING, Obstacle, build, callees_of, summaries

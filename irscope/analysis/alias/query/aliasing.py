@@ -6,9 +6,9 @@ Two values of different regions are told apart at once, others by a search of th
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
 from operator import itemgetter
 
+from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.explain import Explainer, lazy
 from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Structures

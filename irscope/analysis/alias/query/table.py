@@ -9,10 +9,10 @@ Rows are exact as long as that is within a fixed multiple of the program; from t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from heapq import nsmallest
 from typing import Final, NamedTuple, TypeVar
 
+from irscope._base.cached import cached_property
 from irscope._base.words import plural
 from irscope.analysis.alias.points_to import Label
 from irscope.analysis.alias.query.answers import Answers

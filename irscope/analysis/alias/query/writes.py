@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from operator import itemgetter
 
+from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, NodeAccesses
 from irscope.analysis.alias.explain import lazy

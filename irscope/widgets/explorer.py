@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail
@@ -50,6 +51,8 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     Negative numbers count from the last state, which is -1.
     """
 
+    _links: tuple[traitlets.link, ...] = ()
+
     def __init__(
         self,
         view: ExplorerView,
@@ -73,7 +76,17 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
             traitlets.link((self, "selection"), (self.hub, "selection")),
             traitlets.link((self, "step"), (self.hub, "step")),
         )
+        self._panes: WeakSet[Pane] = WeakSet()
         self.on_msg(self._answer)
+
+    def close(self) -> None:
+        """Take the views out of the page, panes in other cells too, and let go of the program and all that is known of it."""
+        links, self._links = self._links, ()
+        for link in links:
+            link.unlink()
+        for widget in (*self._panes, self.hub) if links else ():
+            widget.close()
+        super().close()
 
     @classmethod
     def of(cls, exploration: Exploration) -> Explorer:
@@ -116,7 +129,9 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         panes = Pane.pane.values
         if name not in panes:
             raise UnknownName(f"there is no pane {name!r}", hint=f"the panes are {', '.join(panes)}")
-        return Pane(explorer=self, runtime=self.runtime, pane=name)
+        pane = Pane(explorer=self, runtime=self.runtime, pane=name)
+        self._panes.add(pane)
+        return pane
 
     def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:
         """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.errors import UnknownName
 from irscope.ir.core import Value
 from tests.browser.fixtures import network
@@ -256,3 +259,18 @@ def test_in_a_terminal_the_text_is_printed_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     explorer()._ipython_display_()
     assert sum("text/plain" in data for data in shown) == 1
+
+
+def test_fifty_that_were_closed_leave_nothing_behind() -> None:
+    """Neither themselves nor what they show; a closed one may be closed again."""
+    gone: list[weakref.ref[Any]] = []
+    for _ in range(50):
+        open_one = irs.explore(irs.parse("graph(%x : Float(3)):\n  %y : Float(3) = aten::relu(%x)\n  return (%y)\n"))
+        pane = open_one.pane("graph")
+        open_one.selection = ["y"]
+        gone += [weakref.ref(held) for held in (open_one, open_one.hub, pane)]
+        open_one.close()
+        open_one.close()
+    del open_one, pane
+    gc.collect()
+    assert not [held() for held in gone if held() is not None]

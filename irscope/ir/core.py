@@ -26,7 +26,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
-__all__ = ["Block", "Graph", "Location", "Module", "Node", "Use", "Value", "new_id"]
+__all__ = ["Block", "Graph", "Location", "Module", "Node", "Symbol", "Use", "Value", "new_id"]
 
 new_id = count(1).__next__
 """The next id; thread-safe, never reused in a process."""
@@ -287,12 +287,45 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
+class Symbol:
+    """A name that a module declares: a function, an executable's export, a global, a module inside."""
+
+    name: str
+    kind: str
+    """The op that declares it: `func::func`, `flow::executable.export`, `util::global`."""
+    visibility: str = "public"
+    """`public`, `private` or `nested`: whether the name can be meant from outside."""
+    attrs: Mapping[str, Any] = EMPTY
+    body: Graph | None = None
+    """A graph that belongs to the symbol and is not the function of this name: an export's count of workgroups."""
+
+
+@dataclass(frozen=True, eq=False)
 class Module:
-    """Named graphs and constants: what deduplication works on."""
+    """Named graphs, constants, and modules inside: a file of several functions, an executable.
+
+    A call by name means a graph of the same module. `irscope.ir.module` prints, reads, verifies and inlines modules.
+    """
 
     graphs: Mapping[str, Graph]
     constants: Mapping[str, Any] = field(default_factory=dict)
+    """The initial values of globals and read-only data, by name."""
     name: str = "module"
+    modules: Mapping[str, Module] = field(default_factory=dict)
+    """Executables and other modules inside, by name."""
+    symbols: tuple[Symbol, ...] = ()
+    """What the source says of the names, in its order; a name may stand for an export and for its function."""
+    attrs: Mapping[str, Any] = EMPTY
+
+    def __str__(self) -> str:
+        from irscope.ir.module import print_module
+
+        return print_module(self)
+
+    def __repr__(self) -> str:
+        counts = (self.graphs, "graph"), (self.modules, "module"), (self.constants, "constant")
+        told = ", ".join(plural(len(things), noun) for things, noun in counts if things or noun == "graph")
+        return f"<Module {self.name!r}: {told}>"
 
 
 def _no_name(kind: str, given: object) -> ArgumentError:

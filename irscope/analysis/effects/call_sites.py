@@ -61,5 +61,6 @@ CALLS: Final[Mapping[str, Callable[[Graph, Node], str | None]]] = {
     "prim::CallFunction": _function,
     "prim::CallMethod": _method,
     "func::call": _symbol,
+    "util::call": _symbol,
 }
 """The ops that run another program."""

@@ -35,6 +35,8 @@ _DTYPE_OF: dict[str, str | None] = {"Tensor": None}
 _DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()}
 _DTYPE_OF |= {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}
 _IDENT = re.compile(r"[A-Za-z_][\w.]*(?:<[\w.]*>)?")
+_DIALECT_TYPE = re.compile(r"![A-Za-z_][\w.$-]*")
+_ANGLES = re.compile(r'"(?:[^"\\\n]|\\.)*"|->|[<>]|\n')
 _INT = re.compile(r"-?\d{1,19}(?![\w.])")
 _DIM = re.compile(r"\*|-?\d{1,19}(?![\w.])|SS\(-?\d{1,19}\)|[A-Za-z_]\w*(?!\w|=)")
 _DEVICE = re.compile(r"[a-z]+(?::\d+)?")
@@ -90,6 +92,8 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
     if cursor.take("("):
         elements, height = _read_row(cursor, ")")
         return TupleType(elements), height
+    if cursor.at("!"):
+        return _read_dialect_type(cursor), 1
     word = cursor.demand(_IDENT, "a type")
     if word == "NamedTuple" and cursor.take("("):
         return _read_named_tuple(cursor)
@@ -102,6 +106,26 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
         hint = f"did you mean {near[0]}?" if near else f"tensor types are {', '.join(list(_DTYPE_OF)[:6])}, …"
         cursor.wrong(f"{word!r} is no type with parts", hint=hint)
     return _word_type(word), 1
+
+
+def _read_dialect_type(cursor: Cursor) -> Type:
+    """A type of another language, kept as it is written: `!hal.buffer_view`, `!memref<4x?xf32>`."""
+    start = cursor.skip()
+    cursor.demand(_DIALECT_TYPE, "the name of a type after '!'")
+    opened = 0
+    for found in _ANGLES.finditer(cursor.text, cursor.pos):
+        mark = found.group()
+        if opened == 0 and (mark != "<" or found.start() != cursor.pos):
+            break
+        opened += {"<": 1, ">": -1}.get(mark, 0)
+        if mark == "\n":
+            break
+        if opened == 0:
+            cursor.pos = found.end()
+            break
+    if opened:
+        cursor.fail("the '>' that closes this type")
+    return ClassType(cursor.text[start : cursor.pos])
 
 
 def _word_type(word: str) -> Type:

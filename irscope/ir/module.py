@@ -1,0 +1,177 @@
+"""Modules: which graph is meant from outside, their invariants, and the program without its calls.
+
+A call by name (`func::call[callee="@f"]`) means a graph of the same module. `inlined` puts the callees in its place,
+which is what passes and runtimes want that know nothing of calls.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from irscope._base.trampoline import Call, run
+from irscope.errors import ArgumentError, VerifyError
+from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id
+from irscope.ir.module_text import parse_module, print_module
+from irscope.ir.verify import verify
+
+__all__ = ["MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "renamed_body", "verify_module"]
+
+MAX_INLINED: Final = 1_000_000
+"""Nodes; a program that inlining makes larger is refused, for calls of calls can double it at every step."""
+
+_CALLS: Final = ("func::call", "util::call")
+
+
+def entry(module: Module) -> str:
+    """The name of the one graph that can be meant from outside. Raises ArgumentError if there are several or none."""
+    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public" and symbol.body is None}
+    public = [name for name in module.graphs if name not in private]
+    if len(public) != 1:
+        told = ", ".join(map(repr, (public or list(module.graphs))[:8])) or "none"
+        what = f"module {module.name!r} has {len(public) or 'no'} public graph{'s' * (len(public) != 1)}"
+        raise ArgumentError(what, hint=f"pass the one you mean, module.graphs[name]: {told}")
+    return public[0]
+
+
+def graphs_of(module: Module) -> Iterator[tuple[str, Graph]]:
+    """All graphs of a module and of the modules inside, by their paths: `ex_0::F`.
+
+    >>> from irscope.ir.parser import parse
+    >>> inner = Module({"f": parse("graph(%x : Tensor):\\n  return (%x)")}, name="ex")
+    >>> [path for path, _ in graphs_of(Module({}, modules={"ex": inner}))]
+    ['ex::f']
+    """
+    todo = [("", module)]
+    while todo:
+        path, here = todo.pop()
+        yield from ((f"{path}{name}", graph) for name, graph in here.graphs.items())
+        todo.extend((f"{path}{name}::", inner) for name, inner in reversed(list(here.modules.items())))
+
+
+def verify_module(module: Module) -> None:
+    """Raises VerifyError at the first broken invariant: each graph's own, and that a call fits the graph that it names
+    (`call-fits`)."""
+    todo = [module]
+    while todo:
+        here = todo.pop()
+        bodies = [symbol.body for symbol in here.symbols if symbol.body is not None]
+        for graph in [*here.graphs.values(), *bodies]:
+            verify(graph)
+            for node in graph.nodes():
+                callee = _callee(node, here.graphs)
+                if callee is not None and (len(callee.inputs), len(callee.outputs)) != (len(node.inputs), len(node.outputs)):
+                    what = f"{node!r} in {graph.name!r} passes {len(node.inputs)} operands for {len(node.outputs)} results"
+                    raise VerifyError(what, rule="call-fits", hint=f"{callee!r} is what it calls")
+        todo.extend(here.modules.values())
+
+
+def inlined(module: Module, name: str = "") -> Graph:
+    """One graph of a module with the bodies of what it calls in place of the calls.
+
+    Calls of what the module does not have stay. Raises ArgumentError for programs that call themselves, and for those
+    that would become larger than `MAX_INLINED` nodes.
+
+    >>> from irscope.ir.parser import parse
+    >>> f = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> g = parse("graph(%a : Tensor):\\n  %b : Tensor = func::call[callee=\\"@f\\"](%a)\\n  return (%b)")
+    >>> print(inlined(Module({"f": f, "g": g}), "g"))
+    graph(%a : Tensor):
+      %y : Tensor = aten::relu(%a)
+      return (%y)
+    """
+    graph = module.graphs[name or entry(module)]
+    inliner = _Inliner(module.graphs)
+    body = run(inliner.main(graph))
+    languages = [graph.functional, *inliner.languages]
+    return replace(graph, body=body, functional=max(languages) if all(languages) else "")
+
+
+def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
+    """A body with other records for some of its values, such as inputs under other names."""
+    env = dict(renamed)
+    inliner = _Inliner({})
+    inliner.left = sys.maxsize
+    nodes = run(inliner.nodes(body, env, "", fresh=False))
+    params = tuple(env.get(value, value) for value in body.params)
+    return make_block(body.id, params, nodes, tuple(env.get(value, value) for value in body.returns))
+
+
+class _Inliner:
+    """Copies bodies; each callee is opened where it is called."""
+
+    def __init__(self, graphs: Mapping[str, Graph]) -> None:
+        self.graphs = graphs
+        self.open: list[str] = []
+        self.left = MAX_INLINED
+        self.languages: list[str] = []
+        """Of the callees opened: of a program in which one has memory, nothing is promised."""
+
+    def main(self, graph: Graph) -> Call:
+        env: dict[Value, Value] = {}
+        nodes = yield self.nodes(graph.body, env, "", fresh=False)
+        returns = tuple(env.get(value, value) for value in graph.body.returns)
+        return make_block(graph.body.id, graph.body.params, nodes, returns)
+
+    def nodes(self, block: Block, env: dict[Value, Value], scope: str, *, fresh: bool) -> Call:
+        """The nodes of a block with calls opened; `env` maps values of the source to those of the copy."""
+        made: list[Node] = []
+        for node in block.nodes:
+            callee = _callee(node, self.graphs)
+            if callee is not None:
+                made.extend((yield self.opened(node, callee, env, scope)))
+                continue
+            self.left -= 1
+            if self.left < 0:
+                raise ArgumentError(f"inlined, the program has over {MAX_INLINED} nodes", hint="load it as a Module")
+            blocks = []
+            for inner in node.blocks:
+                blocks += [(yield self.block(inner, env, scope, fresh=fresh))]
+            made.append(_copied(node, env, tuple(blocks), scope, fresh=fresh))
+        return tuple(made)
+
+    def block(self, block: Block, env: dict[Value, Value], scope: str, *, fresh: bool) -> Call:
+        params = block.params
+        if fresh:
+            params = tuple(make_value(new_id(), value.type, value.name) for value in params)
+            env.update(zip(block.params, params, strict=True))
+        nodes = yield self.nodes(block, env, scope, fresh=fresh)
+        returns = tuple(env.get(value, value) for value in block.returns)
+        return make_block(new_id() if fresh else block.id, params, nodes, returns)
+
+    def opened(self, node: Node, callee: Graph, env: dict[Value, Value], scope: str) -> Call:
+        """The callee's nodes; the call's results are what they return."""
+        name = str(node.attrs["callee"]).removeprefix("@")
+        if name in self.open:
+            circle = " → ".join([*self.open[self.open.index(name) :], name])
+            raise ArgumentError(f"{name!r} calls itself ({circle}), so it cannot be inlined", hint="load it as a Module")
+        self.open.append(name)
+        self.languages.append(callee.functional)
+        operands = [env.get(value, value) for value in node.inputs]
+        own = dict(zip(callee.inputs, operands, strict=True))
+        path = ".".join(part for part in (scope, node.scope, name) if part)
+        nodes = yield self.nodes(callee.body, own, path, fresh=True)
+        self.open.pop()
+        returned = [own.get(value, value) for value in callee.outputs]
+        env.update(zip(node.outputs, returned, strict=True))
+        return nodes
+
+
+def _callee(node: Node, graphs: Mapping[str, Graph]) -> Graph | None:
+    name = node.attrs.get("callee") if node.op in _CALLS else None
+    return graphs.get(name.removeprefix("@")) if isinstance(name, str) else None
+
+
+def _copied(node: Node, env: dict[Value, Value], blocks: tuple[Block, ...], scope: str, *, fresh: bool) -> Node:
+    inputs = tuple([env.get(value, value) for value in node.inputs])
+    if not fresh:
+        same = inputs == node.inputs and all(
+            a.nodes == b.nodes and a.returns == b.returns for a, b in zip(blocks, node.blocks, strict=True)
+        )
+        return node if same else make_node(node.id, node.op, inputs, node.outputs, node.attrs, blocks, node.location, node.scope)
+    outputs = tuple([make_value(new_id(), value.type, value.name) for value in node.outputs])
+    env.update(zip(node.outputs, outputs, strict=True))
+    path = ".".join(part for part in (scope, node.scope) if part)
+    return make_node(new_id(), node.op, inputs, outputs, node.attrs, blocks, node.location, path)

@@ -140,8 +140,9 @@ def _show(options: argparse.Namespace) -> None:
     from irscope.display.text import overview
     from irscope.report.pages import Exploration
     from irscope.report.pages.explorer_view import explorer_view
+    from irscope.session import one_graph
 
-    graph = load(options.file, *map(_example, options.input), trust=options.trust)
+    graph = one_graph(load(options.file, *map(_example, options.input), trust=options.trust))
     if options.alias:
         print(AliasDb(graph).explain(*options.alias))
         return
@@ -155,6 +156,7 @@ def _show(options: argparse.Namespace) -> None:
 
 def _opt(options: argparse.Namespace) -> None:
     from irscope import Pipeline, load
+    from irscope.session import one_graph
 
     pipeline = Pipeline(options.passes)
     unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
@@ -163,7 +165,7 @@ def _opt(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {told}"
         )
-    graph = load(options.file, *map(_example, options.input), trust=options.trust)
+    graph = one_graph(load(options.file, *map(_example, options.input), trust=options.trust))
     done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
         if stage in options.print_after and record.name == stage:

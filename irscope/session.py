@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.errors import ArgumentError, LoadError
+from irscope.errors import ArgumentError
 from irscope.ir import (
     FLOAT,
     INT,
@@ -30,18 +30,23 @@ if TYPE_CHECKING:
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
 
-__all__ = ["compare", "compile", "explore", "load", "timeline", "write_report"]
+__all__ = ["compare", "compile", "explore", "load", "one_graph", "timeline", "write_report"]
 
 
 def load(
     source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False
-) -> Graph:
+) -> Any:
     """Read a program from wherever it is.
 
-    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`), a TorchScript function or module, an exported program, or an
-    `nn.Module` or Python function with example arguments: torch's tensors, or NumPy's arrays (`irs.trace`). Example
+    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
+    module, an exported program, or an `nn.Module` or Python function with example arguments: torch's tensors, JAX's arrays
+    (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example
     arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled
     program then takes arguments of just these types.
+
+    Gives a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and for
+    the other verbs, it is the one public function with its calls inlined.
+
     `distinct_inputs` is your promise that no two inputs share memory. `trust` lets a file run code of its author, which
     pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
 
@@ -59,11 +64,20 @@ def load(
 
     graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):
-        raise LoadError("the source is a module of several graphs", hint="pass one of its graphs: module.graphs[name]")
+        if not example_args:
+            return graph
+        graph = one_graph(graph)
     verify(graph)
-    if example_args:
+    if example_args and graph.functional != "StableHLO":  # whose types are exact
         graph = _refined(graph, example_args)
     return replace(graph, distinct_inputs=True) if distinct_inputs else graph
+
+
+def one_graph(program: Any) -> Any:
+    """Of a Module, its one public graph with the calls inlined; anything else as it is. Raises ArgumentError."""
+    from irscope.ir.module import inlined
+
+    return inlined(program) if isinstance(program, Module) else program
 
 
 def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
@@ -152,7 +166,7 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
     if isinstance(source, Fusion):
         return source.exactly(exact)
     if not arguments or isinstance(getattr(source, "graph", source), Graph):
-        return source
+        return one_graph(source)
     return fuse(load(source, *arguments), exact=exact)
 
 
@@ -221,7 +235,7 @@ def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]
     if isinstance(found, History):
         return found
     graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
-    return fuse(graph).history
+    return fuse(one_graph(graph)).history
 
 
 def write_report(
@@ -267,7 +281,7 @@ def _exploration(
         fusion = source
     else:
         graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
-        fusion = fuse(graph)
+        fusion = fuse(one_graph(graph))
     comparison = None
     if arguments and measure is not False:
         comparison = compare(fusion, *arguments, eager=source if callable(source) else None)

@@ -18,6 +18,8 @@ from irscope.ir import Graph, Module
 __all__ = ["FRONTENDS", "Frontend", "load"]
 
 FRONTENDS: Final = (
+    "irscope.frontends.mlir.sources",
+    "irscope.frontends.jax",
     "irscope.frontends.text",
     "irscope.frontends.torch.torchscript",
     "irscope.frontends.torch.export",

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from irscope.errors import ArgumentError, LoadError, ParseError
-from irscope.ir import Graph
+from irscope.ir import Graph, Module
+from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
 from irscope.ops.check import verify
 
@@ -41,14 +42,16 @@ def reads(source: object, args: Sequence[object]) -> bool:
     return isinstance(source, str) or (isinstance(source, Path) and source.suffix.lower() in suffixes)
 
 
-def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph:
-    """The graph that a text spells.
+def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph | Module:
+    """The graph that a text spells, or the module of graphs.
 
     Raises ParseError with the place, ArgumentError for the wrong number of example arguments.
     """
     text, file = (_read(source), str(source)) if isinstance(source, Path) else (source, "")
     if not text.strip():
         raise ParseError("there is no text", line=1, column=1, file=file, hint="IR starts with graph(%x : Tensor):")
+    if is_module_text(text):
+        return parse_module(text, file=file)
     graph = read(text, file=file)
     if args and len(args) != len(graph.free_inputs):
         expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)

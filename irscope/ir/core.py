@@ -318,7 +318,7 @@ class Module:
     attrs: Mapping[str, Any] = EMPTY
 
     def __str__(self) -> str:
-        from irscope.ir.module import print_module
+        from irscope.ir.text import print_module
 
         return print_module(self)
 

@@ -14,7 +14,7 @@ from typing import Final
 from irscope._base.trampoline import Call, run
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id
-from irscope.ir.module_text import parse_module, print_module
+from irscope.ir.text import parse_module, print_module
 from irscope.ir.verify import verify
 
 __all__ = ["MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "renamed_body", "verify_module"]
@@ -39,7 +39,7 @@ def entry(module: Module) -> str:
 def graphs_of(module: Module) -> Iterator[tuple[str, Graph]]:
     """All graphs of a module and of the modules inside, by their paths: `ex_0::F`.
 
-    >>> from irscope.ir.parser import parse
+    >>> from irscope.ir.text.parser import parse
     >>> inner = Module({"f": parse("graph(%x : Tensor):\\n  return (%x)")}, name="ex")
     >>> [path for path, _ in graphs_of(Module({}, modules={"ex": inner}))]
     ['ex::f']
@@ -74,12 +74,12 @@ def inlined(module: Module, name: str = "") -> Graph:
     Calls of what the module does not have stay. Raises ArgumentError for programs that call themselves, and for those
     that would become larger than `MAX_INLINED` nodes.
 
-    >>> from irscope.ir.parser import parse
+    >>> from irscope.ir.text.parser import parse
     >>> f = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     >>> g = parse("graph(%a : Tensor):\\n  %b : Tensor = func::call[callee=\\"@f\\"](%a)\\n  return (%b)")
     >>> print(inlined(Module({"f": f, "g": g}), "g"))
     graph(%a : Tensor):
-      %y : Tensor = aten::relu(%a)
+      %y : Tensor = aten::relu(%a), scope: f
       return (%y)
     """
     graph = module.graphs[name or entry(module)]

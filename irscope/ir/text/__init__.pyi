@@ -1,6 +1,11 @@
 from .constant_text import (
     typed,
 )
+from .module_text import (
+    is_module_text,
+    parse_module,
+    print_module,
+)
 from .parser import (
     parse,
 )
@@ -16,10 +21,13 @@ from .type_text import (
 
 __all__ = [
     "assign_names",
+    "is_module_text",
     "keeps_given_names",
     "parse",
+    "parse_module",
     "parse_type",
     "print_graph",
+    "print_module",
     "print_node",
     "typed",
 ]

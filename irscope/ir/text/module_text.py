@@ -23,10 +23,10 @@ from typing import Any, Final, NoReturn
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, ParseError
 from irscope.ir.core import Graph, Module, Node, Symbol, Value
-from irscope.ir.lexer import quote, unquote
-from irscope.ir.parser import parse
 from irscope.ir.payload import TensorData
-from irscope.ir.printer import print_graph, print_node
+from irscope.ir.text.lexer import quote, unquote
+from irscope.ir.text.parser import parse
+from irscope.ir.text.printer import print_graph, print_node
 from irscope.ir.types import TENSOR, TensorType
 
 __all__ = ["is_module_text", "parse_module", "print_module"]

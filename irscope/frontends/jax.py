@@ -1,0 +1,159 @@
+"""JAX: functions with example arguments, and what `jax.jit(f).lower(...)` gives, by way of StableHLO.
+
+The functions that JAX writes as private ones (a `closed_call`, `jnp.clip`) are inlined, so that a program is one graph.
+An argument that is a list, tuple or dictionary is one input per leaf, in the order in which Python holds them, so that
+the compiled program takes the same nested arguments. JAX itself sorts the keys of dictionaries.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import ArgumentError, CaptureError, MissingExtra
+from irscope.ir import Graph, Module, Value, make_block, make_value
+from irscope.ir.module import inlined, renamed_body
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "JAX function with arguments, or what lower() gives"
+suffixes: Final = ()
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """A lowered or traced function, a jitted one, and any function called with JAX's arrays."""
+    jax = sys.modules.get("jax")
+    if jax is None or isinstance(source, str | bytes | Path) or not hasattr(jax, "stages"):
+        return False
+    if isinstance(source, jax.stages.Lowered | jax.stages.Compiled):
+        return True
+    if _is_jitted(source):
+        return True
+    return callable(source) and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(args))
+
+
+def _is_jitted(source: object) -> bool:
+    return callable(getattr(source, "lower", None)) and callable(getattr(source, "trace", None)) and callable(source)
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+    """The function's StableHLO as a graph.
+
+    Raises CaptureError where JAX cannot trace or lower it, ArgumentError for arguments that do not fit.
+    """
+    jax = _require()
+    if isinstance(source, jax.stages.Compiled):
+        raise CaptureError("a compiled JAX function is machine code", hint="load jax.jit(f).lower(*args), or f itself")
+    if isinstance(source, jax.stages.Lowered):
+        graph = _imported(source, name)
+        if args:
+            given = len(jax.tree_util.tree_leaves(args))
+            if given != len(graph.inputs):
+                raise ArgumentError(f"{given} example arguments for {len(graph.inputs)} inputs", hint="pass one for each")
+        return graph
+    lowered, kept = _lowered(source, args)
+    graph = _imported(lowered, name or getattr(source, "__name__", "") or "jax")
+    return _ordered(graph, source, args, kept)
+
+
+def _require() -> Any:
+    try:
+        import jax
+    except ImportError:
+        raise MissingExtra("jax", extra="jax", purpose="to load a JAX function") from None
+    return jax
+
+
+def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
+    """What JAX makes of the function for these arguments; and whether every argument is an input of it."""
+    jax = _require()
+    title = getattr(source, "__name__", type(source).__name__)
+    if not args and inspect.isfunction(source) and inspect.signature(source).parameters:
+        raise ArgumentError(f"{title} needs example arguments", hint=f"irs.load({title}, jnp.zeros((2, 3)))")
+    try:
+        try:
+            return jax.jit(source, keep_unused=True).lower(*args), True
+        except Exception:
+            if not _is_jitted(source):
+                raise
+            return source.lower(*args), False  # it has static arguments of its own
+    except Exception as error:
+        told = [line for line in str(error).splitlines() if line.strip()][:6]
+        raise CaptureError(
+            f"JAX cannot lower {title}: {type(error).__name__}", where="\n".join(told),
+            hint="check that jax.jit(function)(*arguments) runs",
+        ) from None  # fmt: skip
+
+
+def _imported(lowered: Any, name: str | None) -> Graph:
+    from irscope.frontends.mlir.modules import import_module  # with all rules of meaning: only when there is MLIR
+    from irscope.frontends.mlir.parse.bindings import bindings_of
+
+    module = lowered.compiler_ir(dialect="stablehlo")
+    bindings = bindings_of(module)
+    assert bindings is not None  # JAX's own
+    made = import_module(module.operation, bindings, name=name or "")
+    graph = inlined(made, "main") if isinstance(made, Module) else made
+    told = re.sub(r"\W", "_", name or str(graph.name)) or "jax"
+    return replace(graph, name=told if told.isidentifier() else "jax")
+
+
+def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Graph:
+    """The graph with inputs in the order of the arguments' leaves as Python holds them, under the arguments' names."""
+    jax = _require()
+    if not kept:
+        return graph
+    paths, _ = jax.tree_util.tree_flatten_with_path(tuple(args))
+    if len(paths) != len(graph.inputs):
+        return graph
+    places = {tuple(map(_key, path)): index for index, (path, _) in enumerate(paths)}
+    order = [places[path] for path in _python_order(tuple(args)) if path in places]
+    if len(order) != len(paths):  # containers of a kind that only JAX opens
+        order = list(range(len(paths)))
+    names = list(_names(source, [path for path, _ in paths]))
+    renamed = {value: make_value(value.id, value.type, told) for value, told in zip(graph.inputs, names, strict=True)}
+    return _with_inputs(graph, renamed, order)
+
+
+def _key(part: Any) -> Any:
+    """One step of JAX's way to a leaf: a key, a number, a field's name."""
+    return getattr(part, "key", getattr(part, "idx", getattr(part, "name", part)))
+
+
+def _python_order(arguments: Any) -> Iterator[tuple[Any, ...]]:
+    """The ways to the leaves of nested arguments in the order of `irscope._base.leaves`."""
+    stack: list[tuple[tuple[Any, ...], Any]] = [((), arguments)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item, dict):
+            inside = list(item.items())
+        elif isinstance(item, list | tuple):
+            inside = list(zip(getattr(item, "_fields", range(len(item))), item, strict=True))
+        else:
+            yield path
+            continue
+        stack.extend(((*path, key), part) for key, part in reversed(inside))
+
+
+def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:
+    """`x`, `params.w`, `layers.0.b`: the parameter's name and the way to the leaf."""
+    try:
+        parameters = list(inspect.signature(source).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for first, *rest in paths:
+        head = plain[first.idx] if first.idx < len(plain) else f"arg{first.idx}"
+        yield ".".join(re.sub(r"\W", "_", str(part)) for part in (head, *map(_key, rest)) if str(part))
+
+
+def _with_inputs(graph: Graph, renamed: dict[Value, Value], order: Sequence[int]) -> Graph:
+    """The graph with other records for its inputs, in another order."""
+    body = renamed_body(graph.body, renamed)
+    params = [body.params[index] for index in order]
+    return replace(graph, body=make_block(body.id, tuple(params), body.nodes, body.returns))

@@ -1,0 +1,216 @@
+"""Blocks with jumps between them (`cf.br`, `cf.cond_br`) as `prim::If` and `prim::Loop`, where they are structured.
+
+A branch is structured if both ways meet again in the block that post-dominates it (or both return), and nothing else
+jumps to that block. A loop is structured if all jumps back go to its header, which dominates it, and it is left from one
+block only, to one block. Its round is read in two parts, as that of `scf.while`: from the header to the block that
+leaves, before the loop and at the end of each round; and from there back to the header. Values that the first part
+defines and others read are carried. Anything else is an error that names the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irscope._base.trampoline import Call
+from irscope.errors import CaptureError
+from irscope.frontends.mlir.control.flow_graph import FlowGraph
+from irscope.frontends.mlir.control.structured import as_bool, emit_if, emit_while
+from irscope.frontends.mlir.reader import BlockReader
+from irscope.ir import Type, Value
+
+__all__ = ["read_branches"]
+
+
+def read_branches(reader: BlockReader, blocks: Sequence[Any]) -> Call:
+    """The blocks of one region, into the open block; gives what the region returns.
+
+    Raises CaptureError for jumps that are not structured.
+    """
+    return (yield _Branches(reader, blocks).path(0, None))
+
+
+class _Branches:
+    """One region; blocks go by their numbers."""
+
+    def __init__(self, reader: BlockReader, blocks: Sequence[Any]) -> None:
+        self.reader = reader
+        self.blocks = blocks
+        self.ends = [self._end(block) for block in blocks]
+        number = {block: index for index, block in enumerate(blocks)}
+        self.flow = FlowGraph([[number[s] for s in end.successors] for end in self.ends])
+        self.open_loops: set[int] = set()
+
+    def _end(self, block: Any) -> Any:
+        operations = list(block.operations)
+        if not operations:
+            raise CaptureError("a block without ops", hint="each block ends in a jump or a return")
+        return operations[-1].operation
+
+    def path(self, start: int, stop: int | None) -> Call:
+        """From the beginning of `start`, whose arguments are bound, until a jump to `stop`; gives what the jump passes,
+        or what the region returns if `stop` is None."""
+        at = start
+        while True:
+            if at in self.flow.loops and at not in self.open_loops:
+                at = yield self.loop(at)
+                continue
+            yield self.ops(at)
+            name = self.ends[at].name
+            if name == "cf.br":
+                (target,) = self.flow.successors[at]
+                passed = self.passed(at, 0)
+                if target == stop:
+                    return passed
+                at = self.enter(at, target, passed)
+            elif name == "cf.cond_br":
+                done, at = yield self.branch(at, stop)
+                if at < 0:
+                    return done
+            elif self.reader.is_end(self.ends[at]):
+                if stop is not None:
+                    raise self.unstructured(at, "returns from inside of a branch or loop")
+                return self.reader.operands(self.ends[at])
+            else:
+                raise self.unstructured(at, f"ends in {name}")
+
+    def ops(self, at: int) -> Call:
+        """The ops of a block before its jump."""
+        for op in list(self.blocks[at].operations)[:-1]:
+            call = self.reader.op(op.operation)
+            if call is not None:
+                yield call
+
+    def enter(self, source: int, target: int, passed: Sequence[Value]) -> int:
+        """Binds a block's arguments; only for a block that is entered from one place, its own loop apart."""
+        inside = self.flow.loops.get(target, frozenset())
+        if {block for block in self.flow.predecessors[target] if block not in inside} - {source}:
+            raise self.unstructured(target, "is jumped to from several places that are not the arms of one branch")
+        if target in self.open_loops:
+            raise self.unstructured(source, f"jumps back to ^bb{target} from inside of a branch")
+        self.bind(target, passed)
+        return target
+
+    def bind(self, target: int, passed: Sequence[Value]) -> None:
+        self.reader.values.update(zip(self.blocks[target].arguments, passed, strict=True))
+
+    def branch(self, at: int, stop: int | None) -> Call:
+        """A two-way jump; gives what the path returns and -1, or nothing and where it goes on."""
+        reader = self.reader
+        reader.e.place = reader.reading.places(self.ends[at].location)
+        meet = self.flow.meeting(at)
+        condition = as_bool(reader, reader.operands(self.ends[at])[0])
+        arms = [self.arm(at, way, meet) for way in (0, 1)]
+        if meet is None:
+            if stop is not None:
+                raise self.unstructured(at, "leads out of a branch or loop to a return")
+            return (yield emit_if(reader, condition, self.returned(at), arms)), -1
+        arguments = self.blocks[meet].arguments
+        types = [reader.reading.types(argument.type) for argument in arguments]
+        made = yield emit_if(reader, condition, types, arms)
+        if meet == stop:
+            return made, -1
+        inside = {block for block in self.flow.predecessors[meet] if block == at or self.flow.dominates(at, block)}
+        if len(inside) != len(self.flow.predecessors[meet]):
+            raise self.unstructured(meet, "is jumped to from inside of a branch and from outside of it")
+        self.bind(meet, made)
+        return (), meet
+
+    def returned(self, at: int) -> list[Type]:
+        """The types of what the region returns."""
+        end = next((end for end in self.ends if self.reader.is_end(end)), None)
+        if end is None:
+            raise self.unstructured(at, "leads to no return")
+        return [self.reader.reading.types(operand.type) for operand in end.operands]
+
+    def arm(self, at: int, way: int, meet: int | None) -> Any:
+        def read() -> Call:
+            target, passed = self.flow.successors[at][way], self.passed(at, way)
+            if target == meet:
+                return passed
+            self.enter(at, target, passed)
+            return (yield self.path(target, meet))
+
+        return read
+
+    def passed(self, at: int, way: int) -> tuple[Value, ...]:
+        """What a jump gives to the arguments of its target."""
+        end = self.ends[at]
+        operands = self.reader.operands(end)
+        if end.name == "cf.br":
+            return operands
+        first = len(self.blocks[self.flow.successors[at][0]].arguments)
+        return operands[1 : 1 + first] if way == 0 else operands[1 + first :]
+
+    def loop(self, header: int) -> Call:
+        """A loop whose header's arguments are bound; gives the block after it, whose arguments it binds."""
+        flow, reader = self.flow, self.reader
+        leaving = flow.exit_of(header)
+        if leaving is None or self.ends[leaving[0]].name != "cf.cond_br":
+            raise self.unstructured(header, "heads a loop that is left from several blocks, or from none")
+        tail, way_out = leaving
+        self.open_loops.add(header)
+        kept = self.carried(header, tail)
+
+        def first_part() -> Call:
+            """From the header to the jump that leaves; gives whether to go on, and the carried values."""
+            yield self.until(header, tail)
+            go = as_bool(reader, reader.operands(self.ends[tail])[0])
+            if way_out == 0:
+                go = reader.e.aten("__not__", go, type=go.type)
+            return go, tuple(reader.values[value] for value in kept)
+
+        def around(carried: Sequence[Value]) -> Call:
+            reader.values.update(zip(kept, carried, strict=True))
+            passed = self.passed(tail, 1 - way_out)
+            target = flow.successors[tail][1 - way_out]
+            if target != header:
+                self.bind(target, passed)
+                passed = yield self.path(target, header)
+            self.bind(header, passed)
+            return (yield first_part())
+
+        first = yield first_part()
+        types = [value.type for value in first[1]]
+        made = yield emit_while(reader, first, types, around)
+        reader.values.update(zip(kept, made, strict=True))
+        after = flow.successors[tail][way_out]
+        self.bind(after, self.passed(tail, way_out))
+        self.open_loops.discard(header)
+        return after
+
+    def until(self, start: int, end: int) -> Call:
+        """From the beginning of `start` to the end of block `end`, before its jump."""
+        if start != end:
+            self.bind(end, (yield self.path(start, end)))
+        yield self.ops(end)
+
+    def carried(self, header: int, tail: int) -> list[Any]:
+        """MLIR's values that the first part defines in blocks that always run, and that are read elsewhere."""
+        always = [header] if header == tail else [b for b in self.flow.loops[header] if self.flow.dominates(b, tail)]
+        defined: dict[Any, int] = {}
+        for block in sorted(always):
+            defined.update(dict.fromkeys(self.blocks[block].arguments, block))
+            for op in self.blocks[block].operations:
+                defined.update(dict.fromkeys(op.operation.results, block))
+        read: dict[Any, None] = {}
+        for number, block in enumerate(self.blocks):
+            for op in block.operations:
+                stack = [op.operation]
+                while stack:
+                    inner = stack.pop()
+                    is_jump = number == tail and inner == self.ends[tail]
+                    operands = list(inner.operands)
+                    for operand in operands[1:] if is_jump else operands:
+                        if operand in defined and (number not in always or is_jump):
+                            read[operand] = None
+                    stack.extend(o.operation for r in inner.regions for b in r.blocks for o in b.operations)
+        return [value for value in defined if value in read]
+
+    def unstructured(self, at: int, why: str) -> CaptureError:
+        place = self.reader.reading.places(self.ends[at].location).location
+        where = f"{place}: " if place is not None else ""
+        return CaptureError(
+            f"{where}block ^bb{at} {why}, which is neither an if nor a loop", rule="unstructured-branches",
+            hint="structure the control flow (scf.if, scf.for, scf.while), or load the program before it was lowered to cf",
+        )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Appending nodes while a program comes in: each with the place and name of the op that it stands for.
+
+`Emitter` adds to `GraphBuilder` what the rules of meaning need: constants made once a block, `aten` ops with the types
+that their results have, and blocks that remember their constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from irscope._base.frozen import EMPTY
+from irscope.frontends.mlir.read.places import Place
+from irscope.ir import DEVICE, TENSOR, GraphBuilder, ListType, TensorData, TensorType, Type, Value, payload_type
+from irscope.ir.builder import BlockBuilder
+from irscope.ops.typing import DTYPE_CODES
+
+__all__ = ["Emitter", "dtype_of", "shape_of"]
+
+_CODES = {dtype: code for code, dtype in DTYPE_CODES.items()}
+
+
+def dtype_of(value: Value) -> str:
+    """The element type of a tensor value; empty where it is none of ours."""
+    return value.type.dtype or "" if isinstance(value.type, TensorType) else ""
+
+
+def shape_of(value: Value) -> tuple[int, ...] | None:
+    """The extents of a tensor value, if all are known."""
+    shape = value.type.shape if isinstance(value.type, TensorType) else None
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return tuple(dim for dim in shape if isinstance(dim, int))
+
+
+class Emitter:
+    """Appends to the innermost open block; `place` is that of the op being read."""
+
+    def __init__(self, name: str) -> None:
+        self.build = GraphBuilder(name)
+        self.place = Place(None, "", "")
+        self._constants: list[dict[Any, Value]] = [{}]
+        self.known: dict[Value, np.ndarray[Any, Any]] = {}
+        """The elements of values that are constants, or constants spread out (then one element stands for all)."""
+        self.counts: dict[Value, int] = {}
+        """Tensors that count 0, 1, 2, … along this dimension."""
+
+    def node(
+        self, op: str, inputs: Sequence[Value], types: Sequence[Type], attrs: Mapping[str, Any] = EMPTY,
+        blocks: Sequence[BlockBuilder] = (),
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """A node of any op."""
+        location, name, scope = self.place
+        return self.build.structured(
+            op, inputs, types, blocks, names=[name] * len(types), attrs=attrs, location=location, scope=scope
+        )
+
+    def aten(self, op: str, *given: Any, type: Type) -> Value:
+        """`aten::op` with a result of this type; plain Python arguments become constants, in lists too."""
+        inputs = [item if isinstance(item, Value) else self._argument(item) for item in given]
+        return self.node(op if "::" in op else f"aten::{op}", inputs, (type,))[0]
+
+    def tensor(self, op: str, *given: Any, dtype: str, shape: Sequence[int]) -> Value:
+        """As `aten`, with a tensor of this element type and these extents."""
+        return self.aten(op, *given, type=TensorType(dtype, tuple(shape), None if shape else ()))
+
+    def like(self, op: str, value: Value, *given: Any, dtype: str = "") -> Value:
+        """As `aten`, of `value` and more, with the extents of `value` and its element type or another."""
+        assert isinstance(value.type, TensorType)
+        kind = TensorType(dtype or value.type.dtype, value.type.shape, () if value.type.shape == () else None)
+        return self.aten(op, value, *given, type=kind)
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """The elements converted; the value itself if they are of this type."""
+        return value if dtype_of(value) == dtype else self.like("prims::convert_element_type", value, _CODES[dtype], dtype=dtype)
+
+    def constant(self, payload: Any, type: Type | None = None) -> Value:
+        """A constant, made once a block."""
+        kind = payload_type(payload) if type is None else type
+        key = (kind, payload.__class__, payload if isinstance(payload, TensorData) else repr(payload))
+        for table in reversed(self._constants):
+            found: Value | None = table.get(key)
+            if found is not None:
+                return found
+        made = self._constants[-1][key] = self.build.constant(payload, kind)
+        if isinstance(payload, TensorData) and payload.array is not None and payload.dtype != "bfloat16":
+            self.known[made] = payload.array
+        return made
+
+    def scalar(self, number: float, dtype: str) -> Value:
+        """A tensor without dimensions that holds one number."""
+        made = np.array(number, np.uint16 if dtype == "bfloat16" else dtype)
+        if dtype == "bfloat16":
+            bits = np.array(number, np.float32).view(np.uint32)
+            assert not bits & 0xFFFF, "only numbers that bfloat16 has"
+            made = (bits >> 16).astype(np.uint16)
+        return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
+
+    def constant_zeros(self, rank: int) -> Value:
+        """A single 0 of int64 with this many dimensions."""
+        data = TensorData.of(np.zeros((1,) * rank, np.int64))
+        return self.constant(data, TensorType("int64", (1,) * rank, None if rank else ()))
+
+    def elements(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """What a value always holds, if that is known: an array that broadcasts to it."""
+        return self.known.get(value)
+
+    @property
+    def device(self) -> Value:
+        """The device that a new tensor is on: the processor, which a runtime reads as its own."""
+        return self.constant("cpu", DEVICE)
+
+    @staticmethod
+    def code(dtype: str) -> int:
+        """Torch's number of an element type."""
+        return _CODES[dtype]
+
+    @contextmanager
+    def block(self, types: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
+        """An open block, with constants of its own."""
+        self._constants.append({})
+        try:
+            with self.build.block(types) as inner:
+                yield inner
+        finally:
+            self._constants.pop()
+
+    def _argument(self, item: Any) -> Value:
+        if isinstance(item, list | tuple) and any(isinstance(part, Value) for part in item):
+            parts = [part if isinstance(part, Value) else self._argument(part) for part in item]
+            kind = TENSOR if isinstance(parts[0].type, TensorType) else parts[0].type
+            return self.node("prim::ListConstruct", parts, (ListType(kind),))[0]
+        return self.constant(tuple(item) if isinstance(item, list) else item)

@@ -1,0 +1,1 @@
+"""Which ops of MLIR compute what ops of torch compute, and how that is written."""

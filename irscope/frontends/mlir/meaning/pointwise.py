@@ -1,0 +1,286 @@
+"""Elementwise ops of StableHLO and CHLO, and what keeps some from being torch's op of that name.
+
+Integer division by zero gives -1 and the dividend as remainder in XLA, and stops a torch program: where the divisor is
+not a constant, it is guarded. `sign` keeps NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero,
+torch to even. Comparisons by total order, and functions of complex numbers beyond the field operations, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.frontends.mlir.emit import Emitter, dtype_of
+from irscope.frontends.mlir.meaning.bodies import has_one_zero_and_nan
+from irscope.frontends.mlir.operation import Operation
+from irscope.ir import TensorData, TensorType, Value
+
+__all__ = ["FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
+
+FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
+INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
+_COMPLEX: Final = frozenset({"complex64", "complex128"})
+_NUMBERS: Final = FLOATS | INTEGERS | _COMPLEX
+_BITS: Final = INTEGERS | {"bool"}
+
+Rule = Callable[[Operation], Value | None]
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in FLOATS
+
+
+def is_integer(dtype: str) -> bool:
+    return dtype in INTEGERS
+
+
+def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
+    """The rule of an op that is one of torch's for operands of these element types; `rest` are further arguments."""
+
+    def rule(op: Operation) -> Value | None:
+        if any(dtype_of(value) not in accepted for value in op.operands):
+            return None
+        return op.e.aten(aten, *op.operands, *rest, type=op.type)
+
+    return rule
+
+
+def _divide(op: Operation) -> Value | None:
+    if is_integer(op.dtype):
+        return divided(op, "div", "trunc")
+    return op.e.aten("div", *op.operands, type=op.type) if op.dtype in _NUMBERS else None
+
+
+def _remainder(op: Operation) -> Value | None:
+    if is_integer(op.dtype):
+        return divided(op, "fmod")
+    return op.e.aten("fmod", *op.operands, type=op.type) if is_float(op.dtype) else None
+
+
+def divided(op: Operation, aten: str, *rest: Any) -> Value:
+    """An integer quotient or remainder as XLA has it: by 0 all bits set, or the dividend; the smallest number by -1
+    without a trap."""
+    e, (a, b) = op.e, op.operands
+    known = e.elements(b)
+    if known is not None and not np.any(known == 0) and not np.any(known == (-1 if known.dtype.kind == "i" else 0)):
+        return e.aten(aten, a, b, *rest, type=op.type)
+    one = e.scalar(1, op.dtype)
+    zero = e.like("eq", b, 0, dtype="bool")
+    if op.dtype.startswith("u"):
+        safe = e.like("where", zero, one, b, dtype=op.dtype)
+        made = e.aten(aten, a, safe, *rest, type=op.type)
+    else:
+        minus = e.like("eq", b, -1, dtype="bool")
+        safe = e.like("where", e.like("bitwise_or", zero, minus), one, b, dtype=op.dtype)
+        made = e.aten(aten, a, safe, *rest, type=op.type)
+        other = e.like("neg", a) if aten == "div" else e.like("mul", a, e.scalar(0, op.dtype))
+        made = e.aten("where", minus, other, made, type=op.type)
+    all_bits = np.iinfo(op.dtype).max if op.dtype.startswith("u") else -1
+    by_zero = e.scalar(all_bits, op.dtype) if aten == "div" else a
+    return e.aten("where", zero, by_zero, made, type=op.type)
+
+
+def _sign(op: Operation) -> Value | None:
+    (x,) = op.operands
+    if op.dtype in INTEGERS:
+        return op.e.like("sign", x)
+    if not is_float(op.dtype):
+        return None
+    nonzero = op.e.like("gt", op.e.like("abs", x), 0, dtype="bool")
+    return op.e.aten("where", nonzero, op.e.like("sign", x), x, type=op.type)
+
+
+def _round_away(op: Operation) -> Value | None:
+    if not is_float(op.dtype):
+        return None
+    e, (x,) = op.e, op.operands
+    whole = e.like("trunc", x)
+    up = e.cast(e.like("ge", e.like("abs", e.like("sub", x, whole, 1)), 0.5, dtype="bool"), op.dtype)
+    away = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", up), up, dtype=op.dtype)
+    rounded = e.like("add", whole, away, 1)
+    return e.aten("where", e.like("eq", x, whole, dtype="bool"), x, rounded, type=op.type)
+
+
+def _cube_root(op: Operation) -> Value | None:
+    if not is_float(op.dtype):
+        return None
+    e, (x,) = op.e, op.operands
+    root = e.like("pow", e.like("abs", x), 1 / 3)
+    signed = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", root), root, dtype=op.dtype)
+    return e.aten("where", e.like("eq", x, 0, dtype="bool"), x, signed, type=op.type)
+
+
+def _power(op: Operation) -> Value | None:
+    if is_float(op.dtype):
+        return op.e.aten("pow", *op.operands, type=op.type)
+    known = op.e.elements(op.operands[1])
+    if not is_integer(op.dtype) or known is None or np.any(known < 0):
+        return None  # torch raises for negative powers of integers
+    return op.e.aten("pow", *op.operands, type=op.type)
+
+
+_DIRECTIONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
+
+
+def _compare(op: Operation) -> Value | None:
+    word = op.text("comparison_direction").rpartition(" ")[2].rstrip(">")
+    dtype = dtype_of(op.operands[0])
+    if dtype not in _NUMBERS | {"bool"} or (dtype in _COMPLEX and word not in ("EQ", "NE")):
+        return None
+    if "TOTALORDER" in op.text("compare_type") and dtype not in _BITS:
+        return _compare_in_total_order(op, word)
+    return op.e.aten(_DIRECTIONS[word], *op.operands, type=op.type)
+
+
+def _compare_in_total_order(op: Operation, word: str) -> Value | None:
+    """Floats of which there is one zero and one NaN, which comes last, as JAX makes them before it compares."""
+    if not all(has_one_zero_and_nan(operand) for operand in op.handle.operands):
+        return None
+    e, (a, b) = op.e, op.operands
+    if word in ("GT", "GE"):
+        a, b, word = b, a, {"GT": "LT", "GE": "LE"}[word]
+    plain = e.like(_DIRECTIONS[word], a, b, dtype="bool")
+    a_is_nan, b_is_nan = e.like("ne", a, a, dtype="bool"), e.like("ne", b, b, dtype="bool")
+    if word == "LE":
+        return e.aten("bitwise_or", plain, b_is_nan, type=op.type)
+    if word == "LT":
+        last = e.like("bitwise_and", e.like("bitwise_not", a_is_nan), b_is_nan)
+        return e.aten("bitwise_or", plain, last, type=op.type)
+    both = e.like("bitwise_and", a_is_nan, b_is_nan)
+    if word == "EQ":
+        return e.aten("bitwise_or", plain, both, type=op.type)
+    return e.aten("bitwise_and", plain, e.like("bitwise_not", both), type=op.type)
+
+
+def _clamp(op: Operation) -> Value | None:
+    low, x, high = op.operands
+    if op.dtype not in FLOATS | INTEGERS:
+        return None
+    return op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)
+
+
+def _select(op: Operation) -> Value | None:
+    return op.e.aten("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
+
+
+def _convert(op: Operation) -> Value | None:
+    source = dtype_of(op.operands[0])
+    known = _NUMBERS | {"bool"}
+    if source not in known or op.dtype not in known or (source in _COMPLEX and op.dtype not in _COMPLEX):
+        return None
+    return op.e.cast(op.operands[0], op.dtype)
+
+
+_PRECISIONS: Final = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32", (11, 52): "float64"}
+
+
+def _reduce_precision(op: Operation) -> Value | None:
+    wanted = _PRECISIONS.get((op.number("exponent_bits"), op.number("mantissa_bits")))
+    if wanted is None or not is_float(op.dtype):
+        return None
+    return op.e.cast(op.e.cast(op.operands[0], wanted), op.dtype)
+
+
+def _shift(right: bool) -> Rule:
+    """A shift by a constant that is smaller than the width is a product or a quotient by a power of two."""
+
+    def rule(op: Operation) -> Value | None:
+        known = op.e.elements(op.operands[1])
+        if op.dtype not in INTEGERS:
+            return None
+        bits = np.iinfo(op.dtype).bits
+        if known is None or known.size == 0 or not np.all((known >= 0) & (known < bits - right)):
+            return op.e.aten("__rshift__" if right else "__lshift__", *op.operands, type=op.type)
+        power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
+        by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
+        return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
+
+    return rule
+
+
+def _shift_right_logical(op: Operation) -> Value | None:
+    if op.dtype.startswith("u") and op.dtype in INTEGERS:
+        return _shift(True)(op)
+    known = op.e.elements(op.operands[1])
+    if op.dtype not in INTEGERS or known is None or known.size == 0:
+        return None
+    by, bits = int(known.flat[0]), np.iinfo(op.dtype).bits
+    if not np.all(known == by) or not 0 < by < bits:
+        return None
+    shifted = _shift(True)(op)
+    return op.e.aten("bitwise_and", shifted, (1 << (bits - by)) - 1, type=op.type)
+
+
+def _infinite(sign: int) -> Rule:
+    def rule(op: Operation) -> Value | None:
+        (x,) = op.operands
+        if not is_float(dtype_of(x)):
+            return None
+        return op.e.aten("eq", x, sign * float("inf"), type=op.type)
+
+    return rule
+
+
+def _add(op: Operation) -> Value | None:
+    return op.e.aten("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
+
+
+def _subtract(op: Operation) -> Value | None:
+    return op.e.aten("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
+
+
+def all_float(names: str) -> dict[str, Rule]:
+    """Rules of functions of floats, from `mlir=aten` words."""
+    pairs = (word.partition("=") for word in names.split())
+    return {name: simple(aten or name.partition(".")[2], FLOATS) for name, _, aten in pairs}
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    **all_float(
+        "stablehlo.ceil stablehlo.floor stablehlo.cosine=cos stablehlo.sine=sin stablehlo.tan stablehlo.tanh "
+        "stablehlo.exponential=exp stablehlo.exponential_minus_one=expm1 stablehlo.log stablehlo.log_plus_one=log1p "
+        "stablehlo.logistic=sigmoid stablehlo.round_nearest_even=round stablehlo.rsqrt stablehlo.sqrt "
+        "stablehlo.is_finite=isfinite stablehlo.atan2 chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.digamma "
+        "chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.cosh chlo.sinh chlo.tan chlo.is_inf=isinf"
+    ),
+    "stablehlo.abs": simple("abs", FLOATS | INTEGERS),
+    "stablehlo.negate": simple("neg", _NUMBERS),
+    "stablehlo.sign": _sign,
+    "stablehlo.cbrt": _cube_root,
+    "stablehlo.round_nearest_afz": _round_away,
+    "stablehlo.not": simple("bitwise_not", _BITS),
+    "stablehlo.and": simple("bitwise_and", _BITS),
+    "stablehlo.or": simple("bitwise_or", _BITS),
+    "stablehlo.xor": simple("bitwise_xor", _BITS),
+    "stablehlo.add": _add,
+    "stablehlo.subtract": _subtract,
+    "stablehlo.multiply": simple("mul", _NUMBERS | {"bool"}),
+    "stablehlo.divide": _divide,
+    "stablehlo.remainder": _remainder,
+    "stablehlo.power": _power,
+    "stablehlo.maximum": simple("maximum", FLOATS | INTEGERS | {"bool"}),
+    "stablehlo.minimum": simple("minimum", FLOATS | INTEGERS | {"bool"}),
+    "stablehlo.shift_left": _shift(False),
+    "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
+    "stablehlo.shift_right_logical": _shift_right_logical,
+    "stablehlo.compare": _compare,
+    "stablehlo.clamp": _clamp,
+    "stablehlo.select": _select,
+    "stablehlo.convert": _convert,
+    "stablehlo.reduce_precision": _reduce_precision,
+    "chlo.square": lambda op: op.e.aten("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
+    "chlo.is_pos_inf": _infinite(1),
+    "chlo.is_neg_inf": _infinite(-1),
+}  # fmt: skip
+"""What each op becomes."""
+
+
+def splat(e: Emitter, value: Value) -> float | int | bool | None:
+    """The one number that every element of a value is known to be."""
+    known = e.elements(value)
+    if known is None or known.size == 0:
+        return None
+    first = known.reshape(-1)[0]
+    return first.item() if np.all(known == first) else None

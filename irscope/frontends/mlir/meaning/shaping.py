@@ -1,0 +1,297 @@
+"""Ops that make, move, cut and join elements without computing with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Final
+
+from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
+from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, splat
+from irscope.frontends.mlir.operation import Operation
+from irscope.ir import TensorData, TensorType, Value
+
+__all__ = ["RULES", "clamped_start", "dilated", "iota", "padded", "sliced", "spread"]
+
+_SPREAD: Final = 1024
+"""A constant of one number is kept as that number from so many elements on, and expanded."""
+
+
+def _constant(op: Operation) -> Value | None:
+    payload = op.payload("value")
+    if not isinstance(payload, TensorData) or payload.array is None or not isinstance(op.types[0], TensorType):
+        return None
+    return dense_constant(op.e, payload, op.types[0])
+
+
+def dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
+    """A constant tensor; one number many times over is that number, expanded."""
+    array = payload.array
+    assert array is not None  # the caller looked
+    flat = array.reshape(-1)
+    if flat.size < _SPREAD or flat.tobytes() != flat[:1].tobytes() * flat.size:
+        return e.constant(payload, type)
+    one = e.constant(TensorData(payload.dtype, (), flat[0].reshape(())), TensorType(payload.dtype, (), ()))
+    return spread(e, one, payload.shape)
+
+
+def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
+    """The value expanded to more extents, the last ones its own."""
+    if shape_of(value) == tuple(shape):
+        return value
+    made = e.tensor("expand", value, list(shape), False, dtype=dtype_of(value), shape=shape)
+    known = e.elements(value)
+    if known is not None and known.size == 1:
+        e.known[made] = known
+    return made
+
+
+def _broadcast(op: Operation) -> Value | None:
+    dims = op.ints("broadcast_dimensions")
+    if dims is None or not op.is_static:
+        return None
+    e, (x,), shape = op.e, op.operands, op.shape
+    order = sorted(range(len(dims)), key=lambda axis: dims[axis])
+    known = e.elements(x)
+    if order != list(range(len(dims))):
+        x = permuted(e, x, order)
+    placed = sorted(dims)
+    if placed:
+        for axis in range(placed[0], len(shape)):
+            if axis not in placed:
+                before = shape_of(x)
+                assert before is not None  # static
+                place = axis - placed[0]
+                x = e.tensor("unsqueeze", x, place, dtype=op.dtype, shape=[*before[:place], 1, *before[place:]])
+    made = spread(e, x, shape)
+    if known is not None and known.size == 1:
+        e.known[made] = known.reshape(())
+    return made
+
+
+def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
+    """The value with its dimensions in another order; the value itself where that is its own."""
+    before = shape_of(value)
+    assert before is not None  # the caller looked
+    if list(order) == list(range(len(before))):
+        return value
+    return e.tensor("permute", value, list(order), dtype=dtype_of(value), shape=[before[axis] for axis in order])
+
+
+def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
+    """The value with other extents; the value itself where they are its own."""
+    if shape_of(value) == tuple(shape):
+        return value
+    made = e.tensor("reshape", value, list(shape), dtype=dtype_of(value), shape=shape)
+    known = e.elements(value)
+    if known is not None:
+        e.known[made] = known.reshape(()) if known.size == 1 else known.reshape(shape)
+    return made
+
+
+def _reshape(op: Operation) -> Value | None:
+    return reshaped(op.e, op.operands[0], op.shape) if op.is_static else None
+
+
+def _transpose(op: Operation) -> Value | None:
+    order = op.ints("permutation")
+    return permuted(op.e, op.operands[0], order) if order is not None and op.is_static else None
+
+
+def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    """A part of one dimension; the value itself where that is all of it."""
+    before = shape_of(value)
+    assert before is not None  # the caller looked
+    if (start, stop, step) == (0, before[axis], 1):
+        return value
+    extent = max(0, -(-(stop - start) // step))
+    after = [*before[:axis], extent, *before[axis + 1 :]]
+    return e.tensor("slice", value, axis, start, stop, step, dtype=dtype_of(value), shape=after)
+
+
+def _slice(op: Operation) -> Value | None:
+    starts, stops, steps = (op.ints(name) for name in ("start_indices", "limit_indices", "strides"))
+    if starts is None or stops is None or steps is None or not op.is_static:
+        return None
+    x = op.operands[0]
+    for axis, (start, stop, step) in enumerate(zip(starts, stops, steps, strict=True)):
+        x = sliced(op.e, x, axis, start, stop, step)
+    return x
+
+
+def _concatenate(op: Operation) -> Value | None:
+    if not op.is_static:
+        return None
+    if len(op.operands) == 1:
+        return op.operands[0]
+    return op.e.aten("cat", list(op.operands), op.number("dimension"), type=op.type)
+
+
+def _reverse(op: Operation) -> Value | None:
+    dims = op.ints("dimensions")
+    return op.e.aten("flip", op.operands[0], list(dims), type=op.type) if dims is not None and op.is_static else None
+
+
+def iota(e: Emitter, count: int, dtype: str = "int64") -> Value:
+    """0, 1, 2, …"""
+    made = e.tensor("arange", count, e.code("int64"), None, e.device, None, dtype="int64", shape=(count,))
+    return e.cast(made, dtype)
+
+
+def along(e: Emitter, row: Value, axis: int, rank: int) -> Value:
+    """A vector as a tensor of this rank that lies along one axis."""
+    count = shape_of(row)
+    assert count is not None  # a vector
+    return reshaped(e, row, [count[0] if place == axis else 1 for place in range(rank)])
+
+
+def _iota(op: Operation) -> Value | None:
+    if op.dtype not in FLOATS | INTEGERS or not op.is_static:
+        return None
+    axis = op.number("iota_dimension")
+    row = iota(op.e, op.shape[axis], op.dtype)
+    made = spread(op.e, along(op.e, row, axis, len(op.shape)), op.shape)
+    op.e.counts[made] = axis
+    return made
+
+
+def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value:
+    """`gap` elements of one number between any two along an axis."""
+    before = shape_of(value)
+    assert before is not None  # the caller looked
+    if gap == 0 or before[axis] <= 1:
+        return value
+    wide = e.tensor("unsqueeze", value, axis + 1, dtype=dtype_of(value), shape=[*before[: axis + 1], 1, *before[axis + 1 :]])
+    after = len(before) - 1 - axis
+    wide = _constant_pad(e, wide, [0, 0] * after + [0, gap], fill)
+    extent = before[axis] * (gap + 1)
+    joined = reshaped(e, wide, [*before[:axis], extent, *before[axis + 1 :]])
+    return sliced(e, joined, axis, 0, extent - gap)
+
+
+def padded(
+    e: Emitter, value: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int], fill: float
+) -> Value:
+    """One number around and between the elements; negative counts cut off."""
+    for axis, gap in enumerate(inner):
+        value = dilated(e, value, axis, gap, fill)
+    before = shape_of(value)
+    assert before is not None  # the caller looked
+    for axis, (left, right) in enumerate(zip(low, high, strict=True)):
+        if left < 0 or right < 0:
+            extent = shape_of(value)[axis]  # type: ignore[index]
+            start = min(max(0, -left), extent)
+            value = sliced(e, value, axis, start, max(start, extent - max(0, -right)))
+    pads = [count for left, right in reversed(list(zip(low, high, strict=True))) for count in (max(0, left), max(0, right))]
+    return _constant_pad(e, value, pads, fill) if any(pads) else value
+
+
+def _constant_pad(e: Emitter, value: Value, pads: Sequence[int], fill: float) -> Value:
+    before = shape_of(value)
+    assert before is not None  # the caller looked
+    rank = len(before)
+    shape = [extent + sum(pads[2 * (rank - 1 - axis) : 2 * (rank - axis)]) for axis, extent in enumerate(before)]
+    return e.tensor("constant_pad_nd", value, list(pads), fill, dtype=dtype_of(value), shape=shape)
+
+
+def _pad(op: Operation) -> Value | None:
+    low, high, inner = (op.ints(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
+    if low is None or high is None or inner is None or not op.is_static or op.dtype not in FLOATS | INTEGERS | {"bool"}:
+        return None
+    e, (x, fill) = op.e, op.operands
+    if any(
+        extent > 0 and left + right + extent + gap * (extent - 1) < 0
+        for extent, left, right, gap in zip(shape_of(x) or (), low, high, inner, strict=True)
+    ):
+        return None
+    number = splat(e, fill)
+    if number is not None:
+        return padded(e, x, low, high, inner, number)
+    if op.dtype == "bool":
+        return None
+    mask = e.tensor("ones", list(shape_of(x) or ()), e.code("bool"), None, e.device, None, dtype="bool", shape=shape_of(x) or ())
+    return e.aten("where", padded(e, mask, low, high, inner, False), padded(e, x, low, high, inner, 0), fill, type=op.type)
+
+
+def clamped_start(e: Emitter, start: Value, most: int) -> Value:
+    """Where a slice starts, as int64, so that it lies inside."""
+    wide = e.cast(start, "int64")
+    return e.tensor("clamp", wide, 0, most, dtype="int64", shape=shape_of(wide) or ())
+
+
+def _dynamic_slice(op: Operation) -> Value | None:
+    sizes = op.ints("slice_sizes")
+    if sizes is None or not op.is_static:
+        return None
+    e, (x, *starts) = op.e, op.operands
+    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        shape = shape_of(x)
+        assert shape is not None  # static
+        if size == shape[axis]:
+            continue
+        known = e.elements(start)
+        if known is not None:
+            at = min(max(int(known), 0), shape[axis] - size)
+            x = sliced(e, x, axis, at, at + size)
+            continue
+        places = _places(e, start, shape[axis] - size, size)
+        x = e.tensor("index_select", x, axis, places, dtype=op.dtype, shape=[*shape[:axis], size, *shape[axis + 1 :]])
+    return x
+
+
+def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
+    """The indices of a slice that starts where a value says."""
+    return e.tensor("add", iota(e, size), clamped_start(e, start, most), 1, dtype="int64", shape=(size,))
+
+
+def _dynamic_update_slice(op: Operation) -> Value | None:
+    if not op.is_static or prod(op.shape) == 0:
+        return None
+    e, (x, update, *starts) = op.e, op.operands
+    shape, sizes = op.shape, shape_of(update)
+    assert sizes is not None  # static
+    if sizes == shape:
+        return update
+    if prod(sizes) == 0:
+        return x
+    different = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis]]
+    if len(different) == 1:
+        known = e.elements(starts[different[0]])
+        if known is not None:
+            (axis,) = different
+            at = min(max(int(known), 0), shape[axis] - sizes[axis])
+            return e.aten("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
+    places = [
+        along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape))
+        for axis, start in enumerate(starts)
+    ]
+    return e.aten("index_put", x, places, update, False, type=op.type)
+
+
+def _same(op: Operation) -> Sequence[Value]:
+    return op.operands
+
+
+def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
+    """Marks of how a program is cut into shards, which on one device say nothing."""
+    return op.operands if op.text("call_target_name") == '"Sharding"' else None
+
+
+RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]] = {
+    "stablehlo.constant": _constant,
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.transpose": _transpose,
+    "stablehlo.slice": _slice,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.reverse": _reverse,
+    "stablehlo.iota": _iota,
+    "stablehlo.pad": _pad,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.optimization_barrier": _same,
+    "stablehlo.custom_call": _custom_call,
+    "sdy.sharding_constraint": _same,
+}
+"""What each op becomes."""
+

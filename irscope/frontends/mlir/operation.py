@@ -1,0 +1,98 @@
+"""One op of MLIR as a rule of meaning sees it: operands that have come in, result types, attributes by what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
+from irscope.frontends.mlir.read.attributes import attribute_of
+from irscope.ir import TensorData, TensorType, Type, Value
+
+__all__ = ["Operation"]
+
+
+class Operation:
+    """What a rule reads; `e` is where it appends."""
+
+    __slots__ = ("_reading", "e", "handle", "name", "operands", "types")
+
+    def __init__(
+        self, name: str, handle: Any, operands: Sequence[Value], types: Sequence[Type], e: Emitter, reading: Any
+    ) -> None:
+        self.name = name
+        """`stablehlo.add`."""
+        self.handle = handle
+        """The bindings' own object."""
+        self.operands = tuple(operands)
+        self.types = tuple(types)
+        self.e = e
+        self._reading = reading
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the only result, of an op whose results are tensors."""
+        (type,) = self.types
+        assert isinstance(type, TensorType)
+        return type
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the first result; empty if it is none of ours."""
+        type = self.types[0] if self.types else None
+        return type.dtype or "" if isinstance(type, TensorType) else ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the first result; only for ops of which `is_static` is true."""
+        type = self.types[0]
+        assert isinstance(type, TensorType) and type.shape is not None
+        return tuple(dim for dim in type.shape if isinstance(dim, int))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether operands and results are tensors of known extents and element types."""
+        types = [*self.types, *(value.type for value in self.operands)]
+        return all(isinstance(type, TensorType) and type.is_static for type in types)
+
+    def attr(self, name: str) -> Any:
+        """An attribute of the bindings, None if the op has none of that name; its text where they cannot make one."""
+        return attribute_of(self.handle, name)
+
+    def payload(self, name: str) -> Any:
+        """An attribute as a node carries it, None if the op has none of that name."""
+        attribute = self.attr(name)
+        return None if attribute is None else self._reading.attributes.read(attribute)
+
+    def text(self, name: str) -> str:
+        """An attribute's MLIR text; empty if the op has none of that name."""
+        attribute = self.attr(name)
+        return "" if attribute is None else str(attribute)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        attribute = self.attr(name)
+        return default if attribute is None else int(attribute.value)
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, however it is written: `array<i64: 1, 2>`, `dense<[1, 2]>`, `[1, 2]`."""
+        payload = self.payload(name)
+        if isinstance(payload, TensorData):
+            array = payload.array
+            return None if array is None else tuple(int(item) for item in np.asarray(array).reshape(-1))
+        if isinstance(payload, tuple) and all(isinstance(item, int) for item in payload):
+            return payload
+        if isinstance(payload, str) and payload.startswith("array<"):
+            inside = payload[payload.find(":") + 1 : -1] if ":" in payload else ""
+            words = [word.strip() for word in inside.split(",") if word.strip()]
+            return tuple({"true": 1, "false": 0}[word] if word in ("true", "false") else int(word) for word in words)
+        return None
+
+    def regions(self) -> list[Any]:
+        """The regions of the op."""
+        return list(self.handle.regions)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{dtype_of(v)}{list(shape_of(v) or ())}' for v in self.operands)})"

@@ -1,0 +1,1 @@
+"""Who parses MLIR: upstream's bindings, in a process that may die of a file."""

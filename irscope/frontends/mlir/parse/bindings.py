@@ -1,0 +1,87 @@
+"""MLIR's own Python bindings: the two packages that ship them, and what each can read.
+
+`iree.compiler.ir` reads the pretty form of every dialect met here. `jaxlib.mlir.ir` reads the pretty form of StableHLO
+and of the upstream dialects it has registered, and any dialect's generic form. Both have one API.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from irscope.errors import MissingExtra
+
+__all__ = ["BYTECODE", "Bindings", "bindings_of", "installed", "new_context", "required"]
+
+BYTECODE: Final = b"ML\xefR"
+"""How bytecode begins."""
+_PACKAGES: Final = {"iree": "iree.compiler.ir", "jaxlib": "jaxlib.mlir.ir"}
+"""Name to module, the one that reads more dialects first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """One package's MLIR."""
+
+    name: str
+    """`"iree"` or `"jaxlib"`."""
+    ir: Any
+    """The module with Context, Module, Operation, and the classes of types, attributes and locations."""
+
+
+def installed() -> tuple[str, ...]:
+    """The names of the packages at hand, the one that reads more dialects first; imports neither."""
+    return tuple(name for name, module in _PACKAGES.items() if _is_there(module))
+
+
+def required(name: str = "", *, purpose: str = "to read MLIR") -> Bindings:
+    """The bindings of this name, or the best ones. Raises MissingExtra."""
+    for known in (name,) if name else installed():
+        with suppress(ImportError):
+            return Bindings(known, import_module(_PACKAGES[known]))
+    raise MissingExtra("iree-base-compiler", extra="mlir", purpose=f"{purpose} (jaxlib, of the extra 'jax', will do too)")
+
+
+def bindings_of(source: object) -> Bindings | None:
+    """The bindings that an operation or module belongs to; None for anything else."""
+    home = type(source).__module__
+    name = next((name for name in _PACKAGES if home.startswith(f"{name}.")), "")
+    loaded = sys.modules.get(_PACKAGES[name]) if name else None
+    return Bindings(name, loaded) if loaded is not None and hasattr(source, "operation") else None
+
+
+def new_context(bindings: Bindings) -> Any:
+    """A context that knows all dialects of the package and takes those that it does not know in generic form."""
+    ir = bindings.ir
+    context = ir.Context()
+    context.enable_multithreading(False)
+    context.allow_unregistered_dialects = True
+    if bindings.name == "jaxlib":
+        registry = ir.DialectRegistry()
+        for register in _registrations("register_dialects"):
+            register(registry)
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        for register in _registrations("register_dialect", "register_mhlo_dialect"):
+            register(context)
+    return context
+
+
+def _registrations(*functions: str) -> Iterator[Any]:
+    """What jaxlib's extension modules offer under these names; which there are differs between versions."""
+    for module in ("_jax_mlir_ext", "_stablehlo", "_chlo", "_mlirHlo", "_sdy", "_sdyMpmd"):
+        with suppress(ImportError):
+            loaded = import_module(f"jaxlib.mlir._mlir_libs.{module}")
+            yield from (getattr(loaded, function) for function in functions if hasattr(loaded, function))
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module.rpartition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False

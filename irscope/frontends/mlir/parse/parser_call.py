@@ -1,0 +1,81 @@
+"""Text or bytecode as MLIR's own module, with errors that say where, whatever the file holds.
+
+MLIR's parser is C++ that trusts its input in places: some garbled files make it abort, and deep nesting overflows its
+stack. So a file is parsed twice, first in a process that may die of it (`irscope.frontends.mlir.parse.child`), then here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import LoadError, ParseError
+from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, new_context, required
+
+__all__ = ["parse_module"]
+
+_MESSAGE: Final = re.compile(r'(?:error: )?(?:"[^"\n]*":(\d+):(\d+): |loc\([^\n]*?\): )?(?:error: )?([^\n]*)')
+_MEMORY: Final = 3 << 30
+"""Bytes of address space for a small file; the libraries take half of that."""
+
+
+def parse_module(content: bytes, file: str) -> tuple[Any, Bindings]:
+    """MLIR's module of a text or bytecode, and the bindings that read it.
+
+    Raises ParseError at the place that the parser names, LoadError where it crashes or takes too long, MissingExtra.
+    """
+    first = ""
+    for name in installed() or ("",):
+        bindings = required(name)
+        said = _trial(bindings, content, file)
+        if not said:
+            return bindings.ir.Module.parse(content, new_context(bindings)), bindings
+        first = first or said
+    raise _refused(first, content, file)
+
+
+def _trial(bindings: Bindings, content: bytes, file: str) -> str:
+    """What the parser says of a file that it does not take; empty for one that it takes."""
+    megabytes = len(content) >> 20
+    limits = [str(_MEMORY + (megabytes << 26)), str(10 + 2 * megabytes)]
+    command = [sys.executable, "-I", "-c", _SCRIPT, bindings.name, json.dumps(sys.path), _HOME, *limits]
+    try:
+        done = subprocess.run(command, input=content, capture_output=True, timeout=60 + 10 * megabytes, check=False)
+    except subprocess.TimeoutExpired:
+        raise LoadError(f"MLIR's parser does not come to an end with {file or 'this text'}", hint=_CUT) from None
+    if done.returncode == 0:
+        return ""
+    if done.returncode == 1 and done.stdout:
+        return done.stdout.decode("utf-8", "replace")
+    told = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    raise LoadError(
+        f"{file or 'this text'} makes MLIR's own parser ({bindings.name}) crash with {told}", hint=_CUT
+    )  # fmt: skip
+
+
+_CUT: Final = "the file is damaged or nests too deep; write it anew, or load a part of it"
+_HOME: Final = str(Path(__file__).parent / "bindings.py")
+_SCRIPT: Final = (Path(__file__).parent / "child.py").read_text(encoding="utf-8")
+
+
+def _refused(said: str, content: bytes, file: str) -> ParseError:
+    """The error for what the parser said first."""
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("Unable to parse")]
+    found = _MESSAGE.match(lines[0].strip() if lines else said)
+    assert found is not None  # the pattern matches any text
+    line, column, what = int(found.group(1) or 1), int(found.group(2) or 1), found.group(3).strip()
+    notes = [note.strip().removeprefix("note: ") for note in lines[1:3]]
+    if content.startswith(BYTECODE):
+        hint = "write the bytecode anew with the tool's newest version"
+        return ParseError(what or "not MLIR bytecode", line=1, column=1, file=file, hint=hint)
+    text = content.decode("utf-8", "replace").splitlines()
+    source = text[line - 1].replace("\t", " ") if 0 < line <= len(text) else ""
+    shown = source if len(source) <= 160 else ""
+    hint = "; ".join(re.sub(r'^"-":\d+:\d+: ', "", note) for note in notes if note)
+    if "not found for custom op" in what or "Dialect" in what:
+        hint = "iree-base-compiler reads the pretty form of more dialects; generic form is read of every one"
+    return ParseError(what or "not MLIR", line=line, column=column, source_line=shown, file=file, hint=hint)

@@ -1,0 +1,1 @@
+"""What MLIR's types, attributes, constants and locations are here."""

@@ -1,0 +1,112 @@
+"""MLIR's attributes as what a node carries: readable, frozen, and no two that differ the same.
+
+A 64-bit integer is an int, a 64-bit float a float, an array a tuple, a dictionary a mapping, a dense tensor a tensor.
+Everything else is its MLIR text (`1 : i32`, `affine_map<(d0) -> (d0)>`, `@f`, `unit`). A string stays as it is if it
+cannot be mistaken for such a text, and keeps its quotes otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.frontends.mlir.read.dense import dense_data
+
+__all__ = ["AttributeReader", "attribute_items", "attribute_of"]
+
+_PLAIN = re.compile(r"[A-Za-z_][\w./ -]*")
+_WORDS = re.compile(r"(?:[su]?i|b?f|tf)\d+\w*|index|none|unit|true|false|inf|nan", re.IGNORECASE)
+_MAX_DEPTH: Final = 64
+
+
+class AttributeReader:
+    """Reads the attributes of one context, each once."""
+
+    def __init__(self, ir: Any) -> None:
+        self._ir = ir
+        self._known: dict[Any, Any] = {}
+        self._maps: dict[tuple[Any, ...], FrozenDict[str, Any]] = {}
+
+    def of(self, operation: Any, skip: frozenset[str] = frozenset()) -> Any:
+        """The attributes of an op by name, in MLIR's order, which is alphabetical."""
+        attributes = operation.attributes
+        if not len(attributes):
+            return EMPTY
+        made = {name: self.read(attribute) for name, attribute in attribute_items(operation) if name not in skip}
+        return FrozenDict(made) if made else EMPTY
+
+    def read(self, attribute: Any) -> Any:
+        """One attribute; a text where the bindings could not make an attribute of it."""
+        if isinstance(attribute, str):
+            made = dense_data(None, attribute)
+            return attribute if made is None else made
+        try:
+            return self._known[attribute]
+        except KeyError:
+            made = self._known[attribute] = self._read(attribute, 0)
+            return made
+
+    def _read(self, attribute: Any, depth: int) -> Any:
+        ir = self._ir
+        if depth > _MAX_DEPTH:
+            return str(attribute)
+        if isinstance(attribute, ir.BoolAttr):
+            return bool(attribute.value)
+        if isinstance(attribute, ir.IntegerAttr):
+            return int(attribute.value) if str(attribute.type) == "i64" else str(attribute)
+        if isinstance(attribute, ir.FloatAttr):
+            value = float(attribute.value)
+            return value if str(attribute.type) == "f64" and math.isfinite(value) else str(attribute)
+        if isinstance(attribute, ir.StringAttr):
+            return _string(attribute)
+        if isinstance(attribute, ir.ArrayAttr):
+            return tuple(self._read(item, depth + 1) for item in _items(attribute))
+        if isinstance(attribute, ir.DenseI64ArrayAttr):
+            return tuple(attribute)
+        if isinstance(attribute, ir.DictAttr):
+            return FrozenDict({
+                attribute[i].name: self._read(attribute[i].attr, depth + 1) for i in range(len(attribute))
+            })
+        if isinstance(attribute, ir.DenseElementsAttr):
+            made = dense_data(attribute)
+            return str(attribute) if made is None else made
+        return str(attribute)
+
+
+def attribute_items(operation: Any) -> Iterator[tuple[str, Any]]:
+    """Names and attributes of an op. Of one that the bindings cannot cast (dense complex numbers), its text."""
+    for name in [getattr(entry, "name", entry) for entry in operation.attributes]:
+        yield name, attribute_of(operation, name)
+
+
+def attribute_of(operation: Any, name: str) -> Any:
+    """One attribute, None if the op has none of that name; its text if the bindings cannot cast it."""
+    try:
+        return operation.attributes.get(name)
+    except (TypeError, ValueError) as error:
+        found = re.search(r"Attribute\((.*)\)\)$", str(error), re.DOTALL)
+        return found.group(1) if found is not None else f"<{name}>"
+
+
+def _items(attribute: Any) -> list[Any]:
+    try:
+        return list(attribute)
+    except (TypeError, ValueError):
+        return []
+
+
+def _string(attribute: Any) -> str:
+    """A string attribute, in quotes where it could be the text of another attribute.
+
+    >>> class Quoted: value = "@f"
+    >>> _string(Quoted())
+    '"@f"'
+    """
+    text = attribute.value
+    if isinstance(text, bytes):  # not UTF-8
+        return str(attribute)
+    return text if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text) else json.dumps(text)

@@ -1,0 +1,112 @@
+"""Constant tensors of MLIR, every bit of them: `dense<…>`, `dense_resource<…>`.
+
+NumPy reads the common ones through the bindings' buffers. Those that it has no buffer for (bfloat16, the eight- and
+four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only when that
+reads back to the same bits, and otherwise in hexadecimal, and many elements as one string of bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.frontends.mlir.read.types import element_name
+from irscope.ir import TensorData
+
+__all__ = ["MAX_ELEMENTS", "dense_data"]
+
+MAX_ELEMENTS: Final = 1 << 28
+"""A splat of more elements is not spread out; it stays a text."""
+
+_STORAGE: Final = {"bfloat16": "uint16"}
+_DENSE = re.compile(r"(?:dense|dense_resource)<(.*)> : tensor<((?:\d+x)*)(.+)>", re.DOTALL)
+
+
+def dense_data(attribute: Any, text: str | None = None) -> TensorData | None:
+    """The elements of a dense attribute; None where we have no array for them, and its text is what is kept.
+
+    `text` is the attribute's text where the bindings cannot make an attribute of it.
+    """
+    if text is None:
+        made = _by_buffer(attribute)
+        if made is not None:
+            return made
+        text = str(attribute)
+    return _by_text(text)
+
+
+def _by_buffer(attribute: Any) -> TensorData | None:
+    shaped = attribute.type
+    element = element_name(shaped.element_type)
+    shape = tuple(shaped.shape)
+    if element is None or element in _STORAGE or prod(shape) > MAX_ELEMENTS:
+        return None
+    try:
+        array = np.array(attribute)
+    except (TypeError, ValueError, BufferError, RuntimeError):
+        return None
+    if array.shape != shape or str(array.dtype) != element:
+        return None
+    return TensorData(element, shape, array)
+
+
+def _by_text(text: str) -> TensorData | None:
+    found = _DENSE.fullmatch(text)
+    if found is None:
+        return None
+    body, dims, element_text = found.groups()
+    element = element_name(element_text)
+    shape = tuple(map(int, dims.split("x")[:-1]))
+    if element is None or prod(shape) > MAX_ELEMENTS:
+        return None
+    try:
+        storage = np.dtype(_STORAGE.get(element, element))
+    except TypeError:
+        return None
+    if storage.isbuiltin != 1:
+        return None
+    elements = _elements(body, element, storage, prod(shape))
+    return None if elements is None else TensorData(element, shape, elements.reshape(shape))
+
+
+def _elements(body: str, element: str, storage: np.dtype[Any], count: int) -> np.ndarray[Any, Any] | None:
+    """The elements in row-major order; one that stands alone is every element's."""
+    packed = re.fullmatch(r'"0x([0-9A-Fa-f]*)"', body)
+    if packed is not None:
+        made = np.frombuffer(bytes.fromhex(packed.group(1)), storage.newbyteorder("<")).astype(storage)
+    else:
+        words = re.findall(r"[\w.+-]+", body)
+        if element.startswith("complex"):
+            part = "float32" if element == "complex64" else "float64"
+            parts = np.array([_float_bits(word, part) for word in words], f"uint{np.dtype(part).itemsize * 8}")
+            made = parts.view(part).view(storage)
+        elif storage.kind == "f" or element == "bfloat16":
+            bits = [_float_bits(word, element) for word in words]
+            made = np.array(bits, f"uint{storage.itemsize * 8}").view(storage)
+        else:
+            made = np.array([_integer(word) for word in words], storage)
+    if made.size == 1 and count != 1:
+        made = np.full(count, made[0])
+    return made if made.size == count else None
+
+
+def _integer(word: str) -> int:
+    return {"true": 1, "false": 0}[word] if word in ("true", "false") else int(word, 0)
+
+
+def _float_bits(word: str, element: str) -> int:
+    """The bits of one element, as a number.
+
+    >>> hex(_float_bits("0xFF80", "bfloat16")), hex(_float_bits("1.5", "bfloat16")), hex(_float_bits("-0.0", "float32"))
+    ('0xff80', '0x3fc0', '0x80000000')
+    """
+    if word.startswith("0x"):
+        return int(word, 16)
+    if element == "bfloat16":  # written in decimal only if exact, so that nothing is lost with the lower half
+        return int(struct.unpack("<I", struct.pack("<f", float(word)))[0]) >> 16
+    kind, unsigned = {"float16": ("<e", "<H"), "float32": ("<f", "<I"), "float64": ("<d", "<Q")}[element]
+    return int(struct.unpack(unsigned, struct.pack(kind, float(word)))[0])

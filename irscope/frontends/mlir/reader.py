@@ -1,0 +1,175 @@
+"""One function, or any region, on its way in: MLIR's blocks as ours, op by op in order.
+
+Each op goes one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and `prim::Loop`. An op
+with a rule of meaning becomes what the rule appends, which is `aten` ops that compute the same. Every other op keeps its
+name, attributes, results and regions, so that it is visible, and the analyses take it to do anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from irscope._base.frozen import FrozenDict
+from irscope._base.trampoline import Call
+from irscope.errors import CaptureError
+from irscope.frontends.mlir.emit import Emitter
+from irscope.frontends.mlir.operation import Operation
+from irscope.frontends.mlir.parse.bindings import Bindings
+from irscope.frontends.mlir.read.attributes import AttributeReader
+from irscope.frontends.mlir.read.places import PlaceReader
+from irscope.frontends.mlir.read.types import TypeReader
+from irscope.ir import Value
+from irscope.ir.builder import BlockBuilder
+
+__all__ = ["BlockReader", "Reading", "node_name"]
+
+_LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
+_ENDS: Final = ("return", "yield", "terminator", "condition")
+_SKIPPED: Final = frozenset({"sym_name", "function_type"})
+
+
+class Reading:
+    """What all functions of one module share: readers of types, attributes and places."""
+
+    def __init__(
+        self, bindings: Bindings, file: str, control: Mapping[str, Callable[[BlockReader, Any], Call]],
+        meanings: Mapping[str, Callable[[Operation], Any]], branches: Callable[[BlockReader, Sequence[Any]], Call],
+    ) -> None:  # fmt: skip
+        self.control = control
+        """The ops that become ifs and loops, and how."""
+        self.meanings = meanings
+        """The ops that become others, and how."""
+        self.branches = branches
+        """How a region of several blocks is read."""
+        self.ir = bindings.ir
+        self.file = file
+        self.types = TypeReader(bindings.ir)
+        self.attributes = AttributeReader(bindings.ir)
+        self.places = PlaceReader(bindings.ir, file)
+
+
+def node_name(name: str) -> tuple[str, str]:
+    """Our name of an op, and the one it has in MLIR where ours does not tell.
+
+    >>> node_name("flow.dispatch.tensor.load"), node_name("my-ops.a$b"), node_name("bare")
+    (('flow::dispatch.tensor.load', ''), ('my_ops::a_b', 'my-ops.a$b'), ('builtin::bare', 'bare'))
+    """
+    if _LEGAL.fullmatch(name) and not name.endswith("."):
+        return name.replace(".", "::", 1), ""
+    plain = re.sub(r"[^\w.]", "_", name).strip(".")
+    space, dot, rest = plain.partition(".")
+    space = space if space and not space[0].isdigit() else f"_{space}"
+    return (f"{space}::{rest}" if dot else f"builtin::{plain or '_'}"), name
+
+
+class BlockReader:
+    """Reads blocks into an emitter; `values` maps MLIR's values to ours."""
+
+    def __init__(self, reading: Reading, emitter: Emitter, values: dict[Any, Value] | None = None) -> None:
+        self.reading = reading
+        self.e = emitter
+        self.values: dict[Any, Value] = {} if values is None else values
+        self.dialects: set[str] = set()
+        """Of the ops read so far."""
+
+    def region(self, region: Any) -> Call:
+        """A region of one block or of structured branches, into the open block; gives the values that it returns.
+
+        Its block arguments have values already.
+        """
+        blocks = list(region.blocks)
+        if not blocks:
+            return ()
+        if len(blocks) == 1:
+            return (yield self.block(blocks[0]))
+        return (yield self.reading.branches(self, blocks))
+
+    def block(self, block: Any) -> Call:
+        """The ops of one block; gives the operands of its terminator."""
+        operations = list(block.operations)
+        for index, op in enumerate(operations):
+            operation = op.operation
+            if index == len(operations) - 1 and self.is_end(operation):
+                return self.operands(operation)
+            call = self.op(operation)
+            if call is not None:
+                yield call
+        return ()
+
+    def is_end(self, operation: Any) -> bool:
+        """Whether an op only gives its operands to what is around its block."""
+        name = operation.name
+        plain = name.rpartition(".")[2] in _ENDS and not len(operation.regions) and not len(operation.results)
+        return plain and not len(operation.attributes)
+
+    def operands(self, operation: Any) -> tuple[Value, ...]:
+        values = self.values
+        try:
+            return tuple([values[operand] for operand in operation.operands])
+        except KeyError:
+            what = f"{operation.name} uses a value that comes later or from outside of its function"
+            raise self.refused(operation, what, "MLIR's graph regions have no order; write definitions before uses") from None
+
+    def op(self, operation: Any) -> Call | None:
+        """One op; gives a call to be made where it has regions to be read."""
+        name = operation.name
+        self.dialects.add(name.partition(".")[0])
+        e, reading = self.e, self.reading
+        e.place = reading.places(operation.location)
+        control = reading.control.get(name)
+        if control is not None:
+            return control(self, operation)
+        rule = reading.meanings.get(name)
+        if rule is not None:
+            types = [reading.types(result.type) for result in operation.results]
+            made = rule(Operation(name, operation, self.operands(operation), types, e, reading))
+            if made is not None:
+                self.bind(operation.results, (made,) if isinstance(made, Value) else made)
+                return None
+        if len(operation.regions):
+            return self.foreign_with_regions(operation)
+        self.foreign(operation, ())
+        return None
+
+    def bind(self, results: Any, made: Sequence[Value]) -> None:
+        """Says which values an op's results are."""
+        self.values.update(zip(results, made, strict=True))
+
+    def foreign(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
+        """An op under its own name."""
+        reading = self.reading
+        name, told = node_name(operation.name)
+        attrs: Mapping[str, Any] = reading.attributes.of(operation)
+        if told:
+            attrs = FrozenDict({**attrs, "mlir_name": told})
+        if len(operation.successors):
+            raise self.refused(operation, f"{operation.name} jumps to other blocks", "use scf or structured cf")
+        types = [reading.types(result.type) for result in operation.results]
+        made = self.e.node(name, self.operands(operation), types, attrs, blocks)
+        self.bind(operation.results, made)
+
+    def foreign_with_regions(self, operation: Any) -> Call:
+        place, blocks = self.e.place, []
+        for region in operation.regions:
+            blocks += [(yield self.block_of(region))]
+        self.e.place = place
+        self.foreign(operation, blocks)
+
+    def block_of(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
+        """A region as a block of ours, with its arguments (after `extra` ones) as parameters."""
+        arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
+        types = [*extra, *(("", self.reading.types(argument.type)) for argument in arguments)]
+        with self.e.block(types) as inner:
+            self.values.update(zip(arguments, inner.params[len(extra) :], strict=True))
+            inner.returns((yield self.region(region)))
+        return inner
+
+    def refused(self, operation: Any, why: str, hint: str = "") -> CaptureError:
+        """The error of an op that has no counterpart, with its place."""
+        place = self.reading.places(operation.location).location
+        where = str(place) if place is not None else ""
+        text = str(operation).splitlines()[0][:160] if not len(operation.regions) else operation.name
+        hint = hint or "take that part out of the program"
+        return CaptureError(f"{where + ': ' if where else ''}{why}", where=text, hint=hint)

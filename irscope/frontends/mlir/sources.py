@@ -1,0 +1,77 @@
+"""Which sources are MLIR, and how each comes in: a file, a text, bytecode, a module of MLIR's Python bindings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.errors import LoadError
+from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of
+from irscope.ir import Graph, Module
+
+__all__ = ["load", "name", "reads", "suffixes"]
+
+name: Final = "MLIR, as text or bytecode"
+suffixes: Final = (".mlir", ".mlirbc")
+
+_START: Final = re.compile(
+    r"""module(?:\s*$|\s*[@{]|\s+attributes\b)          # a module
+    |[\#!][\w.$-]+\s*=                                # an alias
+    |"?[a-z_]\w*\.[a-z_][\w.]*"?(?:\s*[(@{]|\ \w+\ @)  # an op at the top level
+    """,
+    re.VERBOSE,
+)
+
+
+def reads(source: object, args: Sequence[object]) -> bool:
+    """Files by their suffix, bytes that start as bytecode does, text of which the first line is MLIR's, modules."""
+    if isinstance(source, Path):
+        return source.suffix.lower() in suffixes
+    if isinstance(source, bytes):
+        return source.startswith(BYTECODE) or is_mlir_text(source[:100_000].decode("utf-8", "replace"))
+    return is_mlir_text(source) if isinstance(source, str) else bindings_of(source) is not None
+
+
+def is_mlir_text(text: str) -> bool:
+    """Whether the first line that is no comment is one of MLIR's.
+
+    >>> is_mlir_text("// RUN: opt\\nmodule {\\n}"), is_mlir_text("graph(%x : Tensor):\\n  return (%x)")
+    (True, False)
+    """
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare and not bare.startswith("//"):
+            return _START.match(bare) is not None
+    return False
+
+
+def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph | Module:
+    """A program of one function as a Graph, any other as a Module; with example arguments, the one public function with
+    its calls inlined.
+
+    Raises ParseError, LoadError and MissingExtra, with file and line.
+    """
+    from irscope.frontends.mlir.modules import import_module  # with all rules of meaning: only when there is MLIR
+    from irscope.frontends.mlir.parse.parser_call import parse_module
+
+    file = str(source) if isinstance(source, Path) else ""
+    bindings = bindings_of(source)
+    if bindings is None:
+        content = _read(source)
+        module, bindings = parse_module(content, file)
+    else:
+        module = source
+    return import_module(module.operation, bindings, file=file, name=name or "")
+
+
+def _read(source: Path | str | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, str):
+        return source.encode("utf-8", "surrogatepass")
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise LoadError(f"{str(source)!r} cannot be read: {error.strerror}", hint="check who may read it") from None

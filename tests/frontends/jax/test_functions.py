@@ -1,0 +1,64 @@
+"""Functions of JAX, loaded and run, against `jax.jit` of the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+
+jax = pytest.importorskip("jax")
+
+from tests.frontends.jax.functions import FUNCTIONS  # noqa: E402
+
+NOT_IN_NUMPY = {"lgamma"}
+"""Functions of which only torch has the op."""
+IN_SUITE = list(FUNCTIONS)[::4]
+
+
+def _check(name: str, device: str) -> None:
+    function, arguments = FUNCTIONS[name]
+    graph = irs.load(function, *arguments)
+    foreign = {node.op for node in graph.nodes() if node.op.partition("::")[0] not in ("aten", "prim", "prims")}
+    assert not foreign
+    assert graph.functional == "StableHLO"
+    wanted = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(jax.jit(function)(*arguments))]
+    for found, want in zip(_run(graph, arguments, device, name), wanted, strict=True):
+        assert (found.shape, str(found.dtype)) == (want.shape, str(want.dtype))
+        np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
+
+
+def _run(graph: Any, arguments: Any, device: str, name: str) -> list[np.ndarray[Any, Any]]:
+    given = arguments
+    if name in NOT_IN_NUMPY:
+        torch = pytest.importorskip("torch")
+        given = [torch.from_numpy(np.array(argument)) for argument in arguments]
+    made = irs.compile(graph, device="cpu" if name in NOT_IN_NUMPY else device)(*given)
+    return [np.asarray(one) for one in (made if isinstance(made, list | tuple) else (made,))]
+
+
+@pytest.mark.parametrize("name", IN_SUITE)
+def test_functions_equal_jit(name: str) -> None:
+    _check(name, "cpu")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_equals_jit(name: str, device: str) -> None:
+    _check(name, device)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("shifts",)])
+def test_functions_run_through_torch_and_fused(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    function, arguments = FUNCTIONS[name]
+    graph = irs.load(function, *arguments)
+    given = [torch.from_numpy(np.array(argument)) for argument in arguments]
+    wanted = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(jax.jit(function)(*arguments))]
+    made = irs.compile(irs.fuse(graph))(*given)
+    for found, want in zip(made if isinstance(made, list | tuple) else (made,), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(found), want, rtol=3e-5, atol=3e-5)

@@ -1,0 +1,164 @@
+"""What comes in with a JAX function: names, lines, nested arguments, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, CaptureError
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+def _layer(params: dict[str, Any], x: Any) -> Any:
+    hidden = jnp.tanh(x @ params["w"] + params["b"])
+    return {"out": hidden.sum(), "hidden": hidden}
+
+
+PARAMS = {"w": jnp.ones((3, 4)), "b": jnp.arange(4.0)}
+X = jnp.arange(6.0).reshape(2, 3)
+
+
+def test_nested_arguments_keep_the_order_of_python() -> None:
+    graph = irs.load(_layer, PARAMS, X)
+    assert [graph.names[value] for value in graph.inputs] == ["params.w", "params.b", "x"]
+    found = irs.compile(graph)(PARAMS, X)
+    for one, want in zip(found, jax.tree_util.tree_leaves(_layer(PARAMS, X)), strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-6)
+
+
+def test_nodes_have_jax_s_names_and_lines() -> None:
+    graph = irs.load(_layer, PARAMS, X)
+    node = graph.node("tanh")
+    assert node.op == "aten::tanh"
+    assert node.location is not None
+    assert node.location.file == __file__
+    assert node.location.line == _layer.__code__.co_firstlineno + 1
+
+
+def test_lowered_and_jitted_functions_load() -> None:
+    jitted = jax.jit(_layer)
+    by_function, by_lowered = irs.load(jitted, PARAMS, X), irs.load(jitted.lower(PARAMS, X))
+    assert [node.op for node in by_function.nodes()] == [node.op for node in by_lowered.nodes()]
+    assert by_lowered.functional == "StableHLO"
+
+
+def test_static_arguments_of_a_jitted_function() -> None:
+    jitted = jax.jit(lambda x, n: x * n, static_argnums=1)
+    graph = irs.load(jitted, X, 3)
+    np.testing.assert_allclose(irs.compile(graph)(X), X * 3)
+
+
+def test_an_argument_that_is_not_used_stays_an_input() -> None:
+    graph = irs.load(lambda x, y: x + 1, X, X)
+    assert len(graph.inputs) == 2
+
+
+def test_x64_as_it_is_set() -> None:
+    with jax.enable_x64(True):
+        graph = irs.load(jnp.sin, jnp.zeros(3, jnp.float64))
+    assert str(graph.inputs[0].type) == "Double(3)"
+
+
+def test_a_scan_is_a_loop_and_a_cond_is_an_if() -> None:
+    def steps(x: Any) -> Any:
+        return jax.lax.scan(lambda c, a: (jax.lax.cond(a[0] > 0, jnp.sin, jnp.cos, c + a), c), jnp.zeros(3), x)
+
+    ops = {node.op for node in irs.load(steps, X).nodes()}
+    assert {"prim::Loop", "prim::If"} <= ops
+
+
+def test_loops_nest_as_deep_as_a_program_says() -> None:
+    def nested(x: Any, depth: int) -> Any:
+        return jax.lax.fori_loop(0, 2, lambda i, c: nested(c, depth - 1), x) if depth else x + 1
+
+    graph = irs.load(lambda x: nested(x, 8), jnp.zeros(()))
+    assert float(irs.compile(graph)(jnp.zeros(()))) == 256
+
+
+def test_inputs_of_a_functional_program_are_distinct() -> None:
+    db = irs.AliasDb(irs.load(lambda x, y: (x + y, x.T), X, X))
+    assert not db.may_alias("x", "y")
+    assert "StableHLO" in db.may_alias("x", "y").because or db.may_alias("x", "y").because
+
+
+def test_what_jax_cannot_lower_is_an_error_with_its_reason() -> None:
+    with pytest.raises(CaptureError, match="cannot lower branchy") as error:
+        irs.load(_branchy, X)
+    assert "hint" in str(error.value)
+    with pytest.raises(ArgumentError):
+        irs.load(jax.jit(_layer).lower(PARAMS, X), X)
+
+
+def _branchy(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+_branchy.__name__ = "branchy"
+
+
+def test_random_numbers_stay_visible() -> None:
+    graph = irs.load(lambda key: jax.random.bits(key, (3,)), jax.random.PRNGKey(0))
+    assert all(value.type is not None for value in graph.values())
+
+
+@pytest.mark.parametrize("model", ["mlp", "attention", "cnn"])
+def test_models_equal_jit(model: str) -> None:
+    function, arguments = _MODELS[model]()
+    graph = irs.load(function, *arguments)
+    want = np.asarray(jax.jit(function)(*arguments))
+    for program in (graph, irs.fuse(graph)):
+        np.testing.assert_allclose(irs.compile(program)(*arguments), want, rtol=2e-4, atol=2e-5)
+
+
+def _mlp() -> Any:
+    keys = np.random.default_rng(1)
+    params = [(jnp.asarray(keys.normal(size=s), jnp.float32), jnp.zeros(s[1])) for s in ((8, 16), (16, 16), (16, 4))]
+
+    def forward(layers: Any, x: Any) -> Any:
+        for w, b in layers[:-1]:
+            x = jax.nn.gelu(x @ w + b)
+        w, b = layers[-1]
+        return jax.nn.log_softmax(x @ w + b)
+
+    return forward, (params, jnp.ones((5, 8)))
+
+
+def _attention() -> Any:
+    rng = np.random.default_rng(2)
+    params = {name: jnp.asarray(rng.normal(size=(16, 16)) / 4, jnp.float32) for name in "qkvo"}
+
+    def block(p: Any, x: Any) -> Any:
+        def heads(w: Any) -> Any:
+            return (x @ w).reshape(*x.shape[:-1], 4, 4).transpose(0, 2, 1, 3)
+
+        q, k, v = heads(p["q"]), heads(p["k"]), heads(p["v"])
+        mask = jnp.tril(jnp.ones((x.shape[1], x.shape[1]), bool))
+        scores = jnp.where(mask, q @ k.transpose(0, 1, 3, 2) / 2, -jnp.inf)
+        mixed = (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(x.shape)
+        y = x + mixed @ p["o"]
+        return (y - y.mean(-1, keepdims=True)) * jax.lax.rsqrt(y.var(-1, keepdims=True) + 1e-5)
+
+    return block, (params, jnp.asarray(rng.normal(size=(2, 6, 16)), jnp.float32))
+
+
+def _cnn() -> Any:
+    rng = np.random.default_rng(3)
+    w1, w2 = (jnp.asarray(rng.normal(size=s) / 3, jnp.float32) for s in ((3, 3, 3, 8), (3, 3, 8, 8)))
+    head = jnp.asarray(rng.normal(size=(8, 5)), jnp.float32)
+
+    def forward(a: Any, b: Any, h: Any, x: Any) -> Any:
+        for w in (a, b):
+            x = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = jax.nn.relu(x)
+            x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        return x.mean(axis=(1, 2)) @ h
+
+    return forward, (w1, w2, head, jnp.asarray(rng.normal(size=(2, 8, 8, 3)), jnp.float32))
+
+
+_MODELS = {"mlp": _mlp, "attention": _attention, "cnn": _cnn}

@@ -21,8 +21,7 @@ from irscope.frontends.mlir.functional import language_of
 from irscope.frontends.mlir.meaning.table import MEANINGS
 from irscope.frontends.mlir.parse.bindings import Bindings
 from irscope.frontends.mlir.reader import BlockReader, Reading, node_name
-from irscope.ir import Graph, Module, TensorData
-from irscope.ir.core import Symbol
+from irscope.ir import Graph, Module, Symbol, TensorData
 from irscope.ir.verify import verify
 
 __all__ = ["import_module"]

@@ -7,7 +7,8 @@ which a jump back to its header is reached without passing the header.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+
+from irscope._base.cached import cached_property
 
 __all__ = ["FlowGraph"]
 

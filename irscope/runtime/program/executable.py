@@ -90,6 +90,8 @@ class Executable:
     A nested argument may stand for its parts.
 
     Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
+    Where torch records gradients and an argument or a parameter wants one, so do the results, and differentiating through
+    them is an error: a program computes no gradients. Call it inside of `torch.no_grad()` where none are needed.
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope import __version__
+from irscope._base.escaping import printable
 from irscope._base.words import byte_count
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options) or 0)
     except IrscopeError as error:
-        print(f"irscope: {error}", file=sys.stderr)
+        print(printable(f"irscope: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:  # `irscope show FILE | head`
         sys.stderr.close()

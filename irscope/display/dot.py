@@ -6,6 +6,7 @@ the same view.
 
 from __future__ import annotations
 
+from irscope._base.escaping import in_dot
 from irscope.report.palette import PALETTE, WRITES
 from irscope.report.view_models import Box, GraphView
 
@@ -38,9 +39,9 @@ def graph_dot(view: GraphView) -> str:
         inside = children.get(box["id"])
         if inside is None:
             label = box["label"] + (f"\n{box['detail']}" if box["detail"] else "")
-            lines.append(f'{indent}n{_key(box["id"])} [label={_quoted(label)} color="{colour}"]')
+            lines.append(f'{indent}n{_key(box["id"])} [label={in_dot(label)} color="{colour}"]')
             continue
-        lines.append(f'{indent}subgraph cluster_{_key(box["id"])} {{ label={_quoted(box["label"])} color="{colour}"')
+        lines.append(f'{indent}subgraph cluster_{_key(box["id"])} {{ label={in_dot(box["label"])} color="{colour}"')
         lines.append(
             f"{indent}  n{_key(box['id'])} [shape=point style=invis]"
         )  # so that edges can end at the box itself
@@ -53,8 +54,3 @@ def graph_dot(view: GraphView) -> str:
 
 def _key(id: int) -> str:
     return str(id) if id >= 0 else f"m{-id}"
-
-
-def _quoted(text: str) -> str:
-    """A DOT string; only the quote, the backslash and the line end mean something in it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -6,11 +6,10 @@ see the picture.
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from hashlib import sha256
-from html import escape
 
+from irscope._base.escaping import in_markup, in_script
 from irscope._base.front_end import front_end
 from irscope.display.ipython import embedded_svg
 from irscope.display.svg import graph_svg
@@ -53,14 +52,14 @@ def history_html(history: History) -> str:
 
 def _page(view: ExplorerView) -> str:
     script = front_end().script
-    # "</script>" inside the data or the code would end the element early
-    data = json.dumps(view, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    code = script.replace("</script", "<\\/script")
+    code = script.replace("</script", "<\\/script")  # which would end the element early
     digest = b64encode(sha256(code.encode()).digest()).decode()
-    return _PAGE.format(digest=digest, title=escape(view["title"]), static=static_html(view), view=data, script=code)
+    return _PAGE.format(
+        digest=digest, title=in_markup(view["title"]), static=static_html(view), view=in_script(view), script=code
+    )
 
 
 def static_html(view: ExplorerView) -> str:
     """The picture and the overview in plain HTML, for readers without scripts, a kernel, or trust."""
     picture = embedded_svg(graph_svg(view["graph"]), f"the graph of {view['title']}")
-    return f"{picture}<pre>{escape(overview(view))}</pre>"
+    return f"{picture}<pre>{in_markup(overview(view))}</pre>"

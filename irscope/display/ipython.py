@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from html import escape
 from io import BytesIO
 from typing import Any
+
+from irscope._base.escaping import in_markup
 
 __all__ = ["embedded_svg", "register"]
 
@@ -50,7 +51,7 @@ def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
 def embedded_svg(svg: str, alt: str) -> str:
     """An `<img>` that carries its picture."""
     data = b64encode(svg.encode()).decode()
-    return f'<img alt="{escape(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+    return f'<img alt="{in_markup(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
 
 
 def _graph(graph: Any) -> str:
@@ -64,8 +65,8 @@ def _graph(graph: Any) -> str:
         if len(lines) > _MOST_TEXT_LINES
         else ""
     )
-    text = escape("\n".join(lines[:_MOST_TEXT_LINES]) + more)
-    return f"{picture}<details><summary>{escape(repr(graph))}</summary><pre>{text}</pre></details>"
+    text = in_markup("\n".join(lines[:_MOST_TEXT_LINES]) + more)
+    return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
 
 
 def _fusion(fusion: Any) -> str:
@@ -75,19 +76,19 @@ def _fusion(fusion: Any) -> str:
     from irscope.report.pages.explorer_view import explorer_view
 
     view = explorer_view(Exploration.of(fusion))
-    return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{escape(overview(view))}</pre>"
+    return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 
 
 def _table(thing: Any) -> str:
     frame = thing.table()
-    return f"<pre>{escape(repr(thing))}</pre>{frame.to_html(max_rows=40, border=0)}"
+    return f"<pre>{in_markup(repr(thing))}</pre>{frame.to_html(max_rows=40, border=0)}"
 
 
 def _alias_db(db: Any) -> str:
     shown = [value for value, _ in zip(db.graph.values(), range(_MOST_TABLE_ROWS), strict=False)]
     more = len(db.graph.names) - len(shown)
     note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
-    return f"<pre>{escape(repr(db))}</pre>{db.table(shown).to_html(border=0)}{note}"
+    return f"<pre>{in_markup(repr(db))}</pre>{db.table(shown).to_html(border=0)}{note}"
 
 
 def _comparison(comparison: Any) -> str:
@@ -95,7 +96,7 @@ def _comparison(comparison: Any) -> str:
     shown["note"] = shown["note"].map(_unbroken)
     rows = shown.to_html(border=0, na_rep="", float_format=lambda number: _unbroken(f"{number:.3g}"))
     table = f'<div style="overflow-x:auto">{rows}</div>'
-    caption = f'<p style="max-width:60em">{escape(comparison.caption)}</p>'
+    caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
     try:
         picture = _png(comparison.chart())
     except ImportError:

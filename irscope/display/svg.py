@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from html import escape
 
+from irscope._base.escaping import in_markup
 from irscope.report.layout import Layout, Rect, Route, lay_out
 from irscope.report.palette import PALETTE, WRITES
 from irscope.report.view_models import Box, GraphView
@@ -83,7 +83,7 @@ def _box(box: Box, rect: Rect, is_selected: bool) -> str:
             f'text-anchor="end">={box["equivalence_class"]}</text>'
         )
     return (
-        f"<g><title>{escape(box['label'])} {escape(box['detail'])}</title>"
+        f"<g><title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"
         f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{round_corner}" '
         f'fill="{fill}" stroke="{colour}" stroke-width="{line}"/>'
         f'<rect x="{rect.x:.1f}" y="{rect.y + 4:.1f}" width="3" height="{rect.height - 8:.1f}" fill="{colour}"/>'
@@ -109,4 +109,4 @@ def _edge(route: Route, layout: Layout) -> str:
 def _fit(text: str, width: float) -> str:
     """The text, shortened to a width in pixels, escaped."""
     most = max(4, int((width - 10) / 6.0))
-    return escape(text if len(text) <= most else text[: most - 1] + "…")
+    return in_markup(text if len(text) <= most else text[: most - 1] + "…")

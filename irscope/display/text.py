@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from irscope._base.escaping import one_line
 from irscope.report.view_models import Column, ExplorerView, TimelineView
 from irscope.report.words import byte_count
 
@@ -15,7 +16,7 @@ _WIDEST = 72
 def overview(view: ExplorerView) -> str:
     """The head line, the remarks and the equivalence classes of an exploration."""
     counts = " · ".join(f"{count['value']} {count['label']}".strip() for count in view["headline"])
-    parts = [f"{view['title']}: {counts}"]
+    parts = [f"{one_line(view['title'])}: {counts}"]
     missed = [row for row in view["remarks"]["rows"] if row[0] == "missed"]
     if missed:
         parts += ["", "what did not fuse, and why", table_text(view["remarks"]["columns"], missed)]
@@ -59,4 +60,5 @@ def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _short(cell: object) -> str:
     text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
+    text = one_line(text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail
 from irscope.widgets.hub import STUB, Hub, Runtime
@@ -69,7 +70,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         self._static_html = static_html
         self._summary = summary or _headline(view)
         self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
-        text = json.dumps(view, ensure_ascii=False, separators=(",", ":"))
+        text = in_script(view)
         step = self._last_step or 0
         super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step)
         self._links = (
@@ -142,7 +143,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         token = message.get("token")
         try:
             reply = {"token": token, **answer(message)}
-            json.dumps(reply)
+            reply = json.loads(in_script(reply))
         except Exception as error:
             reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
         self.send(reply)
@@ -190,4 +191,4 @@ class Pane(anywidget.AnyWidget):  # type: ignore[misc]
 
 
 def _headline(view: ExplorerView) -> str:
-    return " · ".join([view["title"], *(f"{count['value']} {count['label']}" for count in view["headline"])])
+    return " · ".join([one_line(view["title"]), *(f"{count['value']} {count['label']}" for count in view["headline"])])

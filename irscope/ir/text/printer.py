@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from irscope._base.escaping import one_line
 from irscope._base.frozen import EMPTY
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
@@ -166,12 +167,12 @@ class _Writer:
 
     def remark(self, node: Node) -> str:
         """`, scope: a.b # file.py:1:2`."""
-        scope = f", scope: {node.scope}" if node.scope else ""
+        scope = f", scope: {one_line(node.scope)}" if node.scope else ""
         if node.location is None:
             return scope
         text = self.texts.get(id(node.location))
         if text is None:
-            text = self.texts[id(node.location)] = f" # {node.location}"
+            text = self.texts[id(node.location)] = f" # {one_line(str(node.location))}"
         return scope + text
 
 

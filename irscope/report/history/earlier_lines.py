@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from irscope._base.escaping import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
 from irscope.report.history.node_lifetimes import Lives, Stretch
@@ -63,7 +64,7 @@ def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iter
                 line = _line(before, node, names)
                 if line != _line(after, new, names):
                     values = [value.id for value in (*node.outputs, *node.inputs)]
-                    yield EarlierLine(node=node.id, text=line, values=values, until=stretch.last)
+                    yield EarlierLine(node=node.id, text=shortened(line), values=values, until=stretch.last)
         if before.outputs != after.outputs:
             told = ", ".join(f"%{names[value]}" for value in before.outputs)
             values = [value.id for value in before.outputs]
@@ -113,7 +114,7 @@ def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, 
     now = history.forward(node.outputs[0], at) if node.outputs else None
     return GoneLine(
         node=node.id,
-        text=_line(graph, node, names),
+        text=shortened(_line(graph, node, names)),
         values=[value.id for value in (*node.outputs, *node.inputs)],
         above=above,
         since=found.since.get(node.id, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope._base.cached import cached_property
+from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
@@ -84,8 +85,8 @@ class Inspection:
             kind="value" if isinstance(record, Value) else "node",
             title=title_of(graph, record),
             text=self._text(node) if node is not None else declared(graph, record),
-            location=str(node.location) if node is not None and node.location is not None else "",
-            scope=node.scope if node is not None else "",
+            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
+            scope=shortened(node.scope) if node is not None else "",
             alias=self._shared(value, state) if value is not None else None,
             fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
             same=self._same(node),
@@ -96,7 +97,7 @@ class Inspection:
     def _text(self, node: Node) -> str:
         """The line of a node, one string for all its results: it may have a hundred thousand."""
         if node not in self._lines:
-            self._lines[node] = print_node(node, self._of.graph.names)
+            self._lines[node] = shortened(print_node(node, self._of.graph.names))
         return self._lines[node]
 
     def kernel_text(self, id: int, language: str) -> KernelText:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope.ir import Node
 from irscope.report.history.timeline_view import timeline_view
@@ -30,7 +31,7 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
     timeline = timeline_view(exploration.fusion.history, text)
     view = ExplorerView(
         version=VIEW_VERSION,
-        title=graph.name,
+        title=shortened(graph.name, 200),
         headline=_headline(exploration, inspection, writes),
         text=text,
         source=_sources(exploration),

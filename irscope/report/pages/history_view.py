@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irscope._base.cached import cached_property
+from irscope._base.escaping import shortened
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir import Node, Value
@@ -40,7 +41,7 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
     inspection = HistoryInspection(history)
     view = ExplorerView(
         version=VIEW_VERSION,
-        title=graph.name,
+        title=shortened(graph.name, 200),
         headline=_headline(history, timeline),
         text=text,
         graph=graph_view(graph),
@@ -127,9 +128,9 @@ class HistoryInspection:
             id=id,
             kind="value" if isinstance(record, Value) else "node",
             title=title_of(self._graph, record),
-            text=print_node(node, self._graph.names) if node is not None else declared(self._graph, record),
-            location=str(node.location) if node is not None and node.location is not None else "",
-            scope=node.scope if node is not None else "",
+            text=shortened(print_node(node, self._graph.names)) if node is not None else declared(self._graph, record),
+            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
+            scope=shortened(node.scope) if node is not None else "",
             alias=self._shared(value, state) if value is not None else None,
             fusion="",
             same="",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from irscope._base.escaping import shortened
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
 from irscope.report.view_models import ClassView
@@ -29,7 +30,7 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
             ClassView(
                 index=cls.index, label=str(table["ops"].loc[cls.index]),
                 members=[member.id for member in cls.members if isinstance(member, Node)],
-                representative=cls.representative.id, text=[*lines[:_MOST_LINES], *more],
+                representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
             )
         )  # fmt: skip
     return views

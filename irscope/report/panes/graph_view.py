@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from irscope._base.escaping import shortened
 from irscope.ir import ANY, Block, ClassType, Graph, Node, TensorType, Value, walk
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.report.words import plural, short_type
 
 __all__ = ["graph_view"]
+
+_DEEPEST = 100
+"""Modules inside each other that get boxes of their own."""
+_LONGEST_LABEL = 400
 
 _MOST_OPEN = 48
 """Boxes to show before anything is opened by hand."""
@@ -103,7 +108,7 @@ class _Sketch:
         box = 0
         path = ""
         sources = [self.home[value] for value in self._read(_all_inputs(node))] if node.scope else []
-        for part in node.scope.split(".") if node.scope else ():
+        for part in node.scope.split(".", _DEEPEST) if node.scope else ():
             path = f"{path}.{part}" if path else part
             call = self.modules.get((box, path))
             if call is None or not all(
@@ -111,7 +116,7 @@ class _Sketch:
             ):
                 self.calls += 1
                 call = self.modules[box, path] = -self.calls
-                self._add(call, box, "module", path, "", "module", [])
+                self._add(call, box, "module", shortened(path, _LONGEST_LABEL), "", "module", [])
             box = call
         return box
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from irscope._base.escaping import shortened
 from irscope.ir import Graph
 from irscope.ir.text import print_graph
 from irscope.report.view_models import TextView
@@ -22,7 +23,7 @@ def text_view(graph: Graph) -> TextView:
     >>> [bool(node) for node in view["nodes"]], sorted(view["names"])
     ([False, True, False], ['x', 'y'])
     """
-    lines = print_graph(graph, locations=False).split("\n")
+    lines = [shortened(line) for line in print_graph(graph, locations=False).split("\n")]
     heading = max(1, len(graph.inputs))
     nodes = graph.nodes()
     owners = [0] * heading + [0 if _FRAME.match(line) else next(nodes).id for line in lines[heading:]]
@@ -31,5 +32,5 @@ def text_view(graph: Graph) -> TextView:
         lines=lines,
         nodes=owners,
         names={name: value.id for value, name in graph.names.items()},
-        locations={node.id: str(node.location) for node in graph.nodes() if node.location is not None},
+        locations={node.id: shortened(str(node.location)) for node in graph.nodes() if node.location is not None},
     )

@@ -20,7 +20,11 @@ const IR = new RegExp(
   "gu",
 );
 
+/** Letters of a line that are coloured. A browser matches a string of some millions with a pattern until its stack is full. */
+const COLOURED = 50_000;
+
 export function tokens(line: string): Token[] {
+  if (line.length > COLOURED) return [...tokens(line.slice(0, COLOURED)), { kind: "plain", text: line.slice(COLOURED) }];
   const pieces: Token[] = [];
   let from = 0;
   for (const match of line.matchAll(IR)) {

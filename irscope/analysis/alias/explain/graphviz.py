@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from irscope._base.escaping import in_dot
 from irscope.analysis.alias.points_to import Label, PointsTo, Reach
 
 __all__ = ["points_to_dot"]
@@ -28,7 +29,7 @@ def points_to_dot(
     for place in shown:
         names = list(dict.fromkeys(map(words, members.get(place, ())))) or ["="]  # stands for what its arrow leads to
         more = [f"and {len(names) - _FULL} more"] if len(names) > _FULL else []
-        look = ["label=" + _quoted("\n".join([*names[:_FULL], *more]))]
+        look = ["label=" + in_dot("\n".join([*names[:_FULL], *more]))]
         look += ["penwidth=2"] if points_to.is_written[place] else []
         look += ["peripheries=2"] if place in points_to.outside else []
         lines.append(f"  c{place} [{' '.join(look)}]")
@@ -61,8 +62,3 @@ def _below_and_inside(points_to: PointsTo, reach: Reach, starts: Iterable[int]) 
         found.update(fresh)
         todo.extend(fresh)
     return found
-
-
-def _quoted(text: str) -> str:
-    """A DOT string; only the quote, the backslash and the line end mean something in it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

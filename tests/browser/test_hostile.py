@@ -1,0 +1,108 @@
+"""Names that would be markup, script, or nothing at all, in pages and in the live views of JupyterLab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope._base.escaping import printable
+from irscope.ir.builder import GraphBuilder
+from tests.oracles.hostile import BRIEF, HOSTILE, X, program, told
+
+PROGRAM = r"""
+import irscope as irs
+from irscope.ir.builder import GraphBuilder
+from irscope.ir.core import Location
+from irscope.ir.types import TensorType
+X = TensorType("float32", (4, 8), (8, 1))
+def program(text):
+    build, there = GraphBuilder(text), dict(location=Location(text, 3), scope=text)
+    x = build.input(text, X)
+    y, = build.node("aten::relu", (x,), (X,), names=(text,), **there)
+    z, = build.node("aten::tanh", (y,), (X,), names=("z",), **there)
+    w, = build.node("foreign::op", (z, build.constant(text)), (X,), attrs={"code": text}, **there)
+    return build.finish([w])
+TEXTS = ["</script><img src=x onerror=window.pwned=1>", "<!--<script>", "a\udc80b", "nul\0 \x1b[31m", "\u202e\u2028"]
+"""
+CELLS = (
+    PROGRAM,
+    "irs.explore(program(TEXTS[0]))",
+    "irs.explore(program(TEXTS[1]))",
+    "irs.explore(program(TEXTS[2]))",
+    "irs.explore(program(TEXTS[3]))",
+    "%load_ext irscope\nprogram(TEXTS[0])",
+    "irs.fuse(program(TEXTS[2]))",
+    "irs.AliasDb(program(TEXTS[3]))",
+    "irs.timeline(irs.fuse(program(TEXTS[4])))",
+)
+
+
+def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:
+    lab.open("hostile.ipynb", *CELLS)
+    lab.run_all()
+    page = lab.page
+    heads = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .irs-head h2")
+    heads.nth(4).wait_for(timeout=60_000)
+    assert page.evaluate("window.pwned") is None
+    views = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .irs")
+    for index in range(4):
+        view = views.nth(index)
+        view.locator(".irs-line", has_text="aten::tanh").first.click()
+        view.locator(".irs-line.selected", has_text="aten::tanh").first.wait_for()
+        view.locator(".irs-sentence").first.wait_for()
+    assert (
+        page.locator(
+            ".jp-NotebookPanel:not(.lm-mod-hidden) [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]"
+        ).count()
+        == 0
+    )
+    assert [heads.nth(index).text_content() for index in range(4)] == [
+        "</script><img src=x onerror=window.pwned=1>", "<!--<script>", r"a\udc80b", r"nul\x00 \x1b[31m",
+    ]  # fmt: skip
+    assert lab.errors == []
+    lab.close()
+
+
+@pytest.mark.parametrize("texts", [BRIEF, pytest.param(HOSTILE, marks=pytest.mark.long)], ids=["some", "all"])
+def test_chromium_shows_it_as_text(browser: Any, texts: list[str], tmp_path: Path) -> None:
+    """One browser, a page for each: a page is alive if a click in the text selects in the graph."""
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
+    for text in texts:
+        path = irs.write_report(program(text), output=tmp_path / "r.html")
+        page.goto(path.as_uri())
+        page.locator(".irs-line", has_text="aten::add_").first.click()
+        page.locator(".irs-line.selected", has_text="aten::add_").first.wait_for()
+        assert page.evaluate("window.pwned") is None
+        title = page.locator(".irs-head h2").text_content()
+        assert title.startswith(printable(text)[:100]), told(text)
+        assert errors == [], told(text)
+    context.close()
+
+
+@pytest.mark.parametrize(
+    "letter", ["a", *(pytest.param(letter, marks=pytest.mark.long) for letter in ("<", "\\", '"', "\U0001f600"))]
+)
+def test_chromium_with_constants_of_megabytes(browser: Any, tmp_path: Path, letter: str) -> None:
+    build = GraphBuilder("huge")
+    x = build.input("x", X)
+    (y,) = build.node("aten::relu", (x,), (X,), names=("y",))
+    (z,) = build.node("aten::add_", (y,), (X,), names=("z",))
+    (w,) = build.node("foreign::op", (z, build.constant(letter * 5_000_000)), (X,), attrs={"code": letter * 5_000_000})
+    path = irs.write_report(build.finish([w]), output=tmp_path / "r.html")
+    assert path.stat().st_size < 2_000_000
+    page = browser.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    page.locator(".irs-line", has_text="more letters").first.click()
+    page.locator(".irs-line.selected").first.wait_for()
+    assert errors == []
+    page.close()

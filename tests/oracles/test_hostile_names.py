@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from irscope.report.exploration import Exploration
-from irscope.report.explorer_view import explorer_view
 
 import irscope as irs
 from irscope._base.escaping import printable
@@ -29,6 +27,8 @@ from irscope.display.dot import graph_dot
 from irscope.display.html import static_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
 from tests.oracles.hostile import BRIEF, HOSTILE, SHORT, program, told
 
 

@@ -1,4 +1,4 @@
-"""Writes `src/lib/schema.d.ts` from the view models of `irscope/report/view_models.py`.
+"""Writes `src/lib/model/schema.d.ts` from the view models of `irscope/report/view_models.py`.
 
 Run it after a change of the view models: `python widgets/generate_schema.py`. A test fails when the file is out of
 date, so that a renamed field breaks the build and not a notebook.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MODELS = ROOT.parent / "irscope" / "report" / "view_models.py"
-TARGET = ROOT / "src" / "lib" / "schema.d.ts"
+TARGET = ROOT / "src" / "lib" / "model" / "schema.d.ts"
 SCALARS = {"int": "number", "float": "number", "str": "string", "bool": "boolean"}
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "MadeGroup",
     "Measured",
     "PairDetail",
+    "PaneName",
     "PassView",
     "PointsToView",
     "StepView",
@@ -62,6 +63,7 @@ class TextView(TypedDict):
     """Node id to `file:line:column`."""
 
 
+PaneName = Literal["text", "graph", "inspector", "tables", "timeline"]
 BoxKind = Literal["op", "group", "block", "module", "input", "output"]
 
 

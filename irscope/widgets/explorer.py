@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
-from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail
+from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
 from irscope.widgets.hub import STUB, Hub, Runtime
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Pane(anywidget.AnyWidget):  # type: ignore[misc]
     _esm = STUB
     explorer = anywidget.WidgetTrait().tag(sync=True)
     runtime = anywidget.WidgetTrait().tag(sync=True)
-    pane = traitlets.Enum(("text", "graph", "inspector", "tables", "timeline")).tag(sync=True)
+    pane = traitlets.Enum(get_args(PaneName)).tag(sync=True)
 
     def __repr__(self) -> str:
         return f"{self.explorer!r}.pane({self.pane!r})"

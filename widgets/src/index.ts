@@ -2,8 +2,8 @@
 // draws itself.
 
 import { mount, type Host } from "./explorer/index";
-import { stylesOnce } from "./lib/styles";
-import type { ExplorerView } from "./lib/schema";
+import { stylesOnce } from "./lib/dom/styles";
+import type { ExplorerView } from "./lib/model/schema";
 import { render } from "./notebook";
 
 export { mount };

@@ -1,9 +1,10 @@
 // The explorer as a widget of a notebook: the selection goes through the hub model, questions go to Python as messages.
 // A pane in a cell of its own has the explorer's model behind it, and so the same view, selection and answers.
 
-import { mount, type PaneName } from "./explorer/index";
-import type { Ask, AskKernel } from "./lib/answers";
-import type { Detail, ExplorerView, KernelText, PairDetail } from "./lib/schema";
+import { mount } from "./explorer/index";
+import type { PaneName } from "./lib/model/schema";
+import type { Ask, AskKernel } from "./lib/model/answers";
+import type { Detail, ExplorerView, KernelText, PairDetail } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {

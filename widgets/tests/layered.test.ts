@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arrange, GAP_X, MAX_SPAN, place } from "../src/lib/layered";
+import { arrange, GAP_X, MAX_SPAN, place } from "../src/lib/layout/layered";
 import { random } from "./programs";
 
 function randomEdges(count: number, seed: number): [number, number][] {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { Hierarchy } from "../src/lib/hierarchy";
-import { Layouter, type Layout } from "../src/lib/layout";
-import { crossingsOf, levelsOf, lift } from "../src/lib/levels";
-import type { GraphView } from "../src/lib/schema";
+import { Hierarchy } from "../src/lib/model/hierarchy";
+import { Layouter, type Layout } from "../src/lib/layout/layout";
+import { crossingsOf, levelsOf, lift } from "../src/lib/layout/levels";
+import type { GraphView } from "../src/lib/model/schema";
 import { box, program } from "./programs";
 
 const SIZE = { width: 100, height: 30 };

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { Bands } from "../src/lib/bands";
-import { Records } from "../src/lib/records";
-import type { ExplorerView } from "../src/lib/schema";
-import { search } from "../src/lib/search";
-import { picked, Selection } from "../src/lib/selection";
-import { definedNames, tokens, withoutTypes } from "../src/lib/tokens";
-import { firstLook, fit, nudge, reveal, windowOf, zoomAt } from "../src/lib/viewport";
+import { Bands } from "../src/lib/layout/bands";
+import { Records } from "../src/lib/model/records";
+import type { ExplorerView } from "../src/lib/model/schema";
+import { search } from "../src/lib/model/search";
+import { picked, Selection } from "../src/lib/model/selection";
+import { definedNames, tokens, withoutTypes } from "../src/lib/model/tokens";
+import { firstLook, fit, nudge, reveal, windowOf, zoomAt } from "../src/lib/layout/viewport";
 import { milliseconds } from "../src/tables/timing";
 import { box, random } from "./programs";
 

@@ -1,6 +1,6 @@
 // Seeded random programs for the tests: ops in groups of 4 to 16, groups in modules of 8 to 24, 1.5 edges an op.
 
-import type { Box, Edge, GraphView } from "../src/lib/schema";
+import type { Box, Edge, GraphView } from "../src/lib/model/schema";
 
 export function random(seed: number): () => number {
   let state = seed | 0;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { TimelineView } from "../src/lib/schema";
-import { Steps } from "../src/lib/steps";
+import type { TimelineView } from "../src/lib/model/schema";
+import { Steps } from "../src/lib/model/steps";
 import { random } from "./programs";
 
 /** A history of random merges: groups of random sizes, their nodes joined in random order. */

@@ -1,7 +1,7 @@
 // The head line: what the program is, in numbers that select what they count, and the search.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
 import { searchBox } from "./searchbox";
 
 export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void } {

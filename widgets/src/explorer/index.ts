@@ -2,13 +2,13 @@
 
 import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
-import { Answers, type Ask, type AskKernel } from "../lib/answers";
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import { Records } from "../lib/records";
-import type { ExplorerView, VIEW_VERSION } from "../lib/schema";
-import { Selection, type Shared } from "../lib/selection";
-import { Steps, type SharedStep } from "../lib/steps";
+import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import { Records } from "../lib/model/records";
+import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
+import { Selection, type Shared } from "../lib/model/selection";
+import { Steps, type SharedStep } from "../lib/model/steps";
 import { dock } from "../tables/index";
 import { textPane } from "../text/index";
 import { stepBar } from "../timeline/index";
@@ -17,7 +17,6 @@ import { splitter } from "./splitters";
 
 const READS: VIEW_VERSION = 1;
 
-export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline";
 
 /** Where the explorer lives: what else shares its selection, and whom it may ask. A page without Python leaves both out. */
 export interface Host {

@@ -1,8 +1,8 @@
 // The search: matches below the box while typing; arrows choose, Enter selects, the last entry selects them all.
 
-import type { Context } from "../lib/context";
-import { freshId, h } from "../lib/dom";
-import { search } from "../lib/search";
+import type { Context } from "../lib/model/context";
+import { freshId, h } from "../lib/dom/dom";
+import { search } from "../lib/model/search";
 
 const LEAST_PAUSE = 80;
 

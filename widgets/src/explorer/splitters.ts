@@ -1,7 +1,7 @@
 // Borders between panes that can be dragged, or moved with the arrow keys.
 
-import { h } from "../lib/dom";
-import { clamp } from "../lib/viewport";
+import { h } from "../lib/dom/dom";
+import { clamp } from "../lib/layout/viewport";
 
 /** A border that sets a CSS variable of `around` to a share of its size, in percent, counted from one of its sides. */
 export function splitter(around: HTMLElement, variable: string, side: "left" | "right" | "bottom", start: number): HTMLElement {

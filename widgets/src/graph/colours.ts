@@ -1,6 +1,6 @@
 // What colour means at the moment: the kind of op, or which equal part a box is.
 
-import type { Box } from "../lib/schema";
+import type { Box } from "../lib/model/schema";
 
 export type Meaning = "kind" | "equal";
 

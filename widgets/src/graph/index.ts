@@ -1,10 +1,10 @@
 // The graph pane: what is open, which part is in the window, and what the toolbar, the legend and the small map do.
 
-import type { Context } from "../lib/context";
-import { h, oncePerFrame } from "../lib/dom";
-import { Layouter, type Layout } from "../lib/layout";
-import { crossingsOf, levelsOf } from "../lib/levels";
-import { firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/viewport";
+import type { Context } from "../lib/model/context";
+import { h, oncePerFrame } from "../lib/dom/dom";
+import { Layouter, type Layout } from "../lib/layout/layout";
+import { crossingsOf, levelsOf } from "../lib/layout/levels";
+import { firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import type { Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";

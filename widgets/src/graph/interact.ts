@@ -1,11 +1,27 @@
 // Pointer, wheel and keys on the graph, as selection, viewport and open boxes.
 
-import { dataNumber } from "../lib/dom";
-import type { GraphPane } from "./index";
+import { dataNumber } from "../lib/dom/dom";
+import type { Layout } from "../lib/layout/layout";
+import type { Viewport } from "../lib/layout/viewport";
+import type { Context } from "../lib/model/context";
+import type { Picture } from "./picture";
 
 const DRAG = 4;
 
-export function listen(pane: GraphPane, signal: AbortSignal): void {
+/** What the listeners need of the pane. */
+export interface Stage {
+  readonly context: Context;
+  readonly picture: Picture;
+  readonly open: ReadonlySet<number>;
+  readonly layout: Layout;
+  readonly viewport: Viewport;
+  toggle(box: number): void;
+  look(viewport: Viewport): void;
+  zoom(factor: number, px?: number, py?: number): void;
+  fit(): void;
+}
+
+export function listen(pane: Stage, signal: AbortSignal): void {
   const { svg } = pane.picture;
   svg.addEventListener("wheel", (event) => wheel(pane, event), { signal, passive: false });
   svg.addEventListener("pointerdown", (event) => pointerDown(pane, event), { signal });
@@ -19,7 +35,7 @@ export function listen(pane: GraphPane, signal: AbortSignal): void {
 }
 
 /** The wheel zooms once the graph has the focus, or with Ctrl; before that it scrolls the page. */
-function wheel(pane: GraphPane, event: WheelEvent): void {
+function wheel(pane: Stage, event: WheelEvent): void {
   const { svg } = pane.picture;
   if (!event.ctrlKey && !event.metaKey && document.activeElement !== svg && !svg.closest(".irs-page")) return;
   event.preventDefault();
@@ -32,7 +48,7 @@ function wheel(pane: GraphPane, event: WheelEvent): void {
   pane.zoom(Math.exp(-Math.max(-120, Math.min(120, step)) / 400), event.clientX - place.left, event.clientY - place.top);
 }
 
-function pointerDown(pane: GraphPane, down: PointerEvent): void {
+function pointerDown(pane: Stage, down: PointerEvent): void {
   if (down.button !== 0) return;
   const { svg } = pane.picture;
   svg.focus({ preventScroll: true });
@@ -56,7 +72,7 @@ function pointerDown(pane: GraphPane, down: PointerEvent): void {
   svg.addEventListener("pointercancel", end, { signal: drag.signal });
 }
 
-function click(pane: GraphPane, event: PointerEvent): void {
+function click(pane: Stage, event: PointerEvent): void {
   const { records, selection } = pane.context;
   const box = boxUnder(pane, event);
   if (box < 0) return selection.set([]);
@@ -68,7 +84,7 @@ function click(pane: GraphPane, event: PointerEvent): void {
   selection.pick(record, event.shiftKey);
 }
 
-function boxUnder(pane: GraphPane, event: MouseEvent): number {
+function boxUnder(pane: Stage, event: MouseEvent): number {
   const marked = dataNumber(event.target, "box");
   if (marked !== null) return marked;
   if (pane.picture.canvas.hidden) return -1;
@@ -77,7 +93,7 @@ function boxUnder(pane: GraphPane, event: MouseEvent): number {
   return pane.picture.boxAt(x + (event.clientX - place.left) / scale, y + (event.clientY - place.top) / scale);
 }
 
-function key(pane: GraphPane, event: KeyboardEvent): void {
+function key(pane: Stage, event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { records, selection } = pane.context;
   const { hierarchy } = records;

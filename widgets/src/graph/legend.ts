@@ -1,7 +1,7 @@
 // What the colours of the moment stand for; a click on an entry selects everything of its kind.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
 import { CATEGORIES, colourOf, type Meaning } from "./colours";
 
 const MOST = 12;

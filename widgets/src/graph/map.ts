@@ -1,7 +1,7 @@
 // The small map in the corner: the whole picture, and where the window is. It shows only when the window shows less than all.
 
-import { h } from "../lib/dom";
-import { windowOf, type Extent, type Viewport } from "../lib/viewport";
+import { h } from "../lib/dom/dom";
+import { windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
 import { paint, type Painted } from "./paint";
 
 const WIDTH = 110;

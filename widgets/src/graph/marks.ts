@@ -1,8 +1,8 @@
 // What the selection means for the picture: which boxes are selected, lit, or hold something selected, and which edges are the
 // selection's own.
 
-import type { Context } from "../lib/context";
-import type { DrawnEdge, Layout } from "../lib/layout";
+import type { Context } from "../lib/model/context";
+import type { DrawnEdge, Layout } from "../lib/layout/layout";
 import { directPath, edgePath } from "./shapes";
 
 const MOST_OWN_EDGES = 300;

@@ -1,10 +1,10 @@
 // The picture as plain coloured rectangles on a canvas: for the small map, and for a window that shows too many boxes for
 // elements of their own.
 
-import type { Layout } from "../lib/layout";
-import type { Viewport } from "../lib/viewport";
+import type { Layout } from "../lib/layout/layout";
+import type { Viewport } from "../lib/layout/viewport";
 import { colourOf, paintOf, type Meaning } from "./colours";
-import type { Box } from "../lib/schema";
+import type { Box } from "../lib/model/schema";
 
 export interface Painted {
   boxes: Box[];

@@ -1,12 +1,12 @@
 // The drawing of one layout in one window: only what the window shows is in the document; a window that shows too much is
 // painted on a canvas instead.
 
-import { Bands } from "../lib/bands";
-import type { Context } from "../lib/context";
-import { freshId, h, s } from "../lib/dom";
-import type { Layout } from "../lib/layout";
-import { crossingsOf, type Crossings } from "../lib/levels";
-import { READABLE, windowOf, type Extent, type Viewport } from "../lib/viewport";
+import { Bands } from "../lib/layout/bands";
+import type { Context } from "../lib/model/context";
+import { freshId, h, s } from "../lib/dom/dom";
+import type { Layout } from "../lib/layout/layout";
+import { crossingsOf, type Crossings } from "../lib/layout/levels";
+import { READABLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
 import { colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";

@@ -1,9 +1,9 @@
 // How one box and one edge look: sizes, words and SVG elements. Colours are classes and variables, never literals.
 
-import { s } from "../lib/dom";
-import type { DrawnEdge, Layout } from "../lib/layout";
-import type { Size } from "../lib/layered";
-import type { Box } from "../lib/schema";
+import { s } from "../lib/dom/dom";
+import type { DrawnEdge, Layout } from "../lib/layout/layout";
+import type { Size } from "../lib/layout/layered";
+import type { Box } from "../lib/model/schema";
 
 const LABEL_CHAR = 6.7;
 const DETAIL_CHAR = 5.6;

@@ -1,9 +1,9 @@
 // What the boxes look like at a step: joined parts in their colours, groups that are not whole yet, what is not made yet.
 // Only marks on boxes change between steps; where a box stands does not.
 
-import { s } from "../lib/dom";
-import type { Context } from "../lib/context";
-import { colourOfPart } from "../lib/steps";
+import { s } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import { colourOfPart } from "../lib/model/steps";
 
 export interface BoxLook {
   classes: string;

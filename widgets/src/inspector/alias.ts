@@ -1,8 +1,8 @@
 // The alias tab: the explanation, who writes, what may share memory, and the points-to graph around the value.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import type { AliasDetail, Detail } from "../lib/schema";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import type { AliasDetail, Detail } from "../lib/model/schema";
 import { pointsTo } from "./points_to";
 import { chips, labelled, note, sentence } from "./words";
 

@@ -1,15 +1,16 @@
 // The inspector: what is selected, and what is known of it. One record shows its details, two the answers about the pair,
 // more a list. What the view itself knows stands at once; the rest comes when it is answered.
 
-import type { Context } from "../lib/context";
-import { freshId, h } from "../lib/dom";
-import { bare } from "../lib/answers";
-import type { AliasDetail, Detail } from "../lib/schema";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import { tabs } from "../lib/dom/tabs";
+import { bare } from "../lib/model/answers";
+import type { AliasDetail, Detail } from "../lib/model/schema";
 import { stepList } from "../timeline/list";
 import { aliasTab } from "./alias";
 import { KernelTab } from "./kernel";
 import { pairAnswers } from "./pair";
-import { chips, codeLine, note, sentence, showTime } from "./words";
+import { chips, codeLine, note, problem, sentence, showTime } from "./words";
 
 const TABS = ["Alias", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
@@ -47,22 +48,22 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const one = (record: number, still: () => boolean) => {
     subject(context, head, bare(context.records, record), reveal);
     restate = () => undefined;
-    const tabs = tabList(tabsOf(context), tab, (next) => (tab = next));
-    body.replaceChildren(tabs.element);
-    const slow = setTimeout(() => still() && tabs.fill(() => [note(context.answers.isLive ? "asking Python… it answers when no cell is running" : "")]), QUIET_MS);
+    const shown = tabbed(tabsOf(context), tab, (next) => (tab = next));
+    body.replaceChildren(shown.element);
+    const slow = setTimeout(() => still() && shown.fill(() => [note(context.answers.isLive ? "asking Python… it answers when no cell is running" : "")]), QUIET_MS);
     context.answers.detail(record).then(
       (detail) => {
         clearTimeout(slow);
         if (!still()) return;
         subject(context, head, detail, reveal);
-        const fill = (alias: AliasDetail | null) => tabs.fill((name) => tabContent(context, kernels, { ...detail, alias }, name));
+        const fill = (alias: AliasDetail | null) => shown.fill((name) => tabContent(context, kernels, { ...detail, alias }, name));
         if (!steps?.active) fill(detail.alias);
-        restate = () => context.answers.alias(record).then((alias) => still() && fill(alias), (error: unknown) => still() && tabs.fill(() => [problem(error)]));
+        restate = () => context.answers.alias(record).then((alias) => still() && fill(alias), (error: unknown) => still() && shown.fill(() => [problem(error)]));
         if (steps?.active) void restate();
       },
       (error: unknown) => {
         clearTimeout(slow);
-        if (still()) tabs.fill(() => [problem(error)]);
+        if (still()) shown.fill(() => [problem(error)]);
       },
     );
   };
@@ -76,10 +77,6 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   shown = "-";
   show();
   return element;
-}
-
-export function problem(error: unknown): HTMLElement {
-  return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 }
 
 function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTMLElement | null): void {
@@ -115,41 +112,30 @@ function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Re
   );
 }
 
-interface TabList {
+interface Tabbed {
   element: HTMLElement;
   fill(content: (tab: Tab) => Node[]): void;
 }
 
-function tabList(names: readonly Tab[], current: Tab, remember: (tab: Tab) => void): TabList {
-  const panel = h("div", { class: "irs-panel", role: "tabpanel", tabindex: "0", id: freshId("panel") });
+function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => void): Tabbed {
+  const panel = h("div", { class: "irs-panel", role: "tabpanel", tabindex: "0" });
   let chosen = current;
   let content: (tab: Tab) => Node[] = () => [];
-  const buttons = new Map(names.map((name) => [name, h("button", {
-    type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, onclick: () => choose(name),
-  }, name)] as const));
-  const choose = (name: Tab) => {
-    chosen = name;
-    remember(name);
-    for (const [other, button] of buttons) {
-      button.setAttribute("aria-selected", String(other === name));
-      button.tabIndex = other === name ? 0 : -1;
-    }
-    panel.setAttribute("aria-labelledby", buttons.get(name)!.id);
-    panel.replaceChildren(...content(name));
-  };
-  const list = h("div", { class: "irs-tabs", role: "tablist", "aria-label": "what to know of it", onkeydown: (event: KeyboardEvent) => {
-    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (!by) return;
-    event.preventDefault();
-    choose(names[(names.indexOf(chosen) + by + names.length) % names.length]);
-    buttons.get(chosen)!.focus();
-  } }, ...buttons.values());
-  choose(current);
+  const list = tabs({
+    label: "what to know of it", look: "irs-tabs", names, panel,
+    onChoose: (name) => {
+      if (!name) return;
+      chosen = name;
+      remember(name);
+      panel.replaceChildren(...content(name));
+    },
+  });
+  list.choose(current);
   const fill = (next: (tab: Tab) => Node[]) => {
     content = next;
     panel.replaceChildren(...content(chosen));
   };
-  return { element: h("div", { class: "irs-tabbed" }, list, panel), fill };
+  return { element: h("div", { class: "irs-tabbed" }, list.element, panel), fill };
 }
 
 /** What the step means for the memory of a value. */

@@ -1,10 +1,11 @@
 // The kernel tab: what is known of the kernel, and its text in each language. A click on a line selects the node that it
 // came from; the lines of what is selected or lit are marked. Machine code is asked for when its language is chosen.
 
-import type { Context } from "../lib/context";
-import { freshId, h } from "../lib/dom";
-import type { KernelDetail, KernelText } from "../lib/schema";
-import { tokens } from "../lib/tokens";
+import type { Context } from "../lib/model/context";
+import { freshId, h } from "../lib/dom/dom";
+import { tabs } from "../lib/dom/tabs";
+import type { KernelDetail, KernelText } from "../lib/model/schema";
+import { tokens } from "../lib/model/tokens";
 import { note } from "./words";
 
 const NAMES: Record<string, string> = { llvm: "LLVM", assembly: "assembly", cuda: "CUDA", ptx: "PTX", sass: "SASS" };
@@ -27,29 +28,17 @@ export class KernelTab {
   show(record: number, kernel: KernelDetail): Node[] {
     const languages = kernel.language in NAMES ? Object.keys(NAMES) : [kernel.language];
     if (!languages.includes(this.language)) this.language = kernel.language;
-    const buttons = new Map(languages.map((name) => [name, h("button", {
-      type: "button", role: "tab", id: freshId("language"), "aria-controls": this.code.id, onclick: () => choose(name),
-    }, NAMES[name] ?? name)] as const));
-    const choose = (name: string) => {
-      this.language = name;
-      for (const [other, button] of buttons) {
-        button.setAttribute("aria-selected", String(other === name));
-        button.tabIndex = other === name ? 0 : -1;
-      }
-      this.code.setAttribute("aria-labelledby", buttons.get(name)!.id);
-      this.fill(record, kernel, name);
-    };
-    const list = h("div", { class: "irs-languages", role: "tablist", "aria-label": "language of the kernel", onkeydown: (event: KeyboardEvent) => {
-      const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-      if (!by) return;
-      event.preventDefault();
-      event.stopPropagation();
-      choose(languages[(languages.indexOf(this.language) + by + languages.length) % languages.length]);
-      buttons.get(this.language)!.focus();
-    } }, ...buttons.values());
+    const list = tabs({
+      label: "language of the kernel", look: "irs-languages", names: languages, panel: this.code, say: (name) => [NAMES[name] ?? name],
+      onChoose: (name) => {
+        if (!name) return;
+        this.language = name;
+        this.fill(record, kernel, name);
+      },
+    });
     const shared = kernel.shared_by > 1 ? ` · run by ${kernel.shared_by} groups` : "";
-    choose(this.language);
-    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), note(kernel.launched), this.facts, languages.length > 1 ? list : h("span", {}), this.code];
+    list.choose(this.language);
+    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), note(kernel.launched), this.facts, languages.length > 1 ? list.element : h("span", {}), this.code];
   }
 
   private fill(record: number, kernel: KernelDetail, language: string): void {

@@ -1,10 +1,9 @@
 // The answers about two records, each one sentence with its evidence; the evidence is lit in every pane.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import type { PairDetail, VerdictView } from "../lib/schema";
-import { problem } from "./index";
-import { chips, note, sentence } from "./words";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import type { PairDetail, VerdictView } from "../lib/model/schema";
+import { chips, note, problem, sentence } from "./words";
 
 export function pairAnswers(context: Context, head: HTMLElement, body: HTMLElement, still: () => boolean): void {
   const { answers, records, selection } = context;

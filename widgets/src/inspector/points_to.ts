@@ -1,9 +1,9 @@
 // The points-to graph around one value as a small layered picture: who may point where, and what holds what.
 
-import type { Context } from "../lib/context";
-import { s } from "../lib/dom";
-import { arrange, place } from "../lib/layered";
-import type { PointsToView } from "../lib/schema";
+import type { Context } from "../lib/model/context";
+import { s } from "../lib/dom/dom";
+import { arrange, place } from "../lib/layout/layered";
+import type { PointsToView } from "../lib/model/schema";
 import { directPath, shortened } from "../graph/shapes";
 
 const HEIGHT = 24;

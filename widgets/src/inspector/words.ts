@@ -1,9 +1,9 @@
 // Sentences and names in the inspector. Every printed name in them is a button that selects its value.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import type { Detail } from "../lib/schema";
-import { tokens } from "../lib/tokens";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import type { Detail } from "../lib/model/schema";
+import { tokens } from "../lib/model/tokens";
 
 export function note(text: string): HTMLElement {
   return h("p", { class: "irs-quiet" }, text);
@@ -46,4 +46,9 @@ export function labelled(label: string, content: Node): HTMLElement {
 
 export function showTime(detail: Detail): HTMLElement {
   return detail.time ? note(detail.time) : h("span", {});
+}
+
+/** What went wrong, where the answer would stand. */
+export function problem(error: unknown): HTMLElement {
+  return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 }

@@ -1,9 +1,9 @@
 // The equivalence classes, largest first, and the IR of the one that stands for the rest.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import { Scroller } from "../lib/scroller";
-import type { ClassView } from "../lib/schema";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import { Scroller } from "../lib/dom/scroller";
+import type { ClassView } from "../lib/model/schema";
 import { codeLine, note } from "../inspector/words";
 
 const ROW = 24;

@@ -1,7 +1,8 @@
 // The dock below: remarks, equivalence classes and times, one at a time.
 
-import type { Context } from "../lib/context";
-import { freshId, h } from "../lib/dom";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import { tabs } from "../lib/dom/tabs";
 import { stepList } from "../timeline/list";
 import { classList } from "./classes";
 import { remarkTable } from "./remarks";
@@ -23,33 +24,19 @@ export function dock(context: Context): HTMLElement {
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
   const { timing } = view;
   if (timing) pages.push({ name: "Timing", count: "", make: () => timingChart(timing) });
-  const panel = h("div", { class: "irs-dock-panel", role: "tabpanel", id: freshId("dock") });
+  const panel = h("div", { class: "irs-dock-panel", role: "tabpanel" });
+  const page = new Map(pages.map((each) => [each.name, each]));
   const made = new Map<string, HTMLElement>();
-  let chosen = "";
-  const buttons = pages.map(({ name, count }) => h("button", {
-    type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, onclick: () => choose(name === chosen ? "" : name),
-  }, name, count ? h("span", { class: "irs-count" }, count) : null));
-  const choose = (name: string) => {
-    chosen = name;
-    panel.hidden = name === "";
-    pages.forEach((page, k) => {
-      buttons[k].setAttribute("aria-selected", String(page.name === name));
-      buttons[k].tabIndex = page.name === name || (name === "" && k === 0) ? 0 : -1;
-      if (page.name !== name) return;
-      panel.setAttribute("aria-labelledby", buttons[k].id);
-      if (!made.has(name)) made.set(name, page.make());
+  const list = tabs({
+    label: "tables", look: "irs-tabs", names: pages.map(({ name }) => name), panel, closes: true,
+    say: (name) => [name, ...(page.get(name)!.count ? [h("span", { class: "irs-count" }, page.get(name)!.count)] : [])],
+    onChoose: (name) => {
+      panel.hidden = name === "";
+      if (!name) return;
+      if (!made.has(name)) made.set(name, page.get(name)!.make());
       panel.replaceChildren(made.get(name)!);
-    });
-  };
-  const tabs = h("div", { class: "irs-tabs", role: "tablist", "aria-label": "tables", onkeydown: (event: KeyboardEvent) => {
-    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (!by) return;
-    event.preventDefault();
-    const at = pages.findIndex((page) => page.name === chosen);
-    const next = (at + by + pages.length) % pages.length;
-    choose(pages[next].name);
-    buttons[next].focus();
-  } }, ...buttons);
-  choose(timing ? "Timing" : "Remarks");
-  return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, tabs, panel);
+    },
+  });
+  list.choose(timing ? "Timing" : "Remarks");
+  return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, list.element, panel);
 }

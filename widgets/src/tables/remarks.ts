@@ -1,9 +1,9 @@
 // The remarks as a table that sorts by any column and filters by any word; a row selects what it is about.
 
-import type { Context } from "../lib/context";
-import { h } from "../lib/dom";
-import { Scroller } from "../lib/scroller";
-import type { Column } from "../lib/schema";
+import type { Context } from "../lib/model/context";
+import { h } from "../lib/dom/dom";
+import { Scroller } from "../lib/dom/scroller";
+import type { Column } from "../lib/model/schema";
 
 const ROW = 22;
 const SAMPLE = 200;

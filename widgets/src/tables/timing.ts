@@ -1,7 +1,7 @@
 // The times side by side: a bar to the median, a whisker over the middle half of the turns, and what each run had to compile.
 
-import { h, s } from "../lib/dom";
-import type { Measured, TimingView } from "../lib/schema";
+import { h, s } from "../lib/dom/dom";
+import type { Measured, TimingView } from "../lib/model/schema";
 
 export function timingChart(timing: TimingView): HTMLElement {
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);

@@ -1,10 +1,10 @@
 // The text pane: the IR, or the user's source where the view has it. A click on a name selects the value, elsewhere on a
 // line what the line stands for; the selection is marked in every line that prints it.
 
-import type { Context } from "../lib/context";
-import { freshId, h, oncePerFrame } from "../lib/dom";
-import { Scroller } from "../lib/scroller";
-import { tokens } from "../lib/tokens";
+import type { Context } from "../lib/model/context";
+import { freshId, h, oncePerFrame } from "../lib/dom/dom";
+import { Scroller } from "../lib/dom/scroller";
+import { tokens } from "../lib/model/tokens";
 import { irLines, sourceLines, type Lines } from "./lines";
 
 const ROW = 18;

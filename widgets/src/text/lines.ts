@@ -1,8 +1,8 @@
 // What the lines of a text stand for: of the IR, and of the user's source.
 
-import type { Context } from "../lib/context";
-import type { GoneLine } from "../lib/schema";
-import { withoutTypes } from "../lib/tokens";
+import type { Context } from "../lib/model/context";
+import type { GoneLine } from "../lib/model/schema";
+import { withoutTypes } from "../lib/model/tokens";
 import type { LineLook } from "./states";
 import { LineStates } from "./states";
 

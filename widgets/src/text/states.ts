@@ -1,10 +1,10 @@
 // What the lines of the IR look like at a step: who is joined with whom, what is not there yet or no more, which values
 // need no memory, and what the names inside a group stand for before it is one.
 
-import { namesIn } from "../lib/tokens";
-import type { Context } from "../lib/context";
-import { colourOfPart } from "../lib/steps";
-import type { GoneLine } from "../lib/schema";
+import { namesIn } from "../lib/model/tokens";
+import type { Context } from "../lib/model/context";
+import { colourOfPart } from "../lib/model/steps";
+import type { GoneLine } from "../lib/model/schema";
 
 /** How a row is drawn. */
 export interface LineLook {

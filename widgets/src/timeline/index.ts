@@ -1,11 +1,12 @@
 // The step bar: where in the history the program is shown, what the step did and saved, and a slider over all steps.
 
 import { sentence } from "../inspector/words";
-import type { Context } from "../lib/context";
-import { h, oncePerFrame } from "../lib/dom";
-import type { Steps } from "../lib/steps";
-import { clamp } from "../lib/viewport";
+import type { Context } from "../lib/model/context";
+import { h, oncePerFrame } from "../lib/dom/dom";
+import type { Steps } from "../lib/model/steps";
+import { clamp } from "../lib/layout/viewport";
 import { spark } from "./spark";
+import { bytes } from "./words";
 
 const SPOKEN_AFTER_MS = 500;
 const PLAY_SECONDS = 20;
@@ -95,15 +96,6 @@ function saved(steps: Steps): string {
 
 function passOf(steps: Steps): string {
   return steps.view.passes.find((pass) => steps.at > pass.first && steps.at <= pass.first + pass.steps)?.name ?? "";
-}
-
-export function bytes(count: number): string {
-  let size = count;
-  for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (size < 1000) return `${unit === "B" || size >= 100 ? size.toFixed(0) : Number(size.toPrecision(2))} ${unit}`;
-    size /= 1000;
-  }
-  return `${Number(size.toPrecision(3))} TB`;
 }
 
 /** The track with the bars on it, as one slider: a press goes there, a drag scrubs. */

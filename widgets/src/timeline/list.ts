@@ -1,10 +1,10 @@
 // All steps of the history below each other; a click goes to one.
 
-import type { Context } from "../lib/context";
-import { dataNumber, freshId, h, oncePerFrame } from "../lib/dom";
-import { Scroller } from "../lib/scroller";
-import type { Steps } from "../lib/steps";
-import { bytes } from "./index";
+import type { Context } from "../lib/model/context";
+import { dataNumber, freshId, h, oncePerFrame } from "../lib/dom/dom";
+import { Scroller } from "../lib/dom/scroller";
+import type { Steps } from "../lib/model/steps";
+import { bytes } from "./words";
 
 const ROW = 22;
 

@@ -1,8 +1,8 @@
 // The bars of the step bar: what each step saved, or where nothing is known how many nodes it joined. Drawn once; a step
 // only moves the edge between what is done and what is not.
 
-import { freshId, s } from "../lib/dom";
-import type { Steps } from "../lib/steps";
+import { freshId, s } from "../lib/dom/dom";
+import type { Steps } from "../lib/model/steps";
 
 const MOST_BARS = 320;
 const HEIGHT = 100;

@@ -21,6 +21,8 @@ export interface TextView {
   locations: Record<number, string>;
 }
 
+export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline";
+
 export type BoxKind = "op" | "group" | "block" | "module" | "input" | "output";
 
 /** A rectangle of the graph view: a node, a fusion group, a block, or a module of the user's model. */

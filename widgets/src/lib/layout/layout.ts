@@ -1,7 +1,7 @@
 // Where every visible box stands, for a set of open boxes. Levels are placed from the innermost outwards, since an open
 // box is as large as what it holds; who stands in which row of a level is worked out once and kept.
 
-import type { Hierarchy } from "./hierarchy";
+import type { Hierarchy } from "../model/hierarchy";
 import { arrange, place, type Arrangement, type Placement, type Size } from "./layered";
 import type { Level } from "./levels";
 

@@ -1,8 +1,8 @@
 // Which edges are drawn inside which box. An edge between two boxes belongs to the innermost box around both and there
 // joins the two children that hold its ends; equal edges become one with a count. Neither depends on what is open.
 
-import type { Hierarchy } from "./hierarchy";
-import type { Edge } from "./schema";
+import type { Hierarchy } from "../model/hierarchy";
+import type { Edge } from "../model/schema";
 
 export interface LiftedEdge {
   /** Positions in `members` of the level. */

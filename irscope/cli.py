@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown arguments: {' '.join(others)}")
     options.lab_options = others
     try:
-        return int(options.run(options) or 0)
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return status
     except IrscopeError as error:
         print(printable(f"irscope: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:  # `irscope show FILE | head`
         sys.stderr.close()
         return 0
+    except OSError as error:  # files are read and written with errors of their own: this is the output
+        print(f"irscope: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        _forget_output()
+        return 2
     except KeyboardInterrupt:
         print("irscope: interrupted", file=sys.stderr)
         return 130
+
+
+def _forget_output() -> None:
+    """What could not be written would be tried again, and told with a traceback, when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -254,20 +268,46 @@ def _example(text: str) -> Any:
             raise ValueError
         dtype = np.dtype(match[1])
         shape = tuple(int(dim) for dim in match[2].split(",") if dim.strip())
+        if dtype.kind not in "biuf":
+            raise ValueError
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{text!r} is not an array type",
+            f"{_cut(text)!r} is not an array type",
             hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
         ) from None
+    size = 8 * prod(shape)  # random numbers are made in 64 bits
+    if len(shape) > _MOST_DIMENSIONS or size > _memory_bytes():
+        told = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to make"
+        raise ArgumentError(
+            f"--input {_cut(text)}: such an array takes {told}, more than there can be", hint="give a smaller one"
+        )
     random = np.random.default_rng(0)
-    array = (
-        random.standard_normal(shape)
-        if dtype.kind == "f"
-        else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
-    )
-    array = array.astype(dtype)
+    try:
+        numbers = (
+            random.standard_normal(shape)
+            if dtype.kind == "f"
+            else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
+        )
+        array = numbers.astype(dtype)
+    except (MemoryError, ValueError) as error:
+        raise ArgumentError(f"--input {_cut(text)}: {error}", hint="give a smaller one") from None
     torch = sys.modules.get("torch")
     return torch.from_numpy(array) if torch else array
+
+
+_MOST_DIMENSIONS = 64
+"""NumPy's own limit."""
+
+
+def _memory_bytes() -> int:
+    """The memory of the machine, or a guess where it does not say."""
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 1 << 36
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < 60 else f"{text[:60]}…"
 
 
 def _lab(options: argparse.Namespace) -> int:

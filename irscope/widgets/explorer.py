@@ -134,8 +134,10 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         self._panes.add(pane)
         return pane
 
-    def _answer(self, _widget: Any, message: Mapping[str, Any], _buffers: Any) -> None:
+    def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
         """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
+        if not isinstance(message, Mapping):
+            return
         kinds = {"inspect": self._inspected, "kernel": self._kernel_text}
         answer = kinds.get(str(message.get("kind")))
         if answer is None:

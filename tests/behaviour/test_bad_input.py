@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope import magics
+from irscope import cli, magics
 from irscope.errors import (
     ArgumentError,
     CaptureError,
@@ -518,3 +518,53 @@ class _Shell:
 @pytest.mark.parametrize("line", ["", "nope", "graph np.zeros(2, 3)", "graph 1/0"])
 def test_a_magic_with_words_that_mean_nothing(line: str) -> None:
     refused(ArgumentError, lambda: magics._explore(_Shell(), line), "%irscope f x y")
+
+
+# -- what cannot be written, copied or made ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("command", [["show"], ["show", "--fused"], ["opt", "-p", "dce"]])
+def test_an_output_that_is_full(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "p.ir").write_text(PROGRAM)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "irscope", command[0], str(tmp_path / "p.ir"), *command[1:]], stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["irscope: the output cannot be written: No space left on device"]
+
+
+@pytest.mark.parametrize("given", [
+    "float32[99999999999,99999999]", "float32[" + "1," * 71 + "]", "int8[9223372036854775807]", "float32[-1]", "object[3]",
+    "U9[2]", "bool[" + "9" * 5000 + "]", "complex64[2]", "datetime64[3]",
+], ids=lambda text: text[:20])  # fmt: skip
+def test_example_arrays_that_cannot_be(tmp_path: Path, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.ir").write_text(PROGRAM)
+    assert cli.main(["show", str(tmp_path / "p.ir"), "--input", given]) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert len(said) < 500
+
+
+def test_what_cannot_be_pickled_says_so_and_copies_are_the_thing_itself() -> None:
+    import copy
+    import pickle
+
+    fusion = irs.fuse(irs.parse(PROGRAM))
+    run = irs.compile(fusion)
+    for thing in (fusion, run):
+        assert copy.deepcopy(thing) is thing
+        shown = refused(ArgumentError, lambda thing=thing: pickle.dumps(thing), "graph")  # type: ignore[misc]
+        assert "pickled" in shown
+    graph = pickle.loads(pickle.dumps(fusion.graph))
+    assert irs.same_structure(graph, fusion.graph)
+
+
+def test_messages_of_the_page_that_make_no_sense() -> None:
+    pytest.importorskip("anywidget")
+    explorer = irs.explore(irs.parse(PROGRAM))
+    for message in (None, 3, "text", [], {}, {"kind": []}, {"kind": "inspect"}, {"kind": "inspect", "ids": [10**9]}, {"kind": "kernel"}):
+        explorer._answer(explorer, message, [])
+    explorer.close()

@@ -358,6 +358,16 @@ class Executable:
             if check is not None:
                 check(argument, symbols)
 
+    def __copy__(self) -> Executable:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Executable:
+        return self  # nothing of a program changes that a caller could tell
+
+    def __reduce__(self) -> str:
+        what = "a compiled program cannot be pickled: its kernels are machine code of this process"
+        raise ArgumentError(what, hint="pickle the graph, and compile it where it is to run: irs.compile(irs.fuse(graph))")
+
     def __repr__(self) -> str:
         counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
         return (

@@ -80,6 +80,13 @@ class Fusion:
     whose edits are the merges in the order in which they were decided; then `group-views` if it was wanted and found some."""
     _plans: _Plans = field(repr=False)
 
+    def __deepcopy__(self, memo: object) -> Fusion:
+        return self  # it is frozen, as is all that it holds
+
+    def __reduce__(self) -> str:
+        what = "a Fusion cannot be pickled: it answers questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint="pickle f.original and fuse it anew, or f.graph, which is the result")
+
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """What was fused (`passed`) and what was not though it looks as if it could (`missed`)."""

@@ -128,7 +128,7 @@ def _power(parts: _Parts) -> bool:
 
 
 def _quotient_added(parts: _Parts) -> bool:
-    return set(parts.steps) <= {"add", "div"}
+    return set(parts.steps) <= {"add", "div"} and not parts.has_halves
 
 
 _TESTS: Final[tuple[tuple[Callable[[_Parts], bool], str], ...]] = (

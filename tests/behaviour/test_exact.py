@@ -165,22 +165,26 @@ def quick(*dtypes: str) -> list[Any]:
 
 def check(device: Device, case: Case, dtypes: Sequence[str], laid: slice = slice(None)) -> int:
     """How many layouts of the op have torch's bits: all, or none if the op stays with torch."""
+    return min(agrees(device, case, tensors) for tensors in list(layouts(operands(dtypes)))[laid])
+
+
+def agrees(device: Device, case: Case, tensors: Sequence[Any]) -> int:
+    """1 if a kernel of the op has torch's bits, 0 if torch has no such op or the op stays with torch."""
     op, arguments, eager = case
-    for tensors in list(layouts(operands(dtypes)))[laid]:
-        try:
-            want = eager(*tensors)
-        except (RuntimeError, TypeError, NotImplementedError):
-            return 0  # torch has no such op
-        try:
-            found = computed(device, op, arguments, tensors)
-        except CodegenError:
-            return 0
-        assert found.dtype == want.dtype
-        differ = (bits(found) != bits(want)).nonzero()
-        if len(differ):
-            at = tuple(differ[0].tolist())
-            read = [x[at].item() for x in tensors]
-            raise AssertionError(f"{op}{arguments} of {dtypes} at {read}: {found[at].item()}, and torch {want[at].item()}")
+    try:
+        want = eager(*tensors)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return 0
+    try:
+        found = computed(device, op, arguments, tensors)
+    except CodegenError:
+        return 0
+    assert found.dtype == want.dtype
+    differ = (bits(found) != bits(want)).nonzero()
+    if len(differ):
+        at = tuple(differ[0].tolist())
+        read = [x[at].item() if x.dim() else x.item() for x in tensors]
+        raise AssertionError(f"{op}{arguments} of {read}, {want.dtype}: {found[at].item()}, and torch {want[at].item()}")
     return 1
 
 
@@ -205,7 +209,22 @@ def test_ops_of_two_types(device: CpuDevice, dtypes: tuple[str, str]) -> None:
     assert sum(check(device, case, dtypes) for case in BINARY) >= 8
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
+@pytest.mark.parametrize(("dtype", "other"), [
+    ("float16", "float32"), ("bfloat16", "float64"), ("bfloat16", "float16"), ("float32", "float64"), ("int8", "float32"),
+    *(pytest.param(d, o, marks=pytest.mark.long) for d in TYPES for o in ("float32", "float64", "int64", "bool")),
+])  # fmt: skip
+def test_a_tensor_without_dimensions_as_first_or_second_operand(device: CpuDevice, dtype: str, other: str) -> None:
+    """Torch rounds the first to the promoted type, and takes the second as it is into products and quotients."""
+    many, found = torch.cat([extremes(dtype), spread(dtype, RANDOM, 1)]), 0
+    for case in (*BINARY[:6], *BINARY[9:12]):
+        for number in (0.1, -3.3, 257.0):
+            one = torch.tensor(number, dtype=torch.float64).to(getattr(torch, other))
+            for tensors in ([many, one], [one, many]):
+                found += agrees(device, case, tensors)
+    assert found >= 12
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_ops_of_three_operands(device: CpuDevice, dtype: str) -> None:
     assert sum(check(device, case, [dtype] * 3) for case in TERNARY) >= 1
 

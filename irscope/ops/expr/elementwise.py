@@ -10,8 +10,8 @@ passed on as None. All further arguments reach the two functions by name: known 
 as `Expr` of the computing type.
 
 Where the promoted type is a half, torch first rounds a tensor of whole numbers to it: 257 times 1.0 is 256 in bfloat16.
-A number, or a tensor without dimensions, takes part unrounded in products and quotients and rounded in sums, comparisons,
-remainders and powers (`rounds`), so that `x == 0.1` finds the 0.1 of bfloat16.
+A number, or a tensor without dimensions that is not the first operand, takes part unrounded in products and quotients and
+rounded in sums, comparisons, remainders and powers (`rounds`), so that `x == 0.1` finds the 0.1 of bfloat16.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from irscope.ops.schema import Op
 from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     DIMENSIONED,
+    ZERO_DIM,
     Unknown,
     broadcast,
     contiguous_strides,
@@ -120,8 +121,8 @@ class Elementwise:
         common = _converted_kind(self._promoted(values), self._kind(args))
         rest = {name: self._number(value, common) for name, value in rest.items()}
         arrays = [
-            self._converted(mark, value, common, compute)
-            for mark, value in zip(self.operands, self._laid(values), strict=True)
+            self._converted(mark, value, common, compute, not place)
+            for place, (mark, value) in enumerate(zip(self.operands, self._laid(values), strict=True))
         ]
         result = quietly(lambda: np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False))
         if not self.in_place:
@@ -146,8 +147,8 @@ class Elementwise:
             )
         common = _converted_kind(self._promoted(values), self._kind(args))
         parts = [
-            None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute)
-            for mark, value in zip(self.operands, values, strict=True)
+            None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute, not place)
+            for place, (mark, value) in enumerate(zip(self.operands, values, strict=True))
         ]
         rest = {
             name: self._lifted(value, common, compute) if isinstance(value, Expr) else self._number(value, common)
@@ -155,11 +156,12 @@ class Elementwise:
         }
         return cast(self.expr(*parts, **rest), dtype)
 
-    def _lifted(self, value: Any, common: str | None, compute: str) -> Expr:
+    def _lifted(self, value: Any, common: str | None, compute: str, first: bool = False) -> Expr:
         """An operand in the computing type, through a promoted half type where torch goes through it."""
         if not isinstance(value, Expr):
             return lift(self._number(value, common), compute)
-        if common in _HALVES and compute != "bool" and (self.rounds or value.strength == DIMENSIONED):
+        rounded = self.rounds or value.strength >= (ZERO_DIM if first else DIMENSIONED)
+        if common in _HALVES and compute != "bool" and rounded:
             value = cast(value, common)
         return cast(value, compute)
 
@@ -215,12 +217,13 @@ class Elementwise:
                 laid[index] = value.reshape(bent)
         return laid
 
-    def _converted(self, mark: str, value: Any, common: str | None, compute: str | None) -> Any:
+    def _converted(self, mark: str, value: Any, common: str | None, compute: str | None, first: bool) -> Any:
         """As `_lifted`, for an array or number."""
         if value is None:
             return None
         array = np.asarray(value)
-        if mark[0] != "?" and common == "float16" != compute != "bool" and (array.ndim or self.rounds):
+        rounded = self.rounds or array.ndim or (first and isinstance(value, np.ndarray))
+        if mark[0] != "?" and common == "float16" != compute != "bool" and rounded:
             array = quietly(array.astype, np.float16)
         return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from io import BytesIO
+from itertools import islice
 from typing import Any
 
 from irscope._base.escaping import in_markup
@@ -17,6 +18,9 @@ __all__ = ["embedded_svg", "register"]
 
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100
+_MOST_DRAWN = 2000
+"""Nodes of a program that a cell which ends in it draws: a picture of more is megabytes, and a hairline."""
+_MOST_IN_A_LINE = 2000
 
 
 def register(shell: Any) -> None:
@@ -24,10 +28,10 @@ def register(shell: Any) -> None:
     html = shell.display_formatter.formatters["text/html"]
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
-        ("irscope.transforms.fusion", "Fusion", _fusion),
-        ("irscope.transforms.dedup", "Dedup", _table),
-        ("irscope.transforms.pipeline", "Pipelined", _table),
-        ("irscope.transforms.autodiff", "AutodiffSubgraphs", _table),
+        ("irscope.transforms.fusion.fuse_pass", "Fusion", _fusion),
+        ("irscope.transforms.dedup.dedup_pass", "Dedup", _table),
+        ("irscope.transforms.pipeline.runner", "Pipelined", _table),
+        ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
     ):
@@ -58,15 +62,25 @@ def _graph(graph: Any) -> str:
     from irscope.display.svg import graph_svg
     from irscope.report.panes.graph_view import graph_view
 
-    picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
+    if _is_small(graph):
+        picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
+    else:
+        picture = f"<p>{in_markup(repr(graph))}, which is too large to draw in a cell; irs.explore shows it</p>"
     lines = str(graph).splitlines()
-    more = (
-        f"\n… {len(lines) - _MOST_TEXT_LINES} more lines; print(graph) shows all"
-        if len(lines) > _MOST_TEXT_LINES
-        else ""
-    )
-    text = in_markup("\n".join(lines[:_MOST_TEXT_LINES]) + more)
+    rest = len(lines) - _MOST_TEXT_LINES
+    more = f"\n… {rest:,} more lines; print(graph) shows all" if rest > 0 else ""
+    text = in_markup("\n".join(map(_cut, lines[:_MOST_TEXT_LINES])) + more)
     return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
+
+
+def _is_small(graph: Any) -> bool:
+    """Whether a cell that merely ends in a program should draw it: by its nodes, and by their operands and results."""
+    names = sum(len(node.inputs) + len(node.outputs) for node in islice(graph.nodes(), _MOST_DRAWN))
+    return len(graph.position) <= _MOST_DRAWN and names <= 8 * _MOST_DRAWN
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MOST_IN_A_LINE else f"{line[:_MOST_IN_A_LINE]}… {len(line) - _MOST_IN_A_LINE:,} more characters"
 
 
 def _fusion(fusion: Any) -> str:
@@ -75,6 +89,8 @@ def _fusion(fusion: Any) -> str:
     from irscope.report.pages import Exploration
     from irscope.report.pages.explorer_view import explorer_view
 
+    if not _is_small(fusion.graph):
+        return f"<pre>{in_markup(repr(fusion))}\ntoo large to draw in a cell; irs.explore(fusion) shows it</pre>"
     view = explorer_view(Exploration.of(fusion))
     return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 

@@ -122,3 +122,38 @@ def test_sets_are_told_once() -> None:
     assert stored < 3 * 300
     told = [detail["alias"] for detail in view["details"].values() if detail["alias"] is not None]
     assert all(not alias["alias_set"] and not alias["writers"] for alias in told)
+
+
+def test_a_cell_that_ends_in_a_large_program_shows_a_summary() -> None:
+    from irscope.display.ipython import _graph
+
+    for make, n in ((in_place, 5000), (unpack, 30_000)):
+        page = _graph(irs.parse(make(n)))
+        assert len(page) < 200_000
+        assert "too large to draw" in page
+        assert "%v1" in page
+    assert "<img" in _graph(irs.parse(in_place(50)))
+
+
+def shared_sizes(n: int) -> str:
+    lines = ["%a : int = prim::Constant[value=2]()", "%b : int = prim::Constant[value=8]()", "%s : int[] = prim::ListConstruct(%a, %b)"]
+    for i in range(n):
+        lines += [f"%w{i} : {T} = aten::clone(%x, %none)", f"%v{i} : Float(2, 8) = aten::view(%w{i}, %s)"]
+        lines += [f"%r{i} : Float(2, 8) = aten::relu_(%v{i})"]
+    listed = f"%l : Tensor[] = prim::ListConstruct({', '.join(f'%w{i}' for i in range(n))})"
+    return program(f"%x : {T}", ["%none : NoneType = prim::Constant()", *lines, listed], "%l")
+
+
+def test_fuse_asks_once_about_a_list_of_sizes_that_all_share() -> None:
+    assert is_linear(shared_sizes, irs.fuse, 200)
+
+
+def test_long_constants_are_read_and_printed_in_linear_time() -> None:
+    def numbers(n: int) -> str:
+        return program("%x : Tensor", [f"%l : int[] = prim::Constant[value={list(range(n))}]()"], "%l")
+
+    def words(n: int) -> str:
+        return program("%x : Tensor", ["%l : str[] = prim::Constant[value=[" + ", ".join(f'"s{i}"' for i in range(n)) + "]]()"], "%l")
+
+    for make in (numbers, words):
+        assert is_linear(make, lambda graph: irs.parse(str(graph)), 5000)

@@ -22,6 +22,7 @@ from irscope.ir import (
     TENSOR,
     AliasAnnotation,
     Argument,
+    ClassType,
     ListType,
     Node,
     OpSchema,
@@ -161,7 +162,9 @@ def _gives_kinds(schema: OpSchema, node: Node) -> bool:
 
 
 def _may_give(type: Type, declared: Type) -> bool:
-    """As for operands, but a tensor is no number: what an op gives is not converted."""
+    """As for operands, but a tensor is no number, nor of a class: what an op gives is not converted."""
+    if declared.__class__ is TensorType and isinstance(type, ClassType):
+        return False
     if (type.__class__ is TensorType) != (declared.__class__ is TensorType) and _is_number(type) and _is_number(declared):
         return False
     return _may_be(type, declared)

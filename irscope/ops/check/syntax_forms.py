@@ -84,7 +84,7 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
     """The rule that a node of Python's syntax breaks, and how; None for other ops and for nodes as they should be."""
     form = _FORMS.get(node.op)
     if form is None:
-        return None
+        return _wrong_constant(node) if node.op == "prim::Constant" else None
     for rule, values, bounds, noun in (
         ("operand-count", node.inputs, form.inputs, "operand"), ("result-count", node.outputs, form.outputs, "result")
     ):  # fmt: skip
@@ -98,6 +98,45 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
     if form.attribute is not None and not isinstance(node.attrs.get(form.attribute[0]), form.attribute[1]):
         return "attribute", f"{node.op} has no attribute {form.attribute[0]!r} that is a {form.attribute[1].__name__}"
     return _wrong_parts(node)
+
+
+def _wrong_constant(node: Node) -> tuple[str, str] | None:
+    """A number, string or list that is no value of the type that the constant has."""
+    value, payload = node.outputs[0], node.attrs.get("value")
+    if payload is None or _may_be_value(payload, value.type):
+        return None
+    told = repr(payload)
+    return "constant-kind", f"{value!r} is {value.type}, and {told if len(told) < 60 else told[:60] + '…'} is not"
+
+
+def _may_be_value(payload: object, type: Type) -> bool:
+    """Whether a payload may be of a type; only plain ones and lists of them are judged, and an int stands for any number."""
+    inner = type.element if isinstance(type, OptionalType) else type
+    if isinstance(payload, bool | int | float | complex | str):
+        if isinstance(inner, ListType | TupleType | DictType) or inner == NONE:
+            return False
+        if isinstance(payload, int) and not -(2**63) <= payload < 2**64:
+            return inner not in (BOOL, INT, STR)
+        kinds = _PAYLOADS.get(inner)
+        return kinds is None or isinstance(payload, kinds)
+    if isinstance(payload, tuple):
+        if isinstance(inner, ListType):
+            plain = inner.element in _PAYLOADS
+            return not plain or all(item is None or _may_be_value(item, inner.element) for item in payload)
+        return inner not in _PLAIN
+    return True
+
+
+_PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {
+    BOOL: (bool, int),
+    INT: (int,),
+    FLOAT: (int, float),
+    COMPLEX: (int, float, complex),
+    NUMBER: (int, float, complex),
+    STR: (str,),
+    DEVICE: (str,),
+}
+"""What the constants of each type are written as."""
 
 
 def _wrong_parts(node: Node) -> tuple[str, str] | None:

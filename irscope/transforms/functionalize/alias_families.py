@@ -54,6 +54,7 @@ class Families:
         self._db = db
         self.twins = Twins(graph, shapes)
         self._operands = Operands()
+        self._steady: dict[Value, bool] = {}
         self._reshaped = reshaped_objects(graph)
         self._foreign: set[Block] = set()
         self._unreached: set[Block] = set()
@@ -182,7 +183,13 @@ class Families:
             return False
         if node.op == "aten::view" and not isinstance(node.inputs[1].type, ListType):
             return False  # the same bytes as another element type
-        return all(is_steady(self.graph, self._db, value) for value in node.inputs[1:])
+        return all(map(self._is_steady, node.inputs[1:]))
+
+    def _is_steady(self, value: Value) -> bool:
+        """Asked once of each value: a list of sizes that all views share would be looked through for each of them."""
+        if value not in self._steady:
+            self._steady[value] = is_steady(self.graph, self._db, value)
+        return self._steady[value]
 
     def _is_same_tensor(self, node: Node) -> bool:
         """Whether the node gives back just the member that it was given: a dropout that drops nothing, `contiguous` of

@@ -1,5 +1,5 @@
-# Two commands: `make lab` explores a real model in JupyterLab, `make test` runs every check.
-# Both make .venv and install what they need; nothing but Python ≥ 3.11 with venv is expected on the machine.
+# `make lab` explores a real model in JupyterLab, `make test` runs every check, `make check` those of what changed.
+# Each makes .venv and install what they need; nothing but Python ≥ 3.11 with venv is expected on the machine.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -7,12 +7,15 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 FRONT  := $(shell find widgets -path widgets/node_modules -prune -o -type f -print 2>/dev/null)
 
-.PHONY: lab test lint types layers unit clean
+.PHONY: lab test check lint types layers unit clean
 
 lab: $(VENV)/lab.stamp
 	$(BIN)/irscope lab
 
 test: $(VENV)/dev.stamp lint types layers unit
+
+check: $(VENV)/dev.stamp lint types layers
+	@tests=$$($(BIN)/python tests/changed.py); [ -z "$$tests" ] || $(BIN)/python -m pytest -q $$tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

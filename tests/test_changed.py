@@ -1,0 +1,17 @@
+"""`make check` runs the tests of what changed."""
+
+from __future__ import annotations
+
+from tests.changed import ROOT, selection_of
+
+
+def test_each_file_leads_to_its_tests() -> None:
+    changed = ["irscope/ir/core.py", "tests/ir/test_builder.py", "README.md", "tests/strategies.py", "widgets/src/index.ts"]
+    wanted = {"irscope/ir/core.py", "tests/ir", "tests/ir/test_builder.py", "tests/test_readme.py", "tests/test_strategies.py", "tests/widgets"}
+    assert set(selection_of(changed)) == wanted
+    assert all((ROOT / path).exists() for path in wanted)
+
+
+def test_a_case_file_is_its_own_test() -> None:
+    case = next((ROOT / "tests" / "cases").rglob("*.ir")).relative_to(ROOT).as_posix()
+    assert list(selection_of([case])) == [case]

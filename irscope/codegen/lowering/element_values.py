@@ -231,10 +231,10 @@ class GroupValues:
             type = ruled[index] if len(ruled) == len(exprs) else None
             if isinstance(type, TensorType) and type.is_static and type.strides is not None:
                 found.append(TensorType(expr.dtype, type.shape, type.strides))
-            elif op.category == "memory":
-                raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
             elif reduced_axes(expr):
                 found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
+            elif op.category == "memory":
+                raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
             else:
                 used = leaves_of(expr)
                 found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))

@@ -61,7 +61,7 @@ def _slice_scatter(
 )
 
 OPS: Final = (
-    replace(_COPY, type_rule=_in_place_of),
+    replace(_COPY, category="memory", type_rule=_in_place_of),
     *_store(
         "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
         "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",

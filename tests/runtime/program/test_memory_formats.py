@@ -1,4 +1,4 @@
-"""Conversions that ask for a memory format: the strides are torch's, in kernels, in the library and in types."""
+"""Where results lie that are moved rather than computed: the strides are torch's, in kernels, in the library and in types."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def test_a_conversion_that_does_nothing_is_its_argument() -> None:
         for a, b in zip(found, wanted, strict=True):
             assert a.stride() == b.stride()
             assert torch.equal(a, b)
+
+
+def test_what_is_written_in_place_keeps_its_gaps() -> None:
+    """`slice_scatter` keeps the strides of its operand, gaps included, and so does the copy that stands for `add_`."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> Any:
+        t = x.transpose(0, 1)[1:-1]
+        r = torch.slice_scatter(t, y, 2, 1, 3)
+        r.add_(1)
+        return r * 2.0, r
+
+    given = torch.rand(6, 9, 4), torch.zeros(7, 6, 2)
+    wanted = program(*given)
+    assert wanted[1].stride() == (4, 36, 1)
+    for source in (torch.jit.script(program), program, torch.jit.trace(program, given)):
+        for policy in ("greedy", "min-bytes"):
+            fusion = irs.fuse(irs.load(source, *given), policy=policy)
+            found = compile_graph(fusion, "cpu", disk_cache=False)(*given)
+            assert [x.stride() for x in found] == [x.stride() for x in wanted]
+            assert all(map(torch.equal, found, wanted))

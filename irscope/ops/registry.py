@@ -230,7 +230,7 @@ def _ops(name: str) -> tuple[Op, ...]:
     found = _bundled(name)
     if found:
         return found
-    schemas = torch_schemas(name)
+    schemas = () if functional_source(name) else torch_schemas(name)  # torch has two `onnx::` ops of its own
     return _with_torch(name, schemas) if schemas else ()
 
 

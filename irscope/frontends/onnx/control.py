@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from irscope.frontends.onnx.call import Call, Result
 from irscope.frontends.onnx.held import Held
 from irscope.frontends.onnx.types import type_of
@@ -35,11 +37,14 @@ def plain_block(importer: Importer, body: Any, frame: Frame) -> BlockBuilder:
 
 def _run(importer: Importer, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
     """Append a body to the open block; gives its outputs."""
-    importer.budget -= len(body.node)
+    return [importer.value_of(held) for held in _held(importer, body, frame, names)]
+
+
+def _held(importer: Importer, body: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
     inner = frame.inner(names, importer.told_types(body))
     importer.initializers(body, inner)
     importer.nodes(body.node, inner)
-    return [importer.value_of(importer.found(inner, info.name, f"the outputs of {body.name!r}")) for info in body.output]
+    return [importer.found(inner, info.name, f"the outputs of {body.name!r}") for info in body.output]
 
 
 def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
@@ -86,17 +91,19 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     with emit.block([("i", INT), *carried]) as block:
         names = {
             body.input[0].name: Held(items=(block.params[0],), is_scalar=True),
-            body.input[1].name: Held(call.scalar(True, "bool")),
+            body.input[1].name: Held(array=np.array(True)),
             **{info.name: Held(value) for info, value in zip(body.input[2:], block.params[1:], strict=True)},
         }
-        results = _run(importer, body, frame, names)
-        for held, item in zip(gathered, results[1 + len(starts) :], strict=True):
+        found = _held(importer, body, frame, names)
+        goes_on = found[0].known()
+        results = [importer.value_of(held) for held in found[1:]]
+        for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
-        goes_on = emit.op("Bool", results[0], type=BOOL) if isinstance(results[0].type, TensorType) else results[0]
-        block.returns([goes_on, *results[1 : 1 + len(starts)]])
-    types = [_after(start.type, result.type) for start, result in zip(starts, results[1:], strict=False)]
+        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.value_of(found[0]), type=BOOL)
+        block.returns([again, *results[: len(starts)]])
+    types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
-    elements = [item.type for item in results[1 + len(starts) :]]
+    elements = [item.type for item in results[len(starts) :]]
     return [*made, *(_stacked(call, held, type, 0, False) for held, type in zip(gathered, elements, strict=True))]
 
 

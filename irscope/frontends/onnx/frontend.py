@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.frontends.trust import contents
 from irscope.ir import Graph
 
 __all__ = ["load", "name", "reads", "suffixes"]
@@ -35,13 +36,17 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
         import onnx
     except ImportError:
         raise MissingExtra("onnx", extra="onnx", purpose="to load an ONNX model") from None
-    from irscope.frontends.onnx.importer import Importer
+    from irscope.frontends.onnx.importer import MALFORMED, Importer
 
     folder, file = (source.parent, str(source)) if isinstance(source, Path) else (None, "")
     model = _read(source, onnx) if isinstance(source, Path) else source
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
-    graph = Importer(model, folder, name or _title(model, file), file).run()
+    try:
+        graph = Importer(model, folder, name or _title(model, file), file).run()
+    except MALFORMED as error:  # names that are no text, numbers where lists should be
+        what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
+        raise LoadError(what, hint=_HINT) from error
     if args and len(args) != len(graph.free_inputs):
         expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
         what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
@@ -51,14 +56,11 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
 
 def _title(model: Any, file: str) -> str:
     found = model.graph.name or Path(file).stem
-    return found if found.isidentifier() else "graph"
+    return found if isinstance(found, str) and found.isidentifier() else "graph"
 
 
 def _read(path: Path, onnx: Any) -> Any:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
+    content = contents(path).getvalue()
     try:
         return onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf's DecodeError, of a package that need not be imported by name

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope.errors import LoadError
 from irscope.frontends.onnx.call import Call, Result
@@ -14,7 +15,7 @@ from irscope.frontends.onnx.inference import proto_of, schema_of_op
 if TYPE_CHECKING:
     from irscope.frontends.onnx.importer import Frame, Importer
 
-__all__ = ["call", "expanded", "with_attributes"]
+__all__ = ["call", "check_sizes", "expanded", "with_attributes"]
 
 
 def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
@@ -34,6 +35,61 @@ def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
     del made.attribute[:]
     made.attribute.extend(kept)
     return made
+
+
+_MAX_NODES: Final = 30_000
+"""Nodes that calls of functions may unfold to, besides twenty times those in the file: a few lines can ask for 2^40."""
+
+
+def check_sizes(model: Any) -> None:
+    """Raises LoadError if the model's functions call themselves, or unfold to far more nodes than the file has."""
+    bodies = {(f.domain, f.name, f.overload): list(_all_nodes(f.node)) for f in model.functions}
+    top = list(_all_nodes(model.graph.node))
+    if not bodies:
+        return
+    limit = _MAX_NODES + 20 * (len(top) + sum(map(len, bodies.values())))
+    total = len(top) + sum(_sizes(bodies).get(_key(node), 0) for node in top)
+    if total > limit:
+        what = f"the calls of functions unfold to {total if total < 1 << 60 else 'more than 2^60'} nodes"
+        raise LoadError(what, hint="inline the functions yourself (onnx.inliner), or load a part of the model")
+
+
+def _key(node: Any) -> tuple[str, str, str]:
+    return node.domain, node.op_type, getattr(node, "overload", "")
+
+
+def _all_nodes(nodes: Any) -> Iterator[Any]:
+    """Nodes, and those of the bodies among their attributes."""
+    stack = [iter(nodes)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            inner = [graph.node for a in node.attribute for graph in ((a.g,) if a.HasField("g") else a.graphs)]
+            if inner:
+                stack.append(chain(*inner))
+                break
+        else:
+            stack.pop()
+
+
+def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tuple[str, str, str], int]:
+    """How many nodes each function unfolds to: callees first, and none that is being counted already."""
+    found: dict[tuple[str, str, str], int] = {}
+    for start in bodies:
+        stack, open_ = [start], set[tuple[str, str, str]]()
+        while stack:
+            here = stack[-1]
+            missing = set() if here in found else {key for node in bodies[here] if (key := _key(node)) in bodies} - found.keys()
+            if not missing:
+                if here not in found:
+                    found[here] = sum(1 + found.get(_key(node), 0) for node in bodies[here])
+                open_.discard(stack.pop())
+                continue
+            open_.add(here)  # of those on the stack just the ones that are being counted, each called by the one before
+            if open_ & missing:
+                raise LoadError(f"the function {here[1]!r} calls itself", hint="ONNX has no recursion: write a Loop")
+            stack.extend(missing)
+    return found
 
 
 def call(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
@@ -103,10 +159,6 @@ def _type_bytes(site: Call, index: int) -> bytes | None:
 
 
 def _inlined(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
-    importer.budget -= len(function.node)
-    if importer.budget < 0:
-        what = f"the calls of functions unfold to too many nodes, the last ones in {function.name!r}"
-        raise LoadError(what, hint="inline the functions yourself (onnx.inliner), or load one of them alone")
     names = {name: held for name, held in zip(function.input, site.inputs, strict=False) if held is not None}
     scope = importer.emit.scope
     title = site.node.name.rpartition("/")[2] or site.node.op_type

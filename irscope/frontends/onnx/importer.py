@@ -34,17 +34,15 @@ from irscope.frontends.onnx.types import ELEMENT_TYPES, merged, type_of
 from irscope.ir import INT, Graph, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
 
-__all__ = ["Frame", "Importer"]
+__all__ = ["MALFORMED", "Frame", "Importer"]
 
 _SMALL: Final = 16
 """Elements of a constant that stands in the graph as such; a larger one is an input that is bound to it."""
-_MAX_NODES: Final = 200_000
-"""Nodes beyond those in the file that calls of functions may unfold to: a file of a few lines can ask for 2^40."""
 _MAX_DEPTH: Final = 100
 """How deep functions may call each other and bodies may nest."""
 
 
-_MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 """What a builder runs into where attributes are of other types than ONNX says, or operands of other ranks."""
 
 
@@ -85,10 +83,10 @@ class Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.refusals: list[tuple[str, str, str]] = []
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
-        self.budget = _MAX_NODES
 
     def run(self) -> Graph:
         """The graph. Raises LoadError, with the node, for what cannot be represented."""
+        functions.check_sizes(self.model)
         graph = self.model.graph
         opsets = {entry.domain or "ai.onnx": entry.version for entry in self.model.opset_import}
         frame = Frame({}, (), opsets, told=self.told_types(graph))
@@ -228,12 +226,14 @@ class Importer:
                 raise self.error(error.what, _title(node, index), error.hint) from None
             except Refused as why:
                 raise self.error(f"{node.op_type} is not formed as ONNX says: {why}", _title(node, index)) from None
-            except _MALFORMED as error:
+            except MALFORMED as error:
                 what = f"{node.op_type} is not formed as ONNX says ({type(error).__name__}: {error})"
                 raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
 
     def one(self, node: Any, frame: Frame) -> None:
         """Append what one node means, and define its outputs."""
+        if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
+            raise LoadError("a name in it is no UTF-8 text", hint="the model is damaged: export it again")
         node = functions.with_attributes(node, frame.attributes)
         domain = node.domain or "ai.onnx"
         inputs = [self.found(frame, name, _title(node)) if name else None for name in node.input]
@@ -278,7 +278,7 @@ class Importer:
                 return [made] if isinstance(made, Value | Held) else list(made)
             except Refused as refused:
                 why = str(refused)
-            except _MALFORMED as error:
+            except MALFORMED as error:
                 why = f"it is not formed as ONNX says ({type(error).__name__}: {error})"
             self.emit.back_to(mark)
         found = functions.expanded(self, call, domain, frame)
@@ -336,7 +336,7 @@ def _title(node: Any, index: int | None = None) -> str:
     """What an error calls a node."""
     domain = f"{node.domain}." if node.domain else ""
     name = f" {node.name!r}" if node.name else f" number {index}" if index is not None else ""
-    made = f", which makes {', '.join(node.output)[:80]}" if node.output else ""
+    made = f", which makes {', '.join(map(str, node.output))[:80]}" if node.output else ""
     return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope.errors import LoadError
 from irscope.frontends.onnx.types import ELEMENT_TYPES, type_of
 from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Type
 
@@ -76,4 +77,11 @@ def inferred(
         )
     except Exception:  # its own errors have no common class
         return nothing
-    return tuple(type_of(found[name]) if name in found else TENSOR for name in node.output)
+    return tuple(_type_of(found[name]) if name in found else TENSOR for name in node.output)
+
+
+def _type_of(proto: Any) -> Type:
+    try:
+        return type_of(proto)
+    except LoadError:  # extents beyond all memory: an op that would make them fails
+        return TENSOR

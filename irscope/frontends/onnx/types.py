@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Final
 
+from irscope.errors import LoadError
 from irscope.ir import TENSOR, DictType, Dim, ListType, OptionalType, TensorType, Type
 from irscope.ops.typing import DTYPE_CODES
 
@@ -55,6 +57,8 @@ def type_of(proto: Any) -> Type:
 
 def _tensor(proto: Any) -> TensorType:
     shape = tuple(map(_extent, proto.shape.dim)) if proto.HasField("shape") else None
+    if shape is not None and prod(extent for extent in shape if isinstance(extent, int) and extent) >= 1 << 60:
+        raise LoadError(f"a tensor of shape {list(shape)} is larger than any memory", hint="the model is damaged: export it again")
     return TensorType(ELEMENT_TYPES.get(proto.elem_type), shape)
 
 

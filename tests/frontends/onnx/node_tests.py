@@ -1,7 +1,7 @@
 """ONNX's own node tests, from the onnx package: each case is a model of one op (or of the function that defines it), with
 inputs and the outputs that every implementation must give, within the tolerances of the case.
 
-`python -m tests.frontends.onnx_suite [PART_OF_A_NAME] [--device cpu|reference] [--arrays numpy|torch]` runs all of them
+`python -m tests.frontends.onnx.node_tests [PART_OF_A_NAME] [--device cpu|reference] [--arrays numpy|torch]` runs all of them
 and prints the counts: loaded; opaque, with an op that stayed `onnx::`; run, all ops `aten::`; passed. The opaque ones are
 run as well, by ONNX's reference implementation, and counted apart.
 """

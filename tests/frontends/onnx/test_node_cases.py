@@ -12,7 +12,7 @@ import pytest
 import irscope as irs
 
 pytest.importorskip("onnx")
-from tests.frontends.onnx.node_tests import cases, check, frozen, is_opaque, results  # noqa: E402
+from tests.frontends.onnx.node_tests import cases, check, frozen, is_opaque, results
 
 ROUNDED = frozenset({"attention_4d_causal_fp16", "cast_FLOAT_to_BFLOAT16"})
 """Cases whose outputs were rounded after every op, to halves: a kernel that computes in float32 comes closer to the truth

@@ -17,6 +17,13 @@ def test_an_example_with_a_model(name: str, size: int, capsys: pytest.CaptureFix
     assert "kernels" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["jax_function", "mlir_module"])
+def test_an_example_of_other_compilers(name: str, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("jax")
+    importlib.import_module(name).main()
+    assert "StableHLO" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["momentum", "softmax"])
 def test_an_example_in_numpy(name: str, capsys: pytest.CaptureFixture[str]):
     importlib.import_module(name).main(70)

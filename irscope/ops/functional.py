@@ -15,8 +15,20 @@ __all__ = ["functional_source"]
 
 _FUNCTIONAL: Final[Mapping[str, str]] = {
     "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
+    "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR",
 }  # fmt: skip
 """Namespace to what the language is called."""
+
+_OUTSIDE: Final = frozenset(
+    f"{space}::{name}"
+    for space in ("stablehlo", "mhlo", "vhlo")
+    for name in (
+        "custom_call", "send", "recv", "infeed", "outfeed", "rng", "create_token", "after_all", "partition_id", "replica_id",
+        "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter",
+        "cross-replica-sum", "async_start", "async_done",
+    )
+)  # fmt: skip
+"""Ops of these languages that speak with what is outside of the program, or may."""
 
 
 def functional_source(name: str) -> str:
@@ -24,5 +36,7 @@ def functional_source(name: str) -> str:
 
     >>> functional_source("onnx::TopK"), functional_source("onnx::com.microsoft.Gelu"), functional_source("aten::relu")
     ('ONNX', 'ONNX', '')
+    >>> functional_source("stablehlo::fft"), functional_source("stablehlo::custom_call")
+    ('StableHLO', '')
     """
-    return _FUNCTIONAL.get(name.partition("::")[0], "")
+    return "" if name in _OUTSIDE else _FUNCTIONAL.get(name.partition("::")[0], "")

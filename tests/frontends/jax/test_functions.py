@@ -52,8 +52,9 @@ def test_every_function_equals_jit(name: str, device: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("shifts",)])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "searchsorted"])
 def test_functions_run_through_torch_and_fused(name: str) -> None:
+    """All but one that computes with uint32, which torch does not."""
     torch = pytest.importorskip("torch")
     function, arguments = FUNCTIONS[name]
     graph = irs.load(function, *arguments)

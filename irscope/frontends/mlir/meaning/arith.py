@@ -49,6 +49,7 @@ def _on_tensors(rule: Rule) -> Rule:
                 return None
         return rule(op) if is_plain(op) else None
 
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the table of what is covered
     return guarded
 
 

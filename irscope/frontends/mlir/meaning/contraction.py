@@ -33,6 +33,13 @@ def _dot_general(op: Operation) -> Value | None:
     return contracted(op, batch, inner)
 
 
+def _dot(op: Operation) -> Value | None:
+    if not op.is_static or op.dtype not in (*FLOATS, *INTEGERS, *_COMPLEX):
+        return None
+    last = len(shape_of(op.operands[0]) or ()) - 1
+    return contracted(op, ([], []), ([last], [0]))
+
+
 def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]) -> Value:
     """Sums of products over the inner dimensions, computed in the result's element type."""
     e = op.e
@@ -118,6 +125,7 @@ def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
 
 RULES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
     "stablehlo.dot_general": _dot_general,
+    "stablehlo.dot": _dot,
     "stablehlo.convolution": _convolution,
 }
 """What each op becomes."""

@@ -17,7 +17,7 @@ from irscope.frontends.mlir.meaning.bodies import has_one_zero_and_nan
 from irscope.frontends.mlir.operation import Operation
 from irscope.ir import TensorData, TensorType, Value
 
-__all__ = ["FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
+__all__ = ["BROADCASTING", "FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
 
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
@@ -44,6 +44,7 @@ def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
             return None
         return op.e.aten(aten, *op.operands, *rest, type=op.type)
 
+    rule.becomes = aten  # type: ignore[attr-defined]  # for the table of what is covered
     return rule
 
 
@@ -275,6 +276,28 @@ RULES: Final[Mapping[str, Rule]] = {
     "chlo.is_neg_inf": _infinite(-1),
 }  # fmt: skip
 """What each op becomes."""
+
+
+_BROADCASTING: Final = (
+    "add", "and", "atan2", "compare", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "select",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+
+def _broadcasting(rule: Rule) -> Rule:
+    """The rule of an op whose operands broadcast as NumPy's do."""
+
+    def guarded(op: Operation) -> Value | None:
+        return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
+
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the table of what is covered
+    return guarded
+
+
+BROADCASTING: Final[Mapping[str, Rule]] = {
+    f"chlo.broadcast_{name}": _broadcasting(RULES[f"stablehlo.{name}"]) for name in _BROADCASTING
+}
+"""CHLO's ops of operands of several extents."""
 
 
 def splat(e: Emitter, value: Value) -> float | int | bool | None:

@@ -47,10 +47,14 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
 
 
 def _broadcast(op: Operation) -> Value | None:
-    dims = op.ints("broadcast_dimensions")
+    return _spread_along(op, op.ints("broadcast_dimensions"))
+
+
+def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
+    """The first operand with its dimensions at these places of the result."""
     if dims is None or not op.is_static:
         return None
-    e, (x,), shape = op.e, op.operands, op.shape
+    e, x, shape = op.e, op.operands[0], op.shape
     order = sorted(range(len(dims)), key=lambda axis: dims[axis])
     known = e.elements(x)
     if order != list(range(len(dims))):
@@ -268,6 +272,23 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
     return e.aten("index_put", x, places, update, False, type=op.type)
 
 
+def _dynamic_reshape(op: Operation) -> Value | None:
+    """Extents that are computed and known all the same."""
+    return reshaped(op.e, op.operands[0], op.shape) if op.is_static else None
+
+
+def _dynamic_broadcast(op: Operation) -> Value | None:
+    """Extents that are computed and known all the same."""
+    return _spread_along(op, op.ints("broadcast_dimensions"))
+
+
+def _dimension_size(op: Operation) -> Value | None:
+    if not op.is_static:
+        return None
+    extent = (shape_of(op.operands[0]) or ())[op.number("dimension")]
+    return op.e.scalar(extent, op.dtype)
+
+
 def _same(op: Operation) -> Sequence[Value]:
     return op.operands
 
@@ -280,7 +301,11 @@ def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
 RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]] = {
     "stablehlo.constant": _constant,
     "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.reshape": _reshape,
+    "stablehlo.dynamic_reshape": _dynamic_reshape,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.get_dimension_size": _dimension_size,
     "stablehlo.transpose": _transpose,
     "stablehlo.slice": _slice,
     "stablehlo.concatenate": _concatenate,

@@ -28,6 +28,7 @@ Rule = Callable[[Operation], Value | Sequence[Value] | None]
 
 MEANINGS: Final[Mapping[str, Rule]] = {
     **pointwise.RULES,
+    **pointwise.BROADCASTING,
     **shaping.RULES,
     **reductions.RULES,
     **windows.RULES,

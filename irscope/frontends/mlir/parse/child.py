@@ -1,7 +1,8 @@
 """A file parsed in a process of its own, which may die of it: MLIR's parser aborts on some garbled input.
 
-Run as a script, with the name of a package and Python's path as arguments and the file on standard input. Prints what
-the parser says about a file that is none, and nothing about one that is fine. Imports nothing of irscope's.
+Run as a script, with the file on standard input, and as arguments the names of packages and Python's path as JSON, the
+file of the bindings, and limits of memory and time. Prints the name of the first package that takes the file, or what
+the first one says about a file that none takes.
 """
 
 from __future__ import annotations
@@ -17,29 +18,34 @@ STACK = 4 << 20
 
 
 def main() -> None:
-    """Parses standard input; the exit status is 0 if that worked, 1 if the parser refused, anything else is a crash."""
-    package, path, home = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+    """Parses standard input; the exit status is 0 if that worked, 1 if every parser refused, anything else is a crash."""
+    packages, path, home = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
     sys.path[:] = path
     _limit(int(sys.argv[4]), int(sys.argv[5]))
     content = sys.stdin.buffer.read()
-    said: list[str] = []
+    told: list[str] = []
     threading.stack_size(STACK)
-    worker = threading.Thread(target=_parse, args=(package, home, content, said))
+    worker = threading.Thread(target=_parse, args=(packages, home, content, told))
     worker.start()
     worker.join()
-    if said:
-        sys.stdout.buffer.write(said[0].encode("utf-8", "replace"))
-        sys.stdout.flush()
-        sys.exit(1)
+    sys.stdout.buffer.write(told[0].encode("utf-8", "replace"))
+    sys.stdout.flush()
+    sys.exit(0 if told[0] in packages else 1)
 
 
-def _parse(package: str, home: str, content: bytes, said: list[str]) -> None:
-    try:
-        bindings = _loaded(home)
-        found = bindings.required(package)
-        found.ir.Module.parse(content, bindings.new_context(found))
-    except BaseException as error:
-        said.append(str(error) or type(error).__name__)
+def _parse(packages: list[str], home: str, content: bytes, told: list[str]) -> None:
+    first = ""
+    for package in packages:
+        try:
+            bindings = _loaded(home)
+            found = bindings.required(package)
+            found.ir.Module.parse(content, bindings.new_context(found))
+        except BaseException as error:
+            first = first or str(error) or type(error).__name__
+        else:
+            told.append(package)
+            return
+    told.append(first)
 
 
 def _loaded(home: str) -> Any:

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,33 +29,29 @@ def parse_module(content: bytes, file: str) -> tuple[Any, Bindings]:
 
     Raises ParseError at the place that the parser names, LoadError where it crashes or takes too long, MissingExtra.
     """
-    first = ""
-    for name in installed() or ("",):
-        bindings = required(name)
-        said = _trial(bindings, content, file)
-        if not said:
-            return bindings.ir.Module.parse(content, new_context(bindings)), bindings
-        first = first or said
-    raise _refused(first, content, file)
+    names = installed()
+    if not names:
+        required()  # raises, with what to install
+    bindings = required(_reader_of(names, content, file))
+    return bindings.ir.Module.parse(content, new_context(bindings)), bindings
 
 
-def _trial(bindings: Bindings, content: bytes, file: str) -> str:
-    """What the parser says of a file that it does not take; empty for one that it takes."""
+def _reader_of(names: Sequence[str], content: bytes, file: str) -> str:
+    """The first of these packages that takes the content. Raises ParseError or LoadError."""
     megabytes = len(content) >> 20
     limits = [str(_MEMORY + (megabytes << 26)), str(10 + 2 * megabytes)]
-    command = [sys.executable, "-I", "-c", _SCRIPT, bindings.name, json.dumps(sys.path), _HOME, *limits]
+    command = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(names), json.dumps(sys.path), _HOME, *limits]
     try:
         done = subprocess.run(command, input=content, capture_output=True, timeout=60 + 10 * megabytes, check=False)
     except subprocess.TimeoutExpired:
         raise LoadError(f"MLIR's parser does not come to an end with {file or 'this text'}", hint=_CUT) from None
-    if done.returncode == 0:
-        return ""
-    if done.returncode == 1 and done.stdout:
-        return done.stdout.decode("utf-8", "replace")
+    said = done.stdout.decode("utf-8", "replace")
+    if done.returncode == 0 and said in names:
+        return said
+    if done.returncode == 1 and said:
+        raise _refused(said, content, file)
     told = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-    raise LoadError(
-        f"{file or 'this text'} makes MLIR's own parser ({bindings.name}) crash with {told}", hint=_CUT
-    )  # fmt: skip
+    raise LoadError(f"{file or 'this text'} makes MLIR's own parser crash with {told}", hint=_CUT)
 
 
 _CUT: Final = "the file is damaged or nests too deep; write it anew, or load a part of it"

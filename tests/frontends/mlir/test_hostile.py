@@ -1,0 +1,90 @@
+"""Truncated, garbled and hostile files: each an error of ours, quickly and without a crash."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import irscope as irs
+from irscope.errors import IrscopeError
+from irscope.frontends.mlir.parse.bindings import BYTECODE, installed, new_context, required
+
+if not installed():
+    pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.stablehlo.mlir"))
+TOKENS = [
+    b"{", b"}", b"(", b")", b"<", b">", b"dense<", b"0x", b"-1", b"99999999999999999999", b"tensor<", b"x", b"i1", b"?",
+    b"*", b'"', b"#", b"!", b"%", b"@", b"^bb0", b"loc(", b"affine_map<(d0)->(d0 mod 0)>", b"i16777216", b"f32", b",",
+    b"\x00", b"\xff", b"complex<", b"dense_resource<x>", b"vector<9223372036854775807xf32>",
+    b"tensor<4611686018427387904x4xf32>", b"%q = arith.constant dense<0> : tensor<99999999999xi32>",
+]  # fmt: skip
+
+
+def _bytecode(text: bytes) -> bytes:
+    import io
+
+    bindings = required()
+    held = io.BytesIO()
+    bindings.ir.Module.parse(text, new_context(bindings)).operation.write_bytecode(held)
+    return held.getvalue()
+
+
+def _mutations(seed: int, count: int) -> Iterator[bytes]:
+    rng = random.Random(seed)
+    texts = [path.read_bytes() for path in SAMPLES]
+    sources = [*texts, *map(_bytecode, texts)]
+    for _ in range(count):
+        content = bytearray(rng.choice(sources))
+        kind = rng.choice(["cut", "flip", "token", "delete", "repeat", "swap", "nest"])
+        if kind == "cut":
+            del content[rng.randrange(len(content)) :]
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            place = rng.randrange(len(content) or 1)
+            if kind == "flip":
+                content[place : place + 1] = bytes([rng.randrange(256)])
+            elif kind == "token":
+                content[place:place] = rng.choice(TOKENS)
+            elif kind == "delete":
+                del content[place : place + rng.randrange(1, 30)]
+            elif kind == "repeat":
+                content[place:place] = content[place : place + rng.randrange(1, 200)]
+            elif kind == "swap":
+                other, length = rng.randrange(len(content) or 1), rng.randrange(1, 40)
+                content[place : place + length], content[other : other + length] = (
+                    content[other : other + length], content[place : place + length],
+                )  # fmt: skip
+            elif kind == "nest":
+                content[place:place] = rng.choice([b"(", b"[", b"{", b"tensor<", b"tuple<", b"dense<["]) * rng.choice([99, 99999])
+        yield bytes(content)
+
+
+def _check(content: bytes, tmp: Path) -> bool:
+    """Whether the file was refused; anything but a program or an error of ours fails."""
+    path = tmp / ("m.mlirbc" if content.startswith(BYTECODE) else "m.mlir")
+    path.write_bytes(content)
+    try:
+        irs.load(path)
+    except IrscopeError as error:
+        assert str(error)
+        return True
+    return False
+
+
+def test_some_garbled_files_are_errors_of_ours(tmp_path: Path) -> None:
+    assert sum(_check(content, tmp_path) for content in _mutations(0, 8)) >= 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 26))
+def test_garbled_files_are_errors_of_ours(seed: int, tmp_path: Path) -> None:
+    refused = 0
+    for content in _mutations(seed, 100):
+        started = time.process_time()
+        refused += _check(content, tmp_path)
+        assert time.process_time() - started < 2
+    assert refused > 50

@@ -74,7 +74,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     refused(LoadError, lambda: irs.load("a" * 5000 + ".ir"), "too long")
     refused(LoadError, lambda: irs.load("hello"), "graph(")
     refused(LoadError, lambda: irs.load(tmp_path / "noise.ir"), "UTF-8")
-    refused(LoadError, lambda: irs.load(tmp_path / "noise.onnx"), ".pt2")
+    refused(LoadError, lambda: irs.load(tmp_path / "noise.onnx"), "ONNX")
     refused(LoadError, lambda: irs.load(tmp_path / "plain"), ".pt2")
     refused(ParseError, lambda: irs.load(tmp_path / "empty.ir"), "empty.ir:1:1")
     refused(ParseError, lambda: irs.load(""), "no text")

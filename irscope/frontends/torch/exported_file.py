@@ -26,6 +26,7 @@ from irscope.frontends.trust import contents, not_trusted
 __all__ = ["load_program", "reason_to_distrust"]
 
 _AGAIN: Final = "save it again with torch.export.save"
+_DAMAGED: Final = " is damaged"
 _NAME: Final = re.compile(r"[\w.@]*")
 _TARGET: Final = re.compile(r"(torch\.ops(\.\w+){2,3}|_operator\.\w+|math\.\w+|torch\._?sym_\w+)")
 _FREE: Final = frozenset(
@@ -64,6 +65,8 @@ def load_program(path: Path, *, trust: bool) -> Any:
     data = contents(path)
     records = _records(path, data)
     why = reason_to_distrust(records)
+    if why.endswith(_DAMAGED):
+        raise LoadError(f"{str(path)!r} is not a program that this torch reads: {why}", hint=_AGAIN)
     if why:
         raise not_trusted(path, why)
     data.seek(0)
@@ -109,7 +112,7 @@ def _distrusted_record(name: str, record: bytes) -> str:
         return _distrusted_payloads(name, _json(record))
     if name.startswith("models/"):
         found = _json(record)
-        return next(_strange(found, ""), "") if isinstance(found, dict) else f"{name} is damaged"
+        return next(_strange(found, ""), "") if isinstance(found, dict) else f"{name}{_DAMAGED}"
     return ""
 
 
@@ -133,7 +136,7 @@ def _is_plain_data(record: bytes) -> bool:
 def _distrusted_payloads(name: str, found: Any) -> str:
     payloads = found.get("config") if isinstance(found, dict) else None
     if not isinstance(payloads, dict):
-        return f"{name} is damaged"
+        return f"{name}{_DAMAGED}"
     for key, payload in payloads.items():
         if not isinstance(payload, dict) or payload.get("use_pickle") is not False:
             return f"{key!r} in {name} is a pickle"

@@ -56,3 +56,48 @@ def test_a_loop_in_a_group_stays_as_it_is() -> None:
         assert fusion.groups == ()
         assert fusion.obstacle("p", "q").rule == "given-group" if op == "my::region" else fusion.why_not("p", "q")
         assert trouble(text) == ""
+
+
+CONSTANTS = """
+  %one : int = prim::Constant[value=1]()
+  %text : str = prim::Constant[value="a"]()
+  %none : NoneType = prim::Constant()
+  %half : float = prim::Constant[value=0.5]()"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        ("%r : int = prim::GetAttr[value=0]()", "operand-count"),
+        ("prim::SetAttr[name=\"a\"]()", "operand-count"),
+        ("%r : NoneType = aten::mul_(%x, %half)", "result-kind"),
+        ("%r : __torch__.M = aten::sigmoid_(%x)", "result-kind"),
+        ("%r : Any = aten::add(%x, %one, %one)", "result-kind"),
+        ("%r : Tensor = aten::add(%x, %x, %none)", "operand-kind"),
+        ("%r : Tensor = aten::add(%x, %x, %text)", "operand-kind"),
+        ("%r : int = prim::Constant[value=[0.5]]()", "constant-kind"),
+        ("%r : float = prim::Constant[value=None]()", "constant-kind"),
+        ("%r : int = prim::Constant[value=1" + "0" * 200 + "]()", "constant-kind"),
+        ("%r : Float(3, 4) = prim::Constant[value=1]()", "constant-kind"),
+        ("%r : Tensor, %s : Tensor = prim::TupleUnpack(%x)", "operand-kind"),
+        ("%r : (Tensor, Tensor) = prim::TupleConstruct(%x)", "operand-count"),
+        ("%r : Tensor[] = prim::ListConstruct(%text)", "operand-kind"),
+        ("%r : Float(-1) = aten::relu(%x)", "extent"),
+    ],
+)
+def test_what_the_analyses_tripped_over_is_refused(lines: str, rule: str) -> None:
+    text = f"graph(%x : Float(2, 3)):{CONSTANTS}\n  {lines}\n  return (%x)"
+    with pytest.raises(irs.IrscopeError) as caught:
+        irs.load(text)
+    assert caught.value.rule == rule, str(caught.value)
+    assert trouble(text) == ""
+
+
+def test_a_tensor_where_a_number_is_wanted_is_carried_along() -> None:
+    """The tracer writes such programs: they load, and nothing that looks at them fails."""
+    text = """graph(%x : Float(2), %y : Float(2), %t : Bool(3, 4)):
+  %a : Float(2) = aten::relu(%x)
+  %s : Float(2) = aten::add(%a, %y, %t)
+  %f : Float(2) = aten::mul(%a, %s)
+  return (%f)"""
+    assert trouble(text) == ""

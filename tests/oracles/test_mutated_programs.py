@@ -101,4 +101,4 @@ def test_most_damage_is_seen_and_much_is_harmless() -> None:
             loaded += 1
         except irs.IrscopeError:
             pass
-    assert SLICE * 0.2 < loaded < SLICE * 0.9
+    assert SLICE * 0.12 < loaded < SLICE * 0.9

@@ -193,6 +193,8 @@ class Read:
 def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
     """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
     if axis is None or len(shape) != 1:
+        if len(shape) > len(forms):
+            raise CodegenError(f"an operand has {len(shape)} axes, and what reads it {len(forms)}", rule="codegen-axis")
         own = forms[len(forms) - len(shape) :]
     elif axis < len(forms):
         own = (forms[axis],)

@@ -22,7 +22,6 @@ from irscope.ir import (
     TENSOR,
     AliasAnnotation,
     Argument,
-    ClassType,
     ListType,
     Node,
     OpSchema,
@@ -38,7 +37,8 @@ from irscope.ir import (
 __all__ = ["Wrong", "misfit"]
 
 _NUMBERS: Final = frozenset({BOOL, COMPLEX, FLOAT, INT, NUMBER})
-_PLAIN: Final = frozenset({*_NUMBERS, DEVICE, NONE, STR})
+_NO_NUMBERS: Final = frozenset({DEVICE, NONE, STR})
+_PLAIN: Final = _NUMBERS | _NO_NUMBERS
 """Primitive types that say what a value is; other words are variables, handles, or what another torch has."""
 
 
@@ -122,6 +122,8 @@ def _may_be_given(type: Type, argument: Argument) -> bool:
 
 def _may_be(have: Type, want: Type) -> bool:
     """Whether a value of one type may stand where another is wanted, by the widest reading of both."""
+    if NUMBER in (have, want) and {have, want} & _NO_NUMBERS:
+        return False  # of what is called a number, `fits` knows no more than that it may be many things
     if have is want or fits(have, want) or fits(want, have):
         return True
     if isinstance(have, OptionalType) or isinstance(want, OptionalType):
@@ -162,10 +164,10 @@ def _gives_kinds(schema: OpSchema, node: Node) -> bool:
 
 
 def _may_give(type: Type, declared: Type) -> bool:
-    """As for operands, but a tensor is no number, nor of a class: what an op gives is not converted."""
-    if declared.__class__ is TensorType and isinstance(type, ClassType):
-        return False
-    if (type.__class__ is TensorType) != (declared.__class__ is TensorType) and _is_number(type) and _is_number(declared):
+    """As for operands, but what is declared a tensor is one, and no number is: what an op gives is not converted."""
+    if declared.__class__ is TensorType:
+        return type.__class__ is TensorType
+    if type.__class__ is TensorType and declared in _NUMBERS:
         return False
     return _may_be(type, declared)
 

@@ -103,7 +103,8 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
 def _wrong_constant(node: Node) -> tuple[str, str] | None:
     """A number, string or list that is no value of the type that the constant has."""
     value, payload = node.outputs[0], node.attrs.get("value")
-    if payload is None or _may_be_value(payload, value.type):
+    absent = payload is None and ("value" not in node.attrs or value.type not in _PAYLOADS)
+    if absent or (payload is not None and _may_be_value(payload, value.type)):
         return None
     told = repr(payload)
     return "constant-kind", f"{value!r} is {value.type}, and {told if len(told) < 60 else told[:60] + '…'} is not"
@@ -113,7 +114,7 @@ def _may_be_value(payload: object, type: Type) -> bool:
     """Whether a payload may be of a type; only plain ones and lists of them are judged, and an int stands for any number."""
     inner = type.element if isinstance(type, OptionalType) else type
     if isinstance(payload, bool | int | float | complex | str):
-        if isinstance(inner, ListType | TupleType | DictType) or inner == NONE:
+        if isinstance(inner, ListType | TupleType | DictType) or inner == NONE or (isinstance(inner, TensorType) and inner.shape):
             return False
         if isinstance(payload, int) and not -(2**63) <= payload < 2**64:
             return inner not in (BOOL, INT, STR)

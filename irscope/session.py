@@ -18,8 +18,8 @@ from irscope.ir import (
     TensorType,
     Type,
     argument_type,
-    fits,
-    spread,
+    flatten_arguments,
+    is_subtype,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
     from irscope.analysis.shapes import infer, refine
 
     free = graph.free_inputs
-    arguments = spread(arguments, len(free))
+    arguments = flatten_arguments(arguments, len(free))
     if len(free) != len(arguments):
         s = "s" * (len(free) != 1)
         names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
@@ -112,7 +112,7 @@ def _may_be(given: Type, declared: Type) -> bool:
         return given == NONE or _may_be(given, declared.element)
     if not (isinstance(given, TensorType) and isinstance(declared, TensorType)):
         stranger = isinstance(given, ClassType) and isinstance(declared, TensorType)
-        return (given == INT and declared == FLOAT) or (fits(given, declared) and not stranger)
+        return (given == INT and declared == FLOAT) or (is_subtype(given, declared) and not stranger)
     if given.dtype != (declared.dtype or given.dtype):
         return False
     if given.shape is None or declared.shape is None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
-from irscope._base.waiting import undisturbed
+from irscope._base.waiting import run_uninterruptible
 
 __all__ = ["progress"]
 
@@ -26,7 +26,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
     ...         step()
     """
     try:
-        tqdm = undisturbed(_bars)
+        tqdm = run_uninterruptible(_bars)
     except ImportError:
         yield lambda: None
         return

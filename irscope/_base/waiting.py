@@ -2,7 +2,7 @@
 
 Python runs signal handlers on the main thread, between any two steps of it. A `Condition` that is waited on there loses its
 lock, and a pool of threads with it; a library that has just freed something, and has not noted it yet, frees it again later.
-So delicate work is done on a thread that no signal reaches (`undisturbed`), and who has lent memory to other threads waits
+So delicate work is done on a thread that no signal reaches (`run_uninterruptible`), and who has lent memory to other threads waits
 until they are done, interrupted or not (`join`). Nobody waits for a thread that has not begun: there may be no memory for it.
 """
 
@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-__all__ = ["Errand", "Workers", "join", "put_off", "side_by_side", "undisturbed"]
+__all__ = ["Errand", "Workers", "join", "put_off", "side_by_side", "run_uninterruptible"]
 
 T = TypeVar("T")
 
@@ -73,11 +73,11 @@ class Errand:
         return self._results[0]
 
 
-def undisturbed(work: Callable[[], T]) -> T:
+def run_uninterruptible(work: Callable[[], T]) -> T:
     """What `work` gives, or the error that it ends in, from a thread that no signal interrupts. An interrupt that comes
     meanwhile is raised when the work is done.
 
-    >>> undisturbed(lambda: threading.current_thread() is threading.main_thread())
+    >>> run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
     False
     """
     if threading.current_thread() is not threading.main_thread():

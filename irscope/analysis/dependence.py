@@ -11,7 +11,7 @@ is "one memory" is a location of the points-to graph where each access has few, 
 has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
 shapes.
 
-Most nodes are *calm* (`irscope.analysis.reorderable`) and tied by data alone, which one look at their operands tells; the records
+Most nodes are *reorderable* (`irscope.analysis.reorderable`) and tied by data alone, which one look at their operands tells; the records
 that explain it are made when somebody asks.
 """
 
@@ -23,9 +23,9 @@ from typing import Final
 
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Access, Kind, NodeAccesses, Obstacle
+from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.reorderable import CalmNodes
+from irscope.analysis.reorderable import ReorderableNodes
 from irscope.ir import Block, Graph, Node, Value
 
 __all__ = ["Dependence", "Dependences", "dependences"]
@@ -42,7 +42,7 @@ class Dependence:
     """The earlier node."""
     kind: Kind
     """data, memory, effect or random."""
-    obstacle: Obstacle
+    obstacle: OrderConflict
     _db: AliasDb = field(repr=False)
 
     @property
@@ -125,7 +125,7 @@ def dependences(graph: Graph, block: Block | None = None, db: AliasDb | None = N
 
 
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
-    """The dependences of each node; those of calm nodes are made when asked for."""
+    """The dependences of each node; those of reorderable nodes are made when asked for."""
 
     def __init__(
         self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]
@@ -158,7 +158,7 @@ class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
 
 
 def _by_data(maker: Node, node: Node, value: Value, db: AliasDb) -> Dependence:
-    return Dependence(maker, "data", Obstacle("data", maker, node, value), db)
+    return Dependence(maker, "data", OrderConflict("data", maker, node, value), db)
 
 
 @dataclass(slots=True)
@@ -184,7 +184,7 @@ class _Visit:
         self.index: dict[Node, int] = {}
         """The positions of the nodes."""
         self.found: dict[Node, tuple[Dependence, ...]] = {}
-        """The dependences of the nodes that are not calm."""
+        """The dependences of the nodes that are not reorderable."""
         self._maker: dict[Value, Node] = {}
         self._memory: dict[tuple[str, int], _Memory] = {}
         self._effect: Node | None = None
@@ -194,14 +194,14 @@ class _Visit:
 
     def run(self) -> list[list[int]]:
         """For each node, the positions of the earlier ones that it is tied to."""
-        is_calm = CalmNodes(self._db).is_calm
-        calm = [is_calm(node) for node in self._block.nodes]
-        self._keys = self._memories_of(node for node, quiet in zip(self._block.nodes, calm, strict=True) if not quiet)
+        is_reorderable = ReorderableNodes(self._db).is_reorderable
+        free = [is_reorderable(node) for node in self._block.nodes]
+        self._keys = self._memories_of(node for node, is_free in zip(self._block.nodes, free, strict=True) if not is_free)
         place: dict[Value, int] = {}
         rows: list[list[int]] = []
         index, maker = self.index, self._maker
         for here, node in enumerate(self._block.nodes):
-            if calm[here]:
+            if free[here]:
                 row = [place[value] for value in node.inputs if value in place]
                 rows.append(row if len(row) < 2 else list(dict.fromkeys(row)))
             else:
@@ -216,26 +216,26 @@ class _Visit:
     def _visit(self, node: Node) -> tuple[Dependence, ...]:
         """The node's dependences, the first found reason for each earlier node."""
         accesses = self._db.accesses(node)
-        found: dict[Node, Obstacle] = {}
+        found: dict[Node, OrderConflict] = {}
         for value in accesses.uses:
             maker = self._maker.get(value)
             if maker is not None and maker not in found:
-                found[maker] = Obstacle("data", maker, node, value)
+                found[maker] = OrderConflict("data", maker, node, value)
         if accesses.reads or accesses.writes:
             for (other, theirs), mine in self._collisions(node, accesses):
                 if other is not node and other not in found:
-                    found[other] = Obstacle("memory", other, node, accesses=(theirs, mine))
+                    found[other] = OrderConflict("memory", other, node, accesses=(theirs, mine))
         if accesses.side_effect is not None:
             if self._effect is not None and self._effect not in found:
-                found[self._effect] = Obstacle("effect", self._effect, node)
+                found[self._effect] = OrderConflict("effect", self._effect, node)
             self._effect = node
         if accesses.random is not None:
             if self._random is not None and self._random not in found:
-                found[self._random] = Obstacle("random", self._random, node)
+                found[self._random] = OrderConflict("random", self._random, node)
             self._random = node
         return tuple(Dependence(other, obstacle.kind, obstacle, self._db) for other, obstacle in found.items())
 
-    def _collisions(self, node: Node, accesses: NodeAccesses) -> list[tuple[tuple[Node, Access], Access]]:
+    def _collisions(self, node: Node, accesses: ModRef) -> list[tuple[tuple[Node, Access], Access]]:
         """The earlier accesses that this node's must come after; its own are noted for later nodes."""
         found: list[tuple[tuple[Node, Access], Access]] = []
         first = (accesses.writes or accesses.reads)[0]
@@ -261,7 +261,7 @@ class _Visit:
         self._note(node, accesses)
         return found
 
-    def _note(self, node: Node, accesses: NodeAccesses) -> None:
+    def _note(self, node: Node, accesses: ModRef) -> None:
         for read in accesses.reads:
             for memory in self._memories(read):
                 (memory.shape_reads if read.shape else memory.reads).append((node, read))

@@ -1,4 +1,4 @@
-"""Which nodes are calm: they have no effect, write nothing, draw nothing, and read only memory that nobody writes.
+"""Which nodes are reorderable: they have no effect, write nothing, draw nothing, and read only memory that is not written.
 
 Nothing but data ties such a node to others, so most of a program needs no closer look. Where that is not seen at once, the
 answer is no.
@@ -12,16 +12,16 @@ from irscope.analysis.effects import changes_random_state, is_stopping
 from irscope.ir import GENERATOR, Node, TensorType
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["CalmNodes"]
+__all__ = ["ReorderableNodes"]
 
 
-class CalmNodes:
-    """Tells the calm nodes of one graph.
+class ReorderableNodes:
+    """The reorderable nodes of one graph.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::relu_(%a)\\n  return (%b)")
-    >>> calm = CalmNodes(AliasDb(g))
-    >>> calm.is_calm(g.node("a")), calm.is_calm(g.node("b"))
+    >>> reorderable = ReorderableNodes(AliasDb(g))
+    >>> reorderable.is_reorderable(g.node("a")), reorderable.is_reorderable(g.node("b"))
     (True, False)
     """
 
@@ -33,12 +33,12 @@ class CalmNodes:
         self._calls = sealed.calls
         self._ops: dict[str, bool] = {}
 
-    def is_calm(self, node: Node) -> bool:
+    def is_reorderable(self, node: Node) -> bool:
         """False also where that is not seen at once."""
-        calm = self._ops.get(node.op)
-        if calm is None:
-            calm = self._ops[node.op] = _is_calm_op(node.op)
-        if not calm or node.blocks or node in self._active or node.id in self._calls:
+        reorderable = self._ops.get(node.op)
+        if reorderable is None:
+            reorderable = self._ops[node.op] = _is_reorderable_op(node.op)
+        if not reorderable or node.blocks or node in self._active or node.id in self._calls:
             return False
         element_of = self._element_of
         for value in node.inputs:
@@ -52,6 +52,6 @@ class CalmNodes:
         return True
 
 
-def _is_calm_op(op: str) -> bool:
+def _is_reorderable_op(op: str) -> bool:
     restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
     return not restless and op not in WAITS and op != "prim::GetAttr"

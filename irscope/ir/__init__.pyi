@@ -1,6 +1,6 @@
 from .arguments import (
+    flatten_arguments,
     graph_of,
-    spread,
 )
 from .builder import (
     GraphBuilder,
@@ -44,7 +44,7 @@ from .schema import (
     OpSchema,
 )
 from .subtyping import (
-    fits,
+    is_subtype,
 )
 from .traversal import (
     Step,
@@ -82,7 +82,7 @@ from .types import (
     walk,
 )
 from .use_counts import (
-    count_readings,
+    count_uses,
 )
 from .verify import (
     GROUPS,
@@ -143,9 +143,9 @@ __all__ = [
     "argument_type",
     "constant_of",
     "constant_value",
-    "count_readings",
+    "count_uses",
     "erase_refinements",
-    "fits",
+    "is_subtype",
     "graph_of",
     "make_block",
     "make_node",
@@ -153,7 +153,7 @@ __all__ = [
     "new_id",
     "parts",
     "payload_type",
-    "spread",
+    "flatten_arguments",
     "steps",
     "walk",
 ]

@@ -9,7 +9,7 @@ from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 
-__all__ = ["graph_of", "spread"]
+__all__ = ["graph_of", "flatten_arguments"]
 
 
 def graph_of(program: Any, verb: str) -> Graph:
@@ -24,12 +24,12 @@ def graph_of(program: Any, verb: str) -> Graph:
     return graph
 
 
-def spread(arguments: Sequence[Any], wanted: int) -> tuple[Any, ...]:
+def flatten_arguments(arguments: Sequence[Any], wanted: int) -> tuple[Any, ...]:
     """The arguments, one per input: where the counts differ, the parts of lists, tuples and dictionaries, in order.
 
     torch.export makes one input of each tensor in a nested argument. Given back as they are if that does not fit either.
 
-    >>> spread([{"a": 1, "b": (2, 3)}, 4], 4), spread([[1, 2]], 1), spread([1], 2)
+    >>> flatten_arguments([{"a": 1, "b": (2, 3)}, 4], 4), flatten_arguments([[1, 2]], 1), flatten_arguments([1], 2)
     ((1, 2, 3, 4), ([1, 2],), (1,))
     """
     if len(arguments) == wanted:

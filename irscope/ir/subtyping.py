@@ -28,38 +28,38 @@ from irscope.ir.types import (
     UnionType,
 )
 
-__all__ = ["fits"]
+__all__ = ["is_subtype"]
 
 _KNOWN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR})
 """Primitive types of which no two overlap; other words (`t`, `number`, handles) may mean anything."""
 
 
-def fits(have: Type, want: Type) -> bool:
+def is_subtype(have: Type, want: Type) -> bool:
     """Whether a value of type `have` can be one of type `want`; yes when that is not certain.
 
-    >>> fits(NONE, OptionalType(INT)), fits(FLOAT, INT), fits(TensorType("float32", (2,)), TensorType())
+    >>> is_subtype(NONE, OptionalType(INT)), is_subtype(FLOAT, INT), is_subtype(TensorType("float32", (2,)), TensorType())
     (True, False, True)
     """
     if have is want or want == ANY or have == ANY or isinstance(want, ClassType) or isinstance(have, ClassType):
         return True
     if isinstance(want, OptionalType):
-        return have == NONE or fits(have.element if isinstance(have, OptionalType) else have, want.element)
+        return have == NONE or is_subtype(have.element if isinstance(have, OptionalType) else have, want.element)
     if isinstance(want, UnionType):
         members = have.members if isinstance(have, UnionType) else (have,)
         if isinstance(have, OptionalType):
             members = (have.element, NONE)
-        return all(any(fits(member, wanted) for wanted in want.members) for member in members)
+        return all(any(is_subtype(member, wanted) for wanted in want.members) for member in members)
     match have, want:
         case TensorType(), TensorType():
             return True
         case (ListType(x), ListType(y)) | (FutureType(x), FutureType(y)):
-            return fits(x, y)
+            return is_subtype(x, y)
         case (AwaitType(x), AwaitType(y)) | (RRefType(x), RRefType(y)):
-            return fits(x, y)
+            return is_subtype(x, y)
         case DictType(key, value), DictType(other_key, other_value):
-            return fits(key, other_key) and fits(value, other_value)
+            return is_subtype(key, other_key) and is_subtype(value, other_value)
         case TupleType(xs), TupleType(ys):
-            return len(xs) == len(ys) and all(fits(x, y) for x, y in zip(xs, ys, strict=True))
+            return len(xs) == len(ys) and all(is_subtype(x, y) for x, y in zip(xs, ys, strict=True))
         case PrimitiveType(), PrimitiveType():
             if want == NUMBER:
                 return have not in (STR, NONE, DEVICE)

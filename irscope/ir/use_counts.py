@@ -6,15 +6,15 @@ from collections import Counter
 
 from irscope.ir.core import Graph, Value
 
-__all__ = ["count_readings"]
+__all__ = ["count_uses"]
 
 
-def count_readings(graph: Graph) -> Counter[Value]:
+def count_uses(graph: Graph) -> Counter[Value]:
     """The number of operands and block results that each value is, over all blocks; much faster than `Graph.users`.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::mul(%x, %x)\\n  return (%y)")
-    >>> [count_readings(g)[g.value(name)] for name in ("x", "y")]
+    >>> [count_uses(g)[g.value(name)] for name in ("x", "y")]
     [2, 1]
     """
     readings: Counter[Value] = Counter()

@@ -35,7 +35,7 @@ from irscope.errors import VerifyError
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.subtyping import fits
+from irscope.ir.subtyping import is_subtype
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.traversal import Step, steps
 from irscope.ir.types import BOOL, INT, NONE, Type
@@ -232,7 +232,7 @@ class _Verifier:
     def want(self, node: Node, source: Value, wanted: Type, place: Node | Block, target: Value | None = None) -> None:
         if source.type is wanted or (id(source.type), id(wanted)) in self.fitting:
             return
-        if not fits(source.type, wanted):
+        if not is_subtype(source.type, wanted):
             goes = f"goes to %{self.name(target)}, which" if target is not None else "stands where the type"
             what = f"%{self.name(source)} is of type {source.type} and {goes} is {wanted}"
             self.fail("return-types", what, {node: "", place: ""})

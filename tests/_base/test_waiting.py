@@ -11,7 +11,7 @@ import time
 import pytest
 
 from irscope._base import waiting
-from irscope._base.waiting import Errand, Workers, join, put_off, side_by_side, undisturbed
+from irscope._base.waiting import Errand, Workers, join, put_off, run_uninterruptible, side_by_side
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no timers there")
@@ -26,7 +26,7 @@ def test_work_is_done_to_its_end_before_an_interrupt_is_raised() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     try:
         with pytest.raises(KeyboardInterrupt):
-            undisturbed(work)
+            run_uninterruptible(work)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert done == [False]
@@ -34,7 +34,7 @@ def test_work_is_done_to_its_end_before_an_interrupt_is_raised() -> None:
 
 def test_errors_come_back() -> None:
     with pytest.raises(ValueError, match="no"):
-        undisturbed(lambda: int("no"))
+        run_uninterruptible(lambda: int("no"))
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["cannot start", "dies at once"])
@@ -45,7 +45,7 @@ def test_without_a_thread_the_work_is_done_here(dies: bool, monkeypatch: pytest.
 
     monkeypatch.setattr(_thread, "start_new_thread", start)
     monkeypatch.setattr(waiting, "_PATIENCE", 0.01)
-    assert undisturbed(lambda: threading.current_thread() is threading.main_thread())
+    assert run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
 
 
 def test_who_joins_waits_to_the_end_however_often_interrupted() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.ir.subtyping import fits
+from irscope.ir.subtyping import is_subtype
 from irscope.ir.text.type_text import parse_type
 
 
@@ -45,4 +45,4 @@ from irscope.ir.text.type_text import parse_type
     ],
 )
 def test_fits(have, want, answer):
-    assert fits(parse_type(have), parse_type(want)) is answer
+    assert is_subtype(parse_type(have), parse_type(want)) is answer

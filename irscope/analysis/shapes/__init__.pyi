@@ -1,17 +1,17 @@
 from .inference import (
-    Form,
+    NodeSignature,
     Shapes,
     infer,
     refine,
 )
 from .reshaped_tensors import (
-    HeldObjects,
+    CallerVisible,
     reshaped_objects,
 )
 
 __all__ = [
-    "Form",
-    "HeldObjects",
+    "NodeSignature",
+    "CallerVisible",
     "Shapes",
     "infer",
     "refine",

@@ -24,12 +24,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope._base.trampoline import Call, run
-from irscope.analysis.shapes.lattice import NOTHING, Fact, KnownList, join
-from irscope.analysis.shapes.transfer import NO_LISTS, AbstractNodes, Form
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, join
+from irscope.analysis.shapes.transfer import NO_LISTS, AbstractNodes, NodeSignature
 from irscope.ir import Block, Node, TensorType, Type, Value, argument_type
 from irscope.ops.typing import Unknown
 
-__all__ = ["AbstractRun", "Form"]
+__all__ = ["AbstractRun", "NodeSignature"]
 
 _UNROLL: Final = 1024
 """The longest loop that runs round by round."""
@@ -113,7 +113,7 @@ class AbstractRun(AbstractNodes):
             raises = yield self._block(other)
             return self._leave(node, [self._get_raw(value) for value in other.returns], raises)
         self._enter(node)
-        results: list[Fact] = [NOTHING] * len(node.outputs)
+        results: list[Fact] = [BOTTOM] * len(node.outputs)
         all_raise = True
         for block in node.blocks:
             raises = yield self._uncertain(block)
@@ -178,8 +178,8 @@ class AbstractRun(AbstractNodes):
     def _begin_round(self, block: Block, trip: Fact, carried: Sequence[Fact]) -> None:
         self._set(block.params[0], trip)
         for param, fact in zip(block.params[1:], carried, strict=True):
-            if fact is NOTHING:
-                self._now[param] = NOTHING
+            if fact is BOTTOM:
+                self._now[param] = BOTTOM
             else:
                 self._set(param, fact)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from irscope.analysis.shapes.abstract_interpreter import AbstractRun, Form
+from irscope.analysis.shapes.abstract_interpreter import AbstractRun, NodeSignature
 from irscope.analysis.shapes.lattice import Fact, payload_of
 from irscope.ir import (
     NOT_CONSTANT,
@@ -27,7 +27,7 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["Form", "Shapes", "infer", "refine"]
+__all__ = ["NodeSignature", "Shapes", "infer", "refine"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Shapes:
         fact = self._facts.get(value, NOT_CONSTANT)
         return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
 
-    def form(self, node: Node) -> Form | None:
+    def form(self, node: Node) -> NodeSignature | None:
         """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
         more to it. Questions that depend on nothing else need to be asked once a form."""
         return self._run.form_of.get(node)

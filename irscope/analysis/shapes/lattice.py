@@ -1,6 +1,6 @@
 """What can be known of a value before the program runs, and how two such facts join.
 
-A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `NOTHING` is the
+A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `BOTTOM` is the
 fact about a value that is never made. Facts are what type rules take and give (`irscope.ops.typing.type_rules`).
 """
 
@@ -24,17 +24,17 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NOTHING", "Fact", "KnownList", "fact_of_payload", "join", "payload_of", "settled", "too_large"]
+__all__ = ["BOTTOM", "Fact", "KnownList", "fact_of_payload", "join", "payload_of", "settled", "too_large"]
 
 Fact = Any
 
 
 class _Nothing:
     def __repr__(self) -> str:
-        return "NOTHING"
+        return "BOTTOM"
 
 
-NOTHING: Final = _Nothing()
+BOTTOM: Final = _Nothing()
 
 
 class KnownList(list[Fact]):
@@ -130,7 +130,7 @@ def join(a: Fact, b: Fact, declared: Type) -> Fact:
 
     >>> str(join(TensorType("float32", (2, 3)), TensorType("float32", (4, 3)), TensorType()))
     'Float(*, 3)'
-    >>> join(1, 2, ANY), join(1, 1, ANY), join(NOTHING, 1, ANY)
+    >>> join(1, 2, ANY), join(1, 1, ANY), join(BOTTOM, 1, ANY)
     (Unknown(type=PrimitiveType(name='Any'), because='it differs between runs'), 1, 1)
     """
     if a is b or isinstance(b, _Nothing):

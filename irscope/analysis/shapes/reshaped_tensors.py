@@ -14,7 +14,7 @@ from irscope._base.cached import cached_property
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of, schema_of
 
-__all__ = ["HeldObjects", "reshaped_objects"]
+__all__ = ["CallerVisible", "reshaped_objects"]
 
 _RESHAPING: Final = frozenset(
     f"aten::{name}"
@@ -57,7 +57,7 @@ def reshaped_objects(graph: Graph) -> frozenset[Value]:
     return frozenset(value for value in graph.values() if find(value) in roots)
 
 
-class HeldObjects:
+class CallerVisible:
     """The values that may be a tensor object of the caller's: one that was given, or one that is given back.
 
     Two names of one memory are one for who reads and writes elements, and two for who has both and calls `t_` on one.
@@ -74,7 +74,7 @@ class HeldObjects:
         roots, find = _classes(graph, held)
         return {value for value in graph.values() if find(value) in roots}
 
-    def tell_apart(self, node: Node, stays: Value) -> bool:
+    def identity_is_observable(self, node: Node, stays: Value) -> bool:
         """Whether a caller could tell if the view that a node makes were another value, a view of just its elements."""
         return node.op in _MAKES_ANOTHER and node.output in self._held and stays in self._held
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope._base.frozen import EMPTY
-from irscope.analysis.shapes.lattice import NOTHING, Fact, KnownList, fact_of_payload, join, settled, too_large
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, fact_of_payload, join, settled, too_large
 from irscope.analysis.shapes.list_writes import list_writes
 from irscope.analysis.shapes.reshaped_tensors import reshaped_objects
 from irscope.analysis.shapes.tracked_lists import KnownLists
@@ -22,7 +22,7 @@ from irscope.ops.registry import op_of, schema_of
 from irscope.ops.schema import Op
 from irscope.ops.typing import Unknown
 
-__all__ = ["NO_LISTS", "AbstractNodes", "Form"]
+__all__ = ["NO_LISTS", "AbstractNodes", "NodeSignature"]
 
 NO_LISTS: Final[frozenset[Type]] = frozenset()
 
@@ -30,7 +30,7 @@ _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticE
 """What a type rule raises when it is given less than it can handle; the answer is then: unknown."""
 
 
-class Form:
+class NodeSignature:
     """What nodes have in common that have the same op, and the same types and known numbers as operands and results."""
 
     __slots__ = ("fact", "token")
@@ -58,9 +58,9 @@ class AbstractNodes:
         self._writes = list_writes(graph)
         self._reshaped = reshaped_objects(graph)
         self._budget = 16 * sum(len(block.nodes) for block in graph.blocks()) + 50_000
-        self.form_of: dict[Node, Form] = {}
+        self.form_of: dict[Node, NodeSignature] = {}
         """The forms of the nodes that were visited once, and that have one."""
-        self._forms: dict[tuple[object, ...], Form] = {}
+        self._forms: dict[tuple[object, ...], NodeSignature] = {}
         self._tokens: dict[tuple[int, int], int] = {}
         self._same: dict[object, Fact] = {}
         self._token_of: dict[Value, int] = {}
@@ -79,16 +79,16 @@ class AbstractNodes:
         if fixed:
             fact = self._same.setdefault(fact if fact.__class__ is TensorType else (fact.__class__, repr(fact)), fact)
         self._now[value] = fact
-        before = self.facts.get(value, NOTHING)
-        self.facts[value] = fact if before is NOTHING else join(before, fact, value.type)
+        before = self.facts.get(value, BOTTOM)
+        self.facts[value] = fact if before is BOTTOM else join(before, fact, value.type)
         self._token_of.pop(value, None)
         if fixed:
             key = id(fact), id(value.type)  # both live as long as the run
             self._token_of[value] = self._tokens.setdefault(key, len(self._tokens))
 
     def _get(self, value: Value) -> Fact:
-        fact = self._now.get(value, NOTHING)
-        if fact is NOTHING:
+        fact = self._now.get(value, BOTTOM)
+        if fact is BOTTOM:
             return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
         if isinstance(fact, list | tuple):
             return self.lists.trusted(fact, value.type)
@@ -96,7 +96,7 @@ class AbstractNodes:
 
     def _get_raw(self, value: Value) -> Fact:
         """As `_get`, but of a value that is never made: nothing."""
-        return NOTHING if self._now.get(value, NOTHING) is NOTHING and value in self._now else self._get(value)
+        return BOTTOM if self._now.get(value, BOTTOM) is BOTTOM and value in self._now else self._get(value)
 
     # one node
 
@@ -131,7 +131,7 @@ class AbstractNodes:
         fresh = self.facts.get(output) is fact
         if token is None or not fresh or output in self.reasons or node in self._writes or self._reshaped:
             return
-        self.form_of[node] = self._forms[key] = Form(fact, token)
+        self.form_of[node] = self._forms[key] = NodeSignature(fact, token)
 
     def _visit(self, node: Node) -> None:
         if node.op == "prim::Constant":
@@ -139,7 +139,7 @@ class AbstractNodes:
             return
         if node.op == "prim::Uninitialized":
             for output in node.outputs:
-                self._now[output] = NOTHING
+                self._now[output] = BOTTOM
             return
         op, schema = op_of(node), schema_of(node)
         operands = [self._get(value) for value in node.inputs]

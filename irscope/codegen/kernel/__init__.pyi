@@ -10,7 +10,7 @@ from .memory_traffic import (
 from .online_softmax import (
     EXPONENTIALS,
     GATHERING,
-    summed_at_once,
+    use_online_softmax,
 )
 from .reduction_passes import (
     Pass,
@@ -45,7 +45,7 @@ from .split_reduction import (
     SplitReduction,
 )
 from .tiled_reads import (
-    with_turned_reads,
+    with_tiled_reads,
 )
 
 __all__ = [
@@ -79,7 +79,7 @@ __all__ = [
     "reduction_nest",
     "row_limit",
     "stride_classes",
-    "summed_at_once",
+    "use_online_softmax",
     "traffic_of",
-    "with_turned_reads",
+    "with_tiled_reads",
 ]

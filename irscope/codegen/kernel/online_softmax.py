@@ -24,14 +24,14 @@ from typing import Final
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, constant_bits, constant_value
 from irscope.ops.expr import REDUCTIONS
 
-__all__ = ["EXPONENTIALS", "GATHERING", "joined_parts", "summed_at_once"]
+__all__ = ["EXPONENTIALS", "GATHERING", "joined_parts", "use_online_softmax"]
 
 EXPONENTIALS: Final = "reduce_exp"
 GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
 """The instructions that gather their operand along the reduced loops."""
 
 
-def summed_at_once(spec: KernelSpec) -> KernelSpec:
+def use_online_softmax(spec: KernelSpec) -> KernelSpec:
     """The spec with every sum of exponentials from a maximum down as one `reduce_exp`; the spec itself if it has none.
 
     >>> from irscope.codegen.kernel.spec import Operand, Result
@@ -39,7 +39,7 @@ def summed_at_once(spec: KernelSpec) -> KernelSpec:
     ...         Instruction("sub", (0, 1), "float32"), Instruction("exp", (2,), "float32"),
     ...         Instruction("reduce_sum", (3,), "float32"))
     >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (0,), 4),), 1, reduced=(0,))
-    >>> [step.op for step in summed_at_once(spec).instructions]
+    >>> [step.op for step in use_online_softmax(spec).instructions]
     ['input', 'reduce_max', 'reduce_exp', 'sub', 'add']
     """
     found: list[Instruction] = []

@@ -14,13 +14,13 @@ from typing import Final
 
 from irscope.codegen.kernel.spec import STRIDED, UNIT, Launch, Operand
 
-__all__ = ["with_turned_reads"]
+__all__ = ["with_tiled_reads"]
 
 _MOST: Final = 4
 """Operands whose tiles a near cache has room for."""
 
 
-def with_turned_reads(launch: Launch, rows: int, columns: int) -> Launch:
+def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
     """The launch with the spec of a kernel that reads in tiles, if that pays; `rows` by `columns`: the least that it
     is run on.
 
@@ -28,7 +28,7 @@ def with_turned_reads(launch: Launch, rows: int, columns: int) -> Launch:
     >>> spec = KernelSpec((Operand("float32", "tensor", (2, 2)),), (Instruction("input", (), "float32", 0),),
     ...                   (Result("float32", (2, 1), 0),), 2)
     >>> launch = Launch(spec, (100, 200), (0,), (0,), ((200, 1), (1, 100)))
-    >>> with_turned_reads(launch, 16, 64).spec.inputs[0].pattern
+    >>> with_tiled_reads(launch, 16, 64).spec.inputs[0].pattern
     (1, 2)
     """
     spec = launch.spec

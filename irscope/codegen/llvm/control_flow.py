@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from irscope.codegen.simd import Body
+from irscope.codegen.simd import FunctionBuilder
 
 __all__ = ["Branch", "FlowText", "Loop"]
 
@@ -43,7 +43,7 @@ class FlowText:
     """A function whose text is written from top to bottom."""
 
     def __init__(self) -> None:
-        self.body = Body()
+        self.body = FunctionBuilder()
 
     @contextmanager
     def loop(self, stop: str, *, start: str = "0", step: int = 1, carry: Carry = ()) -> Iterator[Loop]:

@@ -9,7 +9,7 @@ from typing import Final
 from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, STRIDED, UNIT, KernelSpec, SourceText, is_float
 from irscope.codegen.llvm.load_store import MemoryText
 from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, REGISTER, Lanes, element, from_memory
+from irscope.codegen.simd import MEMORY, REGISTER, VectorBuilder, element, from_memory
 
 __all__ = ["KernelText"]
 
@@ -110,7 +110,7 @@ class KernelText(MemoryText):
         yield
         self.body.node = NO_NODE
 
-    def instruction(self, index: int, lanes: Lanes) -> None:
+    def instruction(self, index: int, lanes: VectorBuilder) -> None:
         """Compute one instruction."""
         code = self.spec.instructions[index]
         self.body.node = code.node
@@ -127,7 +127,7 @@ class KernelText(MemoryText):
         (self.values if lanes.width == 1 else self.wide)[index] = value
         self.body.node = NO_NODE
 
-    def operand(self, index: int, lanes: Lanes) -> str:
+    def operand(self, index: int, lanes: VectorBuilder) -> str:
         """An instruction's value, for another one to read."""
         code = self.spec.instructions[index]
         if code.op == "const":
@@ -148,7 +148,7 @@ class KernelText(MemoryText):
             steps = self.body.value(f"mul i64 {steps}, {self.sizes[loop]}")
         return self.scalar.convert("sitofp", "i64", REGISTER[dtype], steps)
 
-    def load(self, position: int, lanes: Lanes) -> str:
+    def load(self, position: int, lanes: VectorBuilder) -> str:
         """An operand: from where it stands in one lane, from its place in many."""
         operand, slot = self.spec.inputs[position], position + self.first_input
         if operand.kind == "scalar":
@@ -169,7 +169,7 @@ class KernelText(MemoryText):
             loaded = self.vector.splat(kind, first)
         return from_memory(lanes, loaded, operand.dtype, native_half=self.target.native_half)
 
-    def _index(self, slot: int, lanes: Lanes, step: str | None) -> str:
+    def _index(self, slot: int, lanes: VectorBuilder, step: str | None) -> str:
         if lanes.width == 1:
             return self.pointers[slot]
         if self.patterns[slot][-1] == BROADCAST:

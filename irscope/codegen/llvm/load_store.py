@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, UNIT, KernelSpec
 from irscope.codegen.llvm.control_flow import FlowText
 from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, Lanes
+from irscope.codegen.simd import MEMORY, VectorBuilder
 
 __all__ = ["MemoryText"]
 
@@ -25,8 +25,8 @@ class MemoryText(FlowText):
         self.spec = spec
         self.target = target
         self.width = width
-        self.scalar = Lanes(self.body, 1)
-        self.vector = Lanes(self.body, self.width)
+        self.scalar = VectorBuilder(self.body, 1)
+        self.vector = VectorBuilder(self.body, self.width)
         self.patterns = [tensor.pattern for tensor in spec.tensors]
         self.dtypes = [tensor.dtype for tensor in spec.tensors]
         self.first_input = len(spec.outputs)

@@ -17,7 +17,7 @@ from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, UNIT, KernelSpec
 from irscope.codegen.kernel.loop_nest import loop_nest
 from irscope.codegen.llvm.kernel_base import KernelText
 from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, Lanes, to_memory
+from irscope.codegen.simd import MEMORY, VectorBuilder, to_memory
 
 __all__ = ["TurnedKernel", "least_rows"]
 
@@ -101,7 +101,7 @@ class TurnedKernel(KernelText):
     def _turn(self, slot: int, corner: str, height: str) -> None:
         """A tile as rows, in memory on the stack."""
         kind, rows, step = MEMORY[self.dtypes[slot]], self.rows, self.lane_step(slot)
-        wide, columns = Lanes(self.body, rows).type(kind), min(rows, self.width, _ACROSS)
+        wide, columns = VectorBuilder(self.body, rows).type(kind), min(rows, self.width, _ACROSS)
         last = self.body.value(f"sub i64 {height}, {rows}")
         with self.loop(str(self.width), step=columns) as column, self.loop(height, step=rows) as row:
             line, lines = self.least(row.index, last), []

@@ -1,6 +1,6 @@
 """Which element of a value is read at each point of an iteration space.
 
-The index along each dimension of a value is a `Form`: an offset plus steps along axes of the space. Views inside a
+The index along each dimension of a value is a `AffineIndex`: an offset plus steps along axes of the space. Views inside a
 group change nothing but forms. Any view of a row-major tensor is an offset and a stride per dimension; so the forms of
 the view give the position in the row-major tensor, again a form, and its digits in the mixed radix of the extents are
 the forms of what was viewed. Where a digit would carry, an axis of the space must be cut in two (`AxisMustSplit`), and
@@ -19,13 +19,13 @@ from math import prod
 from irscope.errors import CodegenError
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["ZERO", "AxisMustSplit", "Form", "OutputMustPart", "Space", "combined", "digits", "lies_within", "shifted"]
+__all__ = ["ZERO", "AxisMustSplit", "AffineIndex", "OutputMustPart", "Space", "linearize", "delinearize", "lies_within", "shifted"]
 
 Terms = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AffineIndex:
     """An index: an offset, and (axis, step) for each axis of the space along which it moves, ascending."""
 
     offset: int
@@ -37,7 +37,7 @@ class Form:
         return {axis for axis, _ in self.terms}
 
 
-ZERO = Form(0)
+ZERO = AffineIndex(0)
 
 
 class AxisMustSplit(Exception):
@@ -64,9 +64,9 @@ class Space:
 
     >>> space = Space([6], [4])
     >>> space.kept_form(0), space.reduced_form()
-    (Form(offset=0, terms=((0, 1),)), Form(offset=0, terms=((1, 1),)))
+    (AffineIndex(offset=0, terms=((0, 1),)), AffineIndex(offset=0, terms=((1, 1),)))
     >>> space.split(0, 3); space.kept_form(0)
-    Form(offset=0, terms=((0, 3), (1, 1)))
+    AffineIndex(offset=0, terms=((0, 3), (1, 1)))
     """
 
     kept: list[int]
@@ -89,19 +89,19 @@ class Space:
         """The number of axes that are kept."""
         return sum(len(factors) for factors in self.factors[:-1])
 
-    def kept_form(self, position: int) -> Form:
+    def kept_form(self, position: int) -> AffineIndex:
         """The index along one of the kept axes as they were before any cut."""
         return self._form(position)
 
-    def reduced_form(self) -> Form:
+    def reduced_form(self) -> AffineIndex:
         """The number of a gathered element, counted row by row."""
         return self._form(len(self.kept))
 
-    def _form(self, position: int) -> Form:
+    def _form(self, position: int) -> AffineIndex:
         first = sum(len(factors) for factors in self.factors[:position])
         factors = self.factors[position]
         steps = contiguous_strides(factors)
-        return Form(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
+        return AffineIndex(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
 
     def owner(self, axis: int) -> int:
         """The kept axis that this one was cut from; the number of kept axes if it is reduced."""
@@ -134,34 +134,34 @@ class Space:
             axis -= len(factors)
 
 
-def combined(forms: Iterable[Form], strides: Iterable[int], offset: int = 0) -> Form:
+def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int = 0) -> AffineIndex:
     """Where an element lies, from its index along each dimension and the place of the first one.
 
-    >>> combined([Form(1, ((0, 1),)), Form(0, ((1, 2),))], [10, 1])
-    Form(offset=10, terms=((0, 10), (1, 2)))
+    >>> linearize([AffineIndex(1, ((0, 1),)), AffineIndex(0, ((1, 2),))], [10, 1])
+    AffineIndex(offset=10, terms=((0, 10), (1, 2)))
     """
     steps = dict[int, int]()
     for form, stride in zip(forms, strides, strict=True):
         offset += form.offset * stride
         for axis, step in form.terms:
             steps[axis] = steps.get(axis, 0) + step * stride
-    return Form(offset, tuple(sorted((axis, step) for axis, step in steps.items() if step)))
+    return AffineIndex(offset, tuple(sorted((axis, step) for axis, step in steps.items() if step)))
 
 
-def shifted(form: Form, by: int) -> Form:
+def shifted(form: AffineIndex, by: int) -> AffineIndex:
     """The index further on."""
-    return Form(form.offset + by, form.terms) if by else form
+    return AffineIndex(form.offset + by, form.terms) if by else form
 
 
-def lies_within(form: Form, start: int, stop: int, space: Space) -> bool:
+def lies_within(form: AffineIndex, start: int, stop: int, space: Space) -> bool:
     """Whether an index is from `start` to before `stop` at every point; False when it is at none.
 
     Raises OutputMustPart when it is at some.
 
     >>> space = Space([4, 3], [])
-    >>> lies_within(Form(2, ((0, 1),)), 2, 6, space), lies_within(Form(2, ((0, 1),)), 0, 2, space)
+    >>> lies_within(AffineIndex(2, ((0, 1),)), 2, 6, space), lies_within(AffineIndex(2, ((0, 1),)), 0, 2, space)
     (True, False)
-    >>> try: lies_within(Form(0, ((0, 3), (1, 1))), 6, 12, space)
+    >>> try: lies_within(AffineIndex(0, ((0, 3), (1, 1))), 6, 12, space)
     ... except OutputMustPart as cut: cut.dim, cut.at
     (0, 2)
     """
@@ -178,13 +178,13 @@ def lies_within(form: Form, start: int, stop: int, space: Space) -> bool:
     raise space.part(axis, min(-((low - border) // step), extents[axis] - 1))
 
 
-def digits(position: Form, shape: Sequence[int], extents: Sequence[int]) -> tuple[Form, ...]:
+def delinearize(position: AffineIndex, shape: Sequence[int], extents: Sequence[int]) -> tuple[AffineIndex, ...]:
     """The index along each dimension of a row-major tensor of the element at this position.
 
     `extents` are those of the space's axes. Raises AxisMustSplit, or CodegenError if cutting does not help.
 
-    >>> digits(Form(1, ((0, 4), (1, 1))), (5, 4), [5, 3])
-    (Form(offset=0, terms=((0, 1),)), Form(offset=1, terms=((1, 1),)))
+    >>> delinearize(AffineIndex(1, ((0, 4), (1, 1))), (5, 4), [5, 3])
+    (AffineIndex(offset=0, terms=((0, 1),)), AffineIndex(offset=1, terms=((1, 1),)))
     """
     if prod(shape) == 0:
         return (ZERO,) * len(shape)
@@ -198,7 +198,7 @@ def digits(position: Form, shape: Sequence[int], extents: Sequence[int]) -> tupl
         reach = offsets[dim] + sum(step * (extents[axis] - 1) for axis, step in terms[dim])
         if reach >= shape[dim]:
             _cut(terms[dim], shape[dim], extents)
-    return tuple(Form(offset, tuple(own)) for offset, own in zip(offsets, terms, strict=True))
+    return tuple(AffineIndex(offset, tuple(own)) for offset, own in zip(offsets, terms, strict=True))
 
 
 def _mixed_radix(number: int, shape: Sequence[int]) -> list[int]:

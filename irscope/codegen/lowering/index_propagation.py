@@ -16,12 +16,12 @@ from irscope.codegen.lowering.element_ops import Compute, Joined, Patched, Seen
 from irscope.codegen.lowering.element_values import GroupValues
 from irscope.codegen.lowering.index_expr import (
     ZERO,
+    AffineIndex,
     AxisMustSplit,
-    Form,
     Space,
-    combined,
-    digits,
+    delinearize,
     lies_within,
+    linearize,
     shifted,
 )
 from irscope.codegen.lowering.linearize import InstructionList
@@ -35,7 +35,7 @@ REDUCED: Final = -1
 """In place of an axis's number: a dimension that lies along reduced axes."""
 _MOST_SPLITS: Final = 64
 
-Forms = tuple[Form, ...]
+Forms = tuple[AffineIndex, ...]
 Piece = tuple[int, int | None]
 """Some elements in a row, and the kept axis along which they lie; `REDUCED`; or None for an extent of 1."""
 Axes = tuple[tuple[Piece, ...], ...]
@@ -98,7 +98,7 @@ class Walk:
             if self._lies_row_by_row(step.operand):
                 return []
             shape = self.values.shape(step.operand)
-            return [(step.operand, digits(combined(forms, step.strides, step.offset), shape, self.space.extents))]
+            return [(step.operand, delinearize(linearize(forms, step.strides, step.offset), shape, self.space.extents))]
         if isinstance(step, Joined):
             raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
         if isinstance(step, Patched):
@@ -114,7 +114,7 @@ class Walk:
         if step is None:
             return self._input(value, forms)
         if isinstance(step, Seen):
-            return below[0] if below else self._read(step.operand, combined(forms, step.strides, step.offset))
+            return below[0] if below else self._read(step.operand, linearize(forms, step.strides, step.offset))
         if isinstance(step, Patched):
             return below[0]
         assert isinstance(step, Compute)
@@ -141,11 +141,11 @@ class Walk:
         extents = tuple(step.shape[axis] for axis in step.axes)
         self._gather(step, extents, outside)
         inside = list(outside)
-        for axis, form in zip(step.axes, digits(self.space.reduced_form(), extents, self.space.extents), strict=True):
+        for axis, form in zip(step.axes, delinearize(self.space.reduced_form(), extents, self.space.extents), strict=True):
             inside[axis] = form
         return tuple(outside), tuple(inside)
 
-    def _gather(self, step: Compute, extents: tuple[int, ...], forms: Sequence[Form]) -> None:
+    def _gather(self, step: Compute, extents: tuple[int, ...], forms: Sequence[AffineIndex]) -> None:
         kept = [form for dim, form in enumerate(forms) if dim not in step.axes]
         if self.gathered is None:
             self.gathered = extents
@@ -166,9 +166,9 @@ class Walk:
             raise CodegenError(f"{value!r} is not something that a kernel reads", rule="codegen-constant")
         if not isinstance(self.values.types[value], TensorType):
             return self._read(value, None)
-        return self._read(value, combined(forms, self.values.layout(value)[1]))
+        return self._read(value, linearize(forms, self.values.layout(value)[1]))
 
-    def _read(self, value: Value, place: Form | None) -> int:
+    def _read(self, value: Value, place: AffineIndex | None) -> int:
         read = Read(self.values.params[value], place)
         return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
 
@@ -186,7 +186,7 @@ class Read:
     """An operand of a kernel: an input of the group, and where in it; -1 is the place itself."""
 
     input: int
-    place: Form | None = None
+    place: AffineIndex | None = None
     """None for a number."""
 
 

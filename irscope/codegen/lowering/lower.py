@@ -33,7 +33,15 @@ from irscope.codegen.kernel import (
 )
 from irscope.codegen.lowering.element_ops import Joined
 from irscope.codegen.lowering.element_values import GroupValues
-from irscope.codegen.lowering.index_expr import ZERO, Form, OutputMustPart, Space, combined, digits, shifted
+from irscope.codegen.lowering.index_expr import (
+    ZERO,
+    AffineIndex,
+    OutputMustPart,
+    Space,
+    delinearize,
+    linearize,
+    shifted,
+)
 from irscope.codegen.lowering.index_propagation import REDUCED, Axes, Forms, Walk, lowered
 from irscope.errors import CodegenError
 from irscope.ir import Node, Type, Value
@@ -219,7 +227,7 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
         for step, (target, _) in zip(found, targets, strict=True)
     ]
     written = [
-        combined(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)
+        linearize(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)
     ]
     return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
 
@@ -227,13 +235,13 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
 def _place(space: Space, axes: Axes) -> Forms:
     """The index of an output at each point of the space."""
     free = [size for pieces in axes for size, axis in pieces if axis == REDUCED]
-    inner = iter(digits(space.reduced_form(), free, space.extents))
+    inner = iter(delinearize(space.reduced_form(), free, space.extents))
     forms = [
         [next(inner) if axis == REDUCED else ZERO if axis is None else space.kept_form(axis) for _, axis in pieces]
         for pieces in axes
     ]
     return tuple(
-        combined(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True)
+        linearize(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True)
     )
 
 
@@ -242,7 +250,7 @@ def _assembled(
     domain: _Domain,
     walk: Walk,
     results: Sequence[int],
-    written: Sequence[Form],
+    written: Sequence[AffineIndex],
     outputs: Sequence[int],
 ) -> Launch:
     steps, results_at = walk.code.trimmed(results)

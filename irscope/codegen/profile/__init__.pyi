@@ -2,7 +2,7 @@ from .cpu_bounds import (
     COPY,
     cpu_facts,
     hot_loops,
-    untold_facts,
+    unknown_facts,
 )
 from .cuda_bounds import (
     Pace,
@@ -14,8 +14,8 @@ from .kernel_facts import (
     KernelFacts,
 )
 from .line_mapping import (
+    ptx_lines,
     tied_assembly,
-    tied_ptx,
     tied_sass,
     with_locations,
 )
@@ -30,8 +30,8 @@ __all__ = [
     "hot_loops",
     "pace_of",
     "tied_assembly",
-    "tied_ptx",
+    "ptx_lines",
     "tied_sass",
-    "untold_facts",
+    "unknown_facts",
     "with_locations",
 ]

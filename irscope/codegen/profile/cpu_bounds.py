@@ -21,7 +21,7 @@ from irscope.codegen.profile.kernel_facts import KernelFacts
 from irscope.codegen.profile.point_loops import PointLoop, point_loops
 from irscope.codegen.profile.throughput import Core, MachineLoop, machine_loops
 
-__all__ = ["COPY", "HERTZ", "HotLoop", "cpu_facts", "hot_loops", "untold_facts"]
+__all__ = ["COPY", "HERTZ", "HotLoop", "cpu_facts", "hot_loops", "unknown_facts"]
 
 COPY: Final = 10e9
 """Bytes that one core copies in a second, read and written together: a reference figure, where none was measured."""
@@ -70,7 +70,7 @@ def cpu_facts(
     """The facts, and the pace at so many bytes a second that a copy moves, and so many cycles a second."""
     loops = hot_loops(spec, source, assembly)
     if not loops:
-        return untold_facts(spec, "cpu", target, "its machine code has no loop over points")
+        return unknown_facts(spec, "cpu", target, "its machine code has no loop over points")
     moved = _traffic(spec)
     passes = list(_passes(spec, loops, copy, hertz))
     copied = sum(moved) / copy
@@ -89,7 +89,7 @@ def cpu_facts(
     )  # fmt: skip
 
 
-def untold_facts(spec: KernelSpec, device: str, target: str, because: str) -> KernelFacts:
+def unknown_facts(spec: KernelSpec, device: str, target: str, because: str) -> KernelFacts:
     """What the spec alone tells, with the reason why there is no more."""
     moved = _traffic(spec)
     return KernelFacts(

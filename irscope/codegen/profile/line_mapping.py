@@ -14,7 +14,7 @@ from typing import Final
 
 from irscope.codegen.kernel import NO_LINE, NO_NODE, SourceText
 
-__all__ = ["tied_assembly", "tied_ptx", "tied_sass", "with_locations"]
+__all__ = ["tied_assembly", "ptx_lines", "tied_sass", "with_locations"]
 
 _FIRST: Final = 100
 """The number of the first location; the kernel's own metadata has smaller ones."""
@@ -57,7 +57,7 @@ def tied_assembly(text: str, source: SourceText) -> SourceText:
     return _tied("assembly", source, _of_function(text, source.name))
 
 
-def tied_ptx(text: str, source: SourceText) -> SourceText:
+def ptx_lines(text: str, source: SourceText) -> SourceText:
     """What NVRTC made of CUDA text with line information, without that."""
     wanted = (line for line in text.partition("\t.file\t")[0].splitlines())
     return _tied("ptx", source, _located(wanted))

@@ -12,13 +12,13 @@ from .reduction_text import (
     taken_in,
 )
 from .vector_builder import (
-    Body,
-    Lanes,
+    FunctionBuilder,
+    VectorBuilder,
 )
 
 __all__ = [
-    "Body",
-    "Lanes",
+    "FunctionBuilder",
+    "VectorBuilder",
     "MEMORY",
     "REGISTER",
     "across_lanes",

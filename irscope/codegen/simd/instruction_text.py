@@ -11,7 +11,7 @@ from typing import Final
 from irscope.codegen.kernel import ITEM_SIZE, Instruction, constant_value, is_float
 from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths
 from irscope.codegen.simd.trig_functions import angle_function, power
-from irscope.codegen.simd.vector_builder import Lanes
+from irscope.codegen.simd.vector_builder import VectorBuilder
 from irscope.errors import CodegenError
 
 __all__ = ["MEMORY", "REGISTER", "element", "from_memory", "to_memory"]
@@ -32,7 +32,7 @@ _FLOAT_BINARY: Final = {"add": "fadd contract", "sub": "fsub contract", "mul": "
 
 
 def element(
-    lanes: Lanes, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool, exact: bool = False
+    lanes: VectorBuilder, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool, exact: bool = False
 ) -> str:
     """The name of the instruction's result; `args` are the names of its operands and `arg_types` their element types; in an
     `exact` kernel a product and a sum round one after the other.
@@ -59,7 +59,7 @@ def element(
     return _rounded(lanes, result, dtype, native_half)
 
 
-def _float_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
+def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str | None:
     scalar = REGISTER[dtype]
     form = DOUBLE if scalar == "double" else SINGLE
     maths = Maths(lanes, form)
@@ -96,7 +96,7 @@ def _float_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
     return None
 
 
-def _python_remainder(lanes: Lanes, maths: Maths, a: str, b: str) -> str:
+def _python_remainder(lanes: VectorBuilder, maths: Maths, a: str, b: str) -> str:
     """a modulo b with the sign of b."""
     scalar, zero = maths.form.real, maths.number(0.0)
     rest = lanes.op("frem", scalar, a, b)
@@ -105,7 +105,7 @@ def _python_remainder(lanes: Lanes, maths: Maths, a: str, b: str) -> str:
     return maths.pick(moved, maths.add(rest, b), rest)
 
 
-def _integer_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | None:
+def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str | None:
     scalar = REGISTER[dtype]
     sign = "u" if dtype in ("uint8", "bool") else "s"
     zero = lanes.constant(scalar, 0)
@@ -132,7 +132,7 @@ def _integer_op(lanes: Lanes, op: str, args: list[str], dtype: str) -> str | Non
     return None
 
 
-def _integer_sign(lanes: Lanes, a: str, scalar: str, sign: str) -> str:
+def _integer_sign(lanes: VectorBuilder, a: str, scalar: str, sign: str) -> str:
     zero, one = lanes.constant(scalar, 0), lanes.constant(scalar, 1)
     positive = lanes.select(scalar, lanes.compare(f"{sign}gt", scalar, a, zero), one, zero)
     if sign == "u":
@@ -140,7 +140,7 @@ def _integer_sign(lanes: Lanes, a: str, scalar: str, sign: str) -> str:
     return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.constant(scalar, -1), positive)
 
 
-def _integer_division(lanes: Lanes, op: str, a: str, b: str, scalar: str, sign: str) -> str:
+def _integer_division(lanes: VectorBuilder, op: str, a: str, b: str, scalar: str, sign: str) -> str:
     """Quotient cut off or rounded down, remainder with the sign of a or of b.
 
     The processor traps on a divisor of 0 and on the smallest number divided by -1; here they give 0 and wrap around.
@@ -163,7 +163,7 @@ def _integer_division(lanes: Lanes, op: str, a: str, b: str, scalar: str, sign: 
     return quotient if op in ("div", "floordiv") else lanes.select(scalar, none, zero, rest)
 
 
-def _comparison(lanes: Lanes, op: str, args: list[str], dtype: str) -> str:
+def _comparison(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str:
     scalar = REGISTER[dtype]
     if op == "isnan":
         return lanes.compare("uno", scalar, args[0], args[0]) if is_float(dtype) else lanes.constant("i1", 0)
@@ -173,7 +173,7 @@ def _comparison(lanes: Lanes, op: str, args: list[str], dtype: str) -> str:
     return lanes.compare(sign + op, scalar, *args)
 
 
-def _cast(lanes: Lanes, a: str, source: str, target: str, native_half: bool) -> str:
+def _cast(lanes: VectorBuilder, a: str, source: str, target: str, native_half: bool) -> str:
     here, there = REGISTER[source], REGISTER[target]
     if target == "bool":
         predicate = "une" if is_float(source) else "ne"
@@ -196,14 +196,14 @@ def _cast(lanes: Lanes, a: str, source: str, target: str, native_half: bool) -> 
     return lanes.convert("trunc", here, there, a)
 
 
-def _rounded(lanes: Lanes, a: str, dtype: str, native_half: bool) -> str:
+def _rounded(lanes: VectorBuilder, a: str, dtype: str, native_half: bool) -> str:
     """A register value rounded to a half type and back; every other type is what it is."""
     if dtype not in ("float16", "bfloat16"):
         return a
     return from_memory(lanes, to_memory(lanes, a, dtype, native_half=native_half), dtype, native_half=native_half)
 
 
-def from_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
+def from_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) -> str:
     """The register value of what was loaded as `MEMORY[dtype]`."""
     if dtype == "bool":
         return lanes.compare("ne", "i8", a, lanes.constant("i8", 0))
@@ -217,7 +217,7 @@ def from_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
     return a
 
 
-def to_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
+def to_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) -> str:
     """What to store as `MEMORY[dtype]` for a register value, rounded to nearest, ties to even."""
     if dtype == "bool":
         return lanes.convert("zext", "i1", "i8", a)
@@ -230,7 +230,7 @@ def to_memory(lanes: Lanes, a: str, dtype: str, *, native_half: bool) -> str:
     return a
 
 
-def _single_to_bfloat(lanes: Lanes, a: str) -> str:
+def _single_to_bfloat(lanes: VectorBuilder, a: str) -> str:
     def number(value: int) -> str:
         return lanes.constant("i32", value)
 
@@ -242,7 +242,7 @@ def _single_to_bfloat(lanes: Lanes, a: str) -> str:
     return lanes.convert("trunc", "i32", "i16", word)
 
 
-def _half_to_single(lanes: Lanes, a: str) -> str:
+def _half_to_single(lanes: VectorBuilder, a: str) -> str:
     """Through a multiplication by 2^112, which also makes denormals normal."""
 
     def number(value: int) -> str:
@@ -260,7 +260,7 @@ def _half_to_single(lanes: Lanes, a: str) -> str:
     return lanes.convert("bitcast", "i32", "float", lanes.op("or", "i32", bits, sign))
 
 
-def _single_to_half(lanes: Lanes, a: str) -> str:
+def _single_to_half(lanes: VectorBuilder, a: str) -> str:
     """Normal results by adding half a unit to the bits; denormal ones by adding 0.5, whose last place is theirs."""
 
     def number(value: int) -> str:

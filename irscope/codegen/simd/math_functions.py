@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import inf, nan
 from typing import Final
 
-from irscope.codegen.simd.vector_builder import Lanes
+from irscope.codegen.simd.vector_builder import VectorBuilder
 
 __all__ = ["DOUBLE", "SINGLE", "Format", "Maths"]
 
@@ -84,7 +84,7 @@ _LOG_DOUBLE: Final = (
 class Maths:
     """The functions of one format over some lanes; each takes and gives the name of a value."""
 
-    def __init__(self, lanes: Lanes, form: Format) -> None:
+    def __init__(self, lanes: VectorBuilder, form: Format) -> None:
         self.lanes = lanes
         self.form = form
 

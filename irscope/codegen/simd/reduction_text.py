@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, is_float
 from irscope.codegen.simd.instruction_text import REGISTER
-from irscope.codegen.simd.vector_builder import Lanes
+from irscope.codegen.simd.vector_builder import VectorBuilder
 from irscope.ops.expr import POSITIONS
 
 __all__ = ["across_lanes", "first_values", "kinds", "taken_in"]
@@ -27,7 +27,7 @@ def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     return (own, "i64") if spec.instructions[index].op in POSITIONS else (own,)
 
 
-def first_values(spec: KernelSpec, index: int, lanes: Lanes) -> tuple[str, ...]:
+def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[str, ...]:
     """What a reduction's accumulators start with."""
     op, dtype = spec.instructions[index].op, _dtype(spec, index)
     scalar = REGISTER[dtype]
@@ -47,7 +47,7 @@ def _worst(word: str, dtype: str) -> float:
 
 
 def taken_in(
-    spec: KernelSpec, index: int, lanes: Lanes, held: Sequence[str], more: Sequence[str], mask: str | None = None
+    spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str], more: Sequence[str], mask: str | None = None
 ) -> list[str]:
     """The accumulators with further values taken in; with a mask, only in its lanes."""
     op, dtype = spec.instructions[index].op, _dtype(spec, index)
@@ -61,7 +61,7 @@ def taken_in(
     return [lanes.select(kind, mask, b, a) for kind, a, b in zip(kinds(spec, index), held, chosen, strict=True)]
 
 
-def _joined(lanes: Lanes, op: str, dtype: str, held: str, more: str) -> str:
+def _joined(lanes: VectorBuilder, op: str, dtype: str, held: str, more: str) -> str:
     scalar = REGISTER[dtype]
     if op in ("reduce_max", "reduce_min"):
         return _extreme(lanes, op[7:], dtype, held, more)
@@ -70,7 +70,7 @@ def _joined(lanes: Lanes, op: str, dtype: str, held: str, more: str) -> str:
     return lanes.op((float_ops if is_float(dtype) else whole_ops)[op], scalar, held, more)
 
 
-def _extreme(lanes: Lanes, word: str, dtype: str, held: str, more: str) -> str:
+def _extreme(lanes: VectorBuilder, word: str, dtype: str, held: str, more: str) -> str:
     """The comparison with the new value does not wait for the old one, and a NaN stays."""
     scalar = REGISTER[dtype]
     relation = "gt" if word == "max" else "lt"
@@ -81,7 +81,7 @@ def _extreme(lanes: Lanes, word: str, dtype: str, held: str, more: str) -> str:
     return lanes.select(scalar, lanes.compare("uno", scalar, more, more), more, best)
 
 
-def _better(lanes: Lanes, word: str, dtype: str, held: Sequence[str], more: Sequence[str]) -> str:
+def _better(lanes: VectorBuilder, word: str, dtype: str, held: Sequence[str], more: Sequence[str]) -> str:
     scalar, relation = REGISTER[dtype], "gt" if word == "max" else "lt"
     before = lanes.compare("slt", "i64", more[1], held[1])
     if not is_float(dtype):
@@ -98,19 +98,19 @@ def _better(lanes: Lanes, word: str, dtype: str, held: Sequence[str], more: Sequ
     return lanes.op("or", "i1", lanes.op("or", "i1", beats, first), lanes.op("and", "i1", ties, before))
 
 
-def across_lanes(spec: KernelSpec, index: int, lanes: Lanes, held: Sequence[str]) -> str:
+def across_lanes(spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str]) -> str:
     """The reduction of all lanes, halving them; of a pair, the index."""
     own, width, values = kinds(spec, index), lanes.width, list(held)
     while width > 1:
         width //= 2
-        half = Lanes(lanes.body, width)
+        half = VectorBuilder(lanes.body, width)
         low = [_half(lanes, 2 * width, kind, value, 0) for kind, value in zip(own, values, strict=True)]
         high = [_half(lanes, 2 * width, kind, value, width) for kind, value in zip(own, values, strict=True)]
         values = taken_in(spec, index, half, low, high)
     return values[-1]
 
 
-def _half(lanes: Lanes, width: int, kind: str, value: str, start: int) -> str:
+def _half(lanes: VectorBuilder, width: int, kind: str, value: str, start: int) -> str:
     if width == 2:
         return lanes.body.value(f"extractelement <2 x {kind}> {value}, i64 {start}")
     picked = ", ".join(f"i32 {lane}" for lane in range(start, start + width // 2))

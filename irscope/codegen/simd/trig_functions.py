@@ -10,7 +10,7 @@ from math import inf, nan
 from typing import Final
 
 from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Format, Maths
-from irscope.codegen.simd.vector_builder import Lanes
+from irscope.codegen.simd.vector_builder import VectorBuilder
 
 __all__ = ["angle_function", "power"]
 
@@ -36,7 +36,7 @@ _COS: Final = {
 """C in cos r = 1 - r^2/2 + r^4 C(r^2)."""
 
 
-def angle_function(kind: str, lanes: Lanes, form: Format, x: str) -> str:
+def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str:
     """`sin`, `cos` or `tan` of the value named `x`."""
     maths = Maths(lanes, form)
     r, quarter = _reduced(lanes, form, x)
@@ -59,7 +59,7 @@ def angle_function(kind: str, lanes: Lanes, form: Format, x: str) -> str:
     return lanes.rarely(form.real, large, usual, lambda: lanes.call(f"llvm.{kind}", form.real, x))
 
 
-def power(lanes: Lanes, form: Format, x: str, y: str) -> str:
+def power(lanes: VectorBuilder, form: Format, x: str, y: str) -> str:
     """x to the y, with C's rules for zeros, infinities, NaN and negative x."""
     if form is DOUBLE:
         return lanes.call("llvm.pow", "double", x, y)
@@ -81,7 +81,7 @@ def power(lanes: Lanes, form: Format, x: str, y: str) -> str:
     return maths.pick(trivial, one, result)
 
 
-def _reduced(lanes: Lanes, form: Format, x: str) -> tuple[str, str]:
+def _reduced(lanes: VectorBuilder, form: Format, x: str) -> tuple[str, str]:
     """(r, n): x = n pi/2 + r with |r| <= pi/4; n is right in its two low bits, as i64."""
     wide = Maths(lanes, DOUBLE)
     angle = lanes.convert("fpext", "float", "double", x) if form is SINGLE else x
@@ -95,6 +95,6 @@ def _reduced(lanes: Lanes, form: Format, x: str) -> tuple[str, str]:
     return r, wide.bits(shifted)
 
 
-def _bit(lanes: Lanes, value: str, bit: int) -> str:
+def _bit(lanes: VectorBuilder, value: str, bit: int) -> str:
     masked = lanes.op("and", "i64", value, lanes.constant("i64", bit))
     return lanes.compare("ne", "i64", masked, lanes.constant("i64", 0))

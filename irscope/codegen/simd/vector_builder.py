@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from irscope.codegen.kernel import NO_NODE, Lines
 
-__all__ = ["Body", "Lanes"]
+__all__ = ["FunctionBuilder", "VectorBuilder"]
 
 
-class Body:
+class FunctionBuilder:
     """The instructions of one function: names for results, the label of the open basic block, needed declarations."""
 
     def __init__(self) -> None:
@@ -46,17 +46,17 @@ class Body:
         self.block = label
 
 
-class Lanes:
+class VectorBuilder:
     """Instructions over `width` lanes, appended to a function's body."""
 
-    def __init__(self, body: Body, width: int) -> None:
+    def __init__(self, body: FunctionBuilder, width: int) -> None:
         self.body = body
         self.width = width
 
     def type(self, scalar: str) -> str:
         """The LLVM type of one value per lane.
 
-        >>> Lanes(Body(), 8).type("float"), Lanes(Body(), 1).type("float")
+        >>> VectorBuilder(FunctionBuilder(), 8).type("float"), VectorBuilder(FunctionBuilder(), 1).type("float")
         ('<8 x float>', 'float')
         """
         return scalar if self.width == 1 else f"<{self.width} x {scalar}>"

@@ -20,7 +20,7 @@ from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
-from irscope.ir import Graph, spread
+from irscope.ir import Graph, flatten_arguments
 
 __all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
 
@@ -69,7 +69,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         known = loaded_files()
     if isinstance(source, torch.export.ExportedProgram):
         graph = import_exported(source, name or "exported", known.__contains__)
-        if args and len(spread(args, len(graph.free_inputs))) != len(graph.free_inputs):
+        if args and len(flatten_arguments(args, len(graph.free_inputs))) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))

@@ -30,7 +30,7 @@ from irscope.ir import (
     TupleType,
     Type,
     UnionType,
-    fits,
+    is_subtype,
     parts,
 )
 
@@ -113,7 +113,7 @@ _OUT: Final = Argument("out", TENSOR, AliasAnnotation(is_write=True))
 
 def _may_be_given(type: Type, argument: Argument) -> bool:
     if argument.type == TENSOR and argument.alias is not None and argument.alias.is_write:
-        return fits(type, TENSOR)  # no number is converted into memory to write to
+        return is_subtype(type, TENSOR)  # no number is converted into memory to write to
     if _may_be(type, argument.type):
         return True
     wanted = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
@@ -123,8 +123,8 @@ def _may_be_given(type: Type, argument: Argument) -> bool:
 def _may_be(have: Type, want: Type) -> bool:
     """Whether a value of one type may stand where another is wanted, by the widest reading of both."""
     if NUMBER in (have, want) and {have, want} & _NO_NUMBERS:
-        return False  # of what is called a number, `fits` knows no more than that it may be many things
-    if have is want or fits(have, want) or fits(want, have):
+        return False  # of what is called a number, `is_subtype` knows no more than that it may be many things
+    if have is want or is_subtype(have, want) or is_subtype(want, have):
         return True
     if isinstance(have, OptionalType) or isinstance(want, OptionalType):
         return _may_be(_inner(have), _inner(want))

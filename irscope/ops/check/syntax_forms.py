@@ -29,7 +29,7 @@ from irscope.ir import (
     TupleType,
     Type,
     Value,
-    fits,
+    is_subtype,
 )
 
 __all__ = ["wrong_form"]
@@ -183,7 +183,7 @@ def _wrong_fields(node: Node, type: Type, values: tuple[Value, ...]) -> tuple[st
 
 def _may_meet(a: Type, b: Type) -> bool:
     """Whether a value can be of both types; the tracer puts tensors where numbers are."""
-    if fits(a, b) or fits(b, a):
+    if is_subtype(a, b) or is_subtype(b, a):
         return True
     numbers = (BOOL, COMPLEX, FLOAT, INT, NUMBER)
     outer = (a.__class__ is TensorType or a in numbers) and (b.__class__ is TensorType or b in numbers)

@@ -23,7 +23,7 @@ from .expression import (
 from .numpy_eval import (
     apply,
     evaluate,
-    gathered,
+    reduce_array,
     remainder,
     round_to,
 )
@@ -49,7 +49,7 @@ __all__ = [
     "count_operations",
     "erf",
     "evaluate",
-    "gathered",
+    "reduce_array",
     "input_element",
     "layer_norm",
     "lift",

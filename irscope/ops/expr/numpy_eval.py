@@ -15,7 +15,7 @@ from irscope._base.restored import quietly
 from irscope.ops.expr.expression import POSITIONS, REDUCTIONS, Expr
 from irscope.ops.expr.special import erf, sigmoid
 
-__all__ = ["apply", "evaluate", "gathered", "remainder", "round_to"]
+__all__ = ["apply", "evaluate", "reduce_array", "remainder", "round_to"]
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +54,7 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
     if expr.op == "count":
         return np.asarray(np.prod([args[0].shape[axis] for axis in expr.value]), _storage(expr.dtype))
     if expr.op in REDUCTIONS:
-        return np.asarray(gathered(expr.op, args[0], tuple(expr.value)), _storage(expr.dtype))
+        return np.asarray(reduce_array(expr.op, args[0], tuple(expr.value)), _storage(expr.dtype))
     return apply(expr.op, args, expr.dtype)
 
 
@@ -69,10 +69,10 @@ def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
     return np.asarray(_NUMPY[op](*args), _storage(dtype))
 
 
-def gathered(op: str, array: Array, axes: tuple[int, ...]) -> Array:
+def reduce_array(op: str, array: Array, axes: tuple[int, ...]) -> Array:
     """A reduction in NumPy; floats are summed and multiplied in float64.
 
-    >>> gathered("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
+    >>> reduce_array("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
     array([[5]])
     """
     if op in POSITIONS:

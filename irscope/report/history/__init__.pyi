@@ -2,10 +2,10 @@ from .alias_by_step import (
     AliasSteps,
 )
 from .node_lifetimes import (
-    stretches,
+    lifetimes,
 )
 
 __all__ = [
     "AliasSteps",
-    "stretches",
+    "lifetimes",
 ]

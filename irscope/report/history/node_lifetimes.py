@@ -15,7 +15,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.transforms.base import PassRecord
 from irscope.transforms.history import History, Step
 
-__all__ = ["Lives", "Stretch", "lives", "stretches"]
+__all__ = ["Lives", "Stretch", "lives", "lifetimes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Lives:
     """Nodes that went into groups, by id, as they were before."""
 
 
-def stretches(history: History) -> list[Stretch]:
+def lifetimes(history: History) -> list[Stretch]:
     """The steps of a history by pass. A step goes to the first pass of its name, from the pass of the step before on."""
     found: list[list[Step]] = [[] for _ in history.records]
     at = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from irscope.ir import Graph, Node, Value
 from irscope.report.history.earlier_lines import earlier_lines, gone_lines
-from irscope.report.history.node_lifetimes import Lives, Stretch, lives, stretches
+from irscope.report.history.node_lifetimes import Lives, Stretch, lifetimes, lives
 from irscope.report.value_names import Renaming, names_in
 from irscope.report.view_models import MadeGroup, PassView, StepView, TextView, TimelineView
 from irscope.transforms.history import History, Step
@@ -29,7 +29,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     >>> view["steps"][0]["did"], view["steps"][0]["saved"]
     ('merged %a and %b into group 0', 64)
     """
-    passes = stretches(history)
+    passes = lifetimes(history)
     if not any(stretch.steps for stretch in passes):
         return None
     found = lives(history, passes)

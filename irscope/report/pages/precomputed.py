@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from irscope.report.history import AliasSteps, stretches
+from irscope.report.history import AliasSteps, lifetimes
 from irscope.report.view_models import AliasDetail, Detail, EarlierAlias, ExplorerView, TextView
 from irscope.transforms.history import History
 
@@ -28,7 +28,7 @@ def store_details(view: ExplorerView, details: Iterable[Detail], history: Histor
 def _earlier_aliases(history: History) -> Iterator[tuple[int, AliasDetail, int]]:
     """The alias details that held until some pass, for values of which they were others afterwards."""
     steps = AliasSteps(history)
-    ends = [stretch for stretch in stretches(history) if stretch.steps and stretch.record.after_merges is None]
+    ends = [stretch for stretch in lifetimes(history) if stretch.steps and stretch.record.after_merges is None]
     for stretch in ends:
         for value in stretch.record.before.values():
             if value in history.final.names:

@@ -1,6 +1,6 @@
 from .array_memory import (
     NO_MEMORY,
-    Make,
+    Allocate,
     Memory,
     NumpyMemory,
     TorchMemory,
@@ -20,12 +20,12 @@ from .cupy_memory import (
     as_torch_on_gpu,
 )
 from .dlpack import (
-    borrowed,
-    given_back,
+    borrow,
     host_array,
     is_foreign,
     on_host,
     on_processor,
+    return_arrays,
 )
 from .library import (
     Library,
@@ -41,7 +41,7 @@ __all__ = [
     "CupyLibrary",
     "CupyMemory",
     "Library",
-    "Make",
+    "Allocate",
     "Memory",
     "NO_MEMORY",
     "NumpyMemory",
@@ -49,9 +49,9 @@ __all__ = [
     "TorchMemory",
     "are_torchs",
     "as_torch_on_gpu",
-    "borrowed",
+    "borrow",
     "extents",
-    "given_back",
+    "return_arrays",
     "host_array",
     "is_cupys",
     "is_foreign",

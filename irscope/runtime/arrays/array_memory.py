@@ -22,7 +22,7 @@ from irscope.runtime.device import NO_MEMORY
 
 __all__ = ["NO_MEMORY", "Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 
-Make = Callable[[], Any]
+Allocate = Callable[[], Any]
 """Gives a new tensor with undefined elements."""
 
 _POOLED: Final = 4 << 20
@@ -72,7 +72,7 @@ class Memory:
         """A condition in Python for what `guard` does not see of the surroundings, if anything."""
         return ""
 
-    def maker(self, type: TensorType) -> Make:
+    def maker(self, type: TensorType) -> Allocate:
         """What makes tensors of a type."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class TorchMemory(Memory):
             types.append(TensorType(dtype, tuple(operand.shape), tuple(operand.stride())))
         return tuple(types)
 
-    def maker(self, type: TensorType) -> Make:
+    def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
         shape, dtype = extents(type), self.dtypes[type.dtype]
         if self.pool is None or (type.nbytes or 0) < _POOLED:
@@ -265,7 +265,7 @@ class NumpyMemory(Memory):
             types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
         return tuple(types)
 
-    def maker(self, type: TensorType) -> Make:
+    def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
         shape = extents(type)
         if (type.nbytes or 0) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):

@@ -19,7 +19,7 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType, Type
-from irscope.runtime.arrays.array_memory import Make, Memory, extents, number_type
+from irscope.runtime.arrays.array_memory import Allocate, Memory, extents, number_type
 from irscope.runtime.arrays.dlpack import host_array, on_processor
 
 __all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back"]
@@ -65,7 +65,7 @@ class CupyMemory(Memory):
             types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
         return tuple(types)
 
-    def maker(self, type: TensorType) -> Make:
+    def maker(self, type: TensorType) -> Allocate:
         assert type.dtype is not None
         shape, cupy, dtype = extents(type), self.cupy, dtype_of(type.dtype)
         steps = tuple(step * dtype.itemsize for step in type.strides or ())

@@ -17,7 +17,7 @@ from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.runtime.arrays.library import is_torch_tensor
 
-__all__ = ["borrowed", "given_back", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
+__all__ = ["borrow", "return_arrays", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
 
 _PROCESSOR: Final = (1, 3)
 """DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
@@ -49,7 +49,7 @@ def host_array(value: Any) -> np.ndarray[Any, Any]:
         return np.asarray(value)
 
 
-def borrowed(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
+def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
     """A foreign array as NumPy's. Raises ArgumentError for one on a GPU, or with elements that NumPy has no type for."""
     if not on_processor(value):
         raise ArgumentError(
@@ -105,11 +105,11 @@ def on_host(value: Any) -> Any:
     3
     """
     if is_foreign(value) and on_processor(value):
-        return borrowed(value, may_write=True)
+        return borrow(value, may_write=True)
     return in_native_order(value, may_write=False)
 
 
-def given_back(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:
+def return_arrays(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:
     """The results as arrays of JAX's, if the first array among the arguments is; as they are otherwise.
 
     `kept`: what else lives on, such as parameters.

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from irscope._base.cached import cached_property
 from irscope._base.forking import Library
-from irscope._base.waiting import undisturbed
+from irscope._base.waiting import run_uninterruptible
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context
@@ -116,7 +116,7 @@ def with_llvm(work: Callable[[], T]) -> T:
         _DISUSED.clear()
         return work()
 
-    return undisturbed(lambda: _LLVM.call(call))
+    return run_uninterruptible(lambda: _LLVM.call(call))
 
 
 def _free_llvmlite() -> None:

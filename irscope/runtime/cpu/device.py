@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.cached import cached_property
 from irscope._base.turns import Rank, Turn
 from irscope._base.waiting import Workers
-from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_turned_reads
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
 from irscope.codegen.kernel.split_reduction import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
@@ -38,7 +38,7 @@ from irscope.runtime.cpu.launch import (
     packing_jump,
     split_kept,
 )
-from irscope.runtime.cpu.openmp import LOOP, Patience, loaded_openmp
+from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
 from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
@@ -171,7 +171,7 @@ class CpuDevice:
     def adapted(self, launch: Launch) -> Launch:
         """The launch as it runs here: with reads in tiles, and with stores that pass the caches, where that pays."""
         target = self.host.target if self.availability() else GENERIC
-        launch = with_turned_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
+        launch = with_tiled_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
         if not stores_should_stream(launch, target.vector_bytes):
             return launch
         return replace(launch, spec=replace(launch.spec, nontemporal=True))
@@ -235,7 +235,7 @@ class CpuDevice:
         jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
         if openmp is None:
             return PoolCall(jump, launch, ranges, kernel.call, self._helpers())
-        patience = Patience(estimated_seconds(launch, self.host.target.vector_bytes))
+        patience = StallBackoff(estimated_seconds(launch, self.host.target.vector_bytes))
         return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:

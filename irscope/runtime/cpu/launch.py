@@ -20,7 +20,7 @@ from typing import Any, Final
 from irscope._base.waiting import Errand, Workers, join
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
 from irscope.runtime.cpu.builtin_entry import Jump
-from irscope.runtime.cpu.openmp import OpenMP, Patience
+from irscope.runtime.cpu.openmp import OpenMP, StallBackoff
 from irscope.runtime.device import NO_MEMORY
 
 __all__ = [
@@ -118,7 +118,7 @@ class TeamCall(LaunchCall):
 
     def __init__(
         self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function, kernel: int, openmp: OpenMP,
-        loop: tuple[int, Any], patience: Patience,
+        loop: tuple[int, Any], patience: StallBackoff,
     ) -> None:  # fmt: skip
         super().__init__(jump, launch, ranges)
         self.function = function

@@ -12,7 +12,7 @@ n-th part, so that all are run however many threads the library gives.
 
 Who spins is in the way of others, and the other way round: when another program keeps a processor busy, a thread of the
 team may wait for its turn there for milliseconds while the first one spins. A launch that has stalled so runs its parts
-one after the other for a while (`Patience`), which takes no longer than one thread takes.
+one after the other for a while (`StallBackoff`), which takes no longer than one thread takes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "Patience", "loaded_openmp"]
+__all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "StallBackoff", "loaded_openmp"]
 
 _STALL: Final = 1e-3
 """Seconds that no launch waits for its team unless a processor is busy with something else."""
@@ -88,10 +88,10 @@ class OpenMP:
     threads run meanwhile."""
 
 
-class Patience:
+class StallBackoff:
     """When a launch should leave the team alone: after a stall for two calls, and twice as long after each further one.
 
-    >>> patience = Patience(50e-6)
+    >>> patience = StallBackoff(50e-6)
     >>> for seconds in (40e-6, 45e-6, 12e-3):
     ...     patience.note(seconds)
     >>> [patience.is_over() for _ in range(4)]

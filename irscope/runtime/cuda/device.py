@@ -28,12 +28,12 @@ from irscope.codegen.cuda import (
     parts_of,
     schedule_of,
 )
-from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, summed_at_once
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
 from irscope.codegen.kernel.split_reduction import split_reduction
 from irscope.codegen.profile import code_sizes
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
-from irscope.runtime.cuda.driver import CupyGpu, Gpu, Held
+from irscope.runtime.cuda.driver import CaptureArena, CupyGpu, Gpu
 from irscope.runtime.cuda.kernel import CudaKernel
 from irscope.runtime.cuda.launch import CudaPlan, Step, laid_out, temporaries_of
 from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc
@@ -66,7 +66,7 @@ class CudaDevice:
         current GPU and NVRTC."""
         self.store = store or user_store("cuda")
         self.compiler: Compiler = compiler or Nvrtc()
-        self.held = Held()
+        self.held = CaptureArena()
         self._gpu = gpu
         self._gpus: dict[int, Gpu] = {}
         self._kernels: KernelCache[CudaKernel] = KernelCache()
@@ -181,7 +181,7 @@ class CudaDevice:
         processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
         launch = replace(launch, spec=cheaper_for_halves(launch.spec))
         if launch.spec.reduced and not schedule_of(launch).held:  # a row that is read in each pass
-            launch = replace(launch, spec=summed_at_once(launch.spec))
+            launch = replace(launch, spec=use_online_softmax(launch.spec))
         parts = parts_of(launch, multiprocessors=processors)
         if parts == 1:
             return [(launch, schedule_of(launch, multiprocessors=processors), (1, 0))], []

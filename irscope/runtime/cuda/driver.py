@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from irscope.errors import RunError
 from irscope.runtime.arrays import imported_cupy
 
-__all__ = ["CupyGpu", "Gpu", "Held", "Lease", "Owner"]
+__all__ = ["CupyGpu", "Gpu", "CaptureArena", "Lease", "Owner"]
 
 Owner = Literal["", "cupy", "torch", "numpy"]
 """Whose arrays a kernel works on: its stream must be that on which they were made, and its memory comes from there."""
@@ -64,7 +64,7 @@ class Gpu(Protocol):
         """The number of the GPU whose memory this is; -1 if it is no GPU's."""
 
 
-class Held(threading.local):
+class CaptureArena(threading.local):
     """While a CUDA graph is captured in a thread: what must live as long as the graph."""
 
     leases: list[Any] | None = None

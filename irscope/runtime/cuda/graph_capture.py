@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
-from irscope.runtime.cuda.driver import Held
+from irscope.runtime.cuda.driver import CaptureArena
 
 __all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
 
@@ -83,7 +83,7 @@ class Captured:
                 )  # fmt: skip
 
 
-def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, devices: Sequence[Held]) -> Captured:
+def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, devices: Sequence[CaptureArena]) -> Captured:
     """Record what `run` does with these arguments; `devices` are those whose kernels it launches.
 
     Raises RunError for what cannot be recorded.

@@ -74,9 +74,9 @@ class CudaKernel:
     @property
     def ptx(self) -> SourceText:
         """The text for a virtual GPU."""
-        from irscope.codegen.profile import tied_ptx
+        from irscope.codegen.profile import ptx_lines
 
-        return tied_ptx(self.compiled.ptx, self.source)
+        return ptx_lines(self.compiled.ptx, self.source)
 
     @property
     def sass(self) -> SourceText:

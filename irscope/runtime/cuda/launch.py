@@ -19,7 +19,7 @@ from irscope.codegen.cuda import Schedule, alignments, grid_of, stride_arguments
 from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, Operand, SplitReduction, is_float
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.arrays import NO_MEMORY
-from irscope.runtime.cuda.driver import Gpu, Held, Lease, Owner
+from irscope.runtime.cuda.driver import CaptureArena, Gpu, Lease, Owner
 
 __all__ = ["CudaPlan", "Step", "laid_out"]
 
@@ -130,7 +130,7 @@ class CudaPlan:
 
     def __init__(
         self, plan: LaunchPlan, kernels: tuple[Any, ...], steps: Sequence[Step], temporaries: Sequence[int],
-        gpu: Gpu | None, held: Held, unavailable: IrscopeError | None = None,
+        gpu: Gpu | None, held: CaptureArena, unavailable: IrscopeError | None = None,
     ) -> None:  # fmt: skip
         """`temporaries`: bytes of each piece of memory between launches. Without a GPU a call raises `unavailable`."""
         self.plan = plan

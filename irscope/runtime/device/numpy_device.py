@@ -17,7 +17,7 @@ import numpy as np
 from irscope._base.restored import quietly
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
 from irscope.codegen.llvm import GENERIC, emit_llvm
-from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, gathered
+from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array
 from irscope.runtime.device.protocol import Availability
 
 __all__ = ["NumpyDevice", "NumpyKernel", "NumpyPlan"]
@@ -86,11 +86,11 @@ class NumpyKernel:
         loops = self.spec.reduced
         wide = [np.broadcast_to(arg, launch.sizes) for arg in args]
         if op not in POSITIONS:
-            return gathered(op, wide[0], loops).astype("float32" if dtype == "bfloat16" else dtype)
+            return reduce_array(op, wide[0], loops).astype("float32" if dtype == "bfloat16" else dtype)
         kept = [loop for loop in range(self.spec.rank) if loop not in loops]
         rows = [arg.transpose(*kept, *loops).reshape(*(launch.sizes[loop] for loop in kept), -1) for arg in wide]
         order = np.argsort(rows[1], axis=-1, kind="stable")
-        found = gathered(op, np.take_along_axis(rows[0], order, -1), (len(kept),))
+        found = reduce_array(op, np.take_along_axis(rows[0], order, -1), (len(kept),))
         index = np.take_along_axis(np.take_along_axis(rows[1], order, -1), found, -1)
         return np.expand_dims(index[..., 0], loops)
 

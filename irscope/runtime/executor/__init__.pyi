@@ -1,5 +1,5 @@
 from .bound_program import (
-    Program,
+    BoundProgram,
     as_torch,
 )
 from .bytecode import (
@@ -9,8 +9,8 @@ from .compiled_kernel import (
     CompiledKernel,
 )
 from .entry_guard import (
-    STRANGE,
-    Admit,
+    GUARD_ERRORS,
+    Guard,
 )
 from .kernel_calls import (
     GroupKernels,
@@ -18,20 +18,20 @@ from .kernel_calls import (
     has_kernels,
 )
 from .peak_memory import (
-    Footprint,
+    PeakMemory,
 )
 from .single_kernel import (
     direct_call,
 )
 
 __all__ = [
-    "Admit",
+    "Guard",
     "CompiledKernel",
-    "Footprint",
+    "PeakMemory",
     "GroupKernels",
     "Kernels",
-    "Program",
-    "STRANGE",
+    "BoundProgram",
+    "GUARD_ERRORS",
     "as_torch",
     "direct_call",
     "flatten",

@@ -20,23 +20,23 @@ from irscope.runtime.arrays import (
     TorchLibrary,
     TorchMemory,
     as_torch_on_gpu,
-    borrowed,
-    given_back,
+    borrow,
     imported_cupy,
     is_foreign,
     is_torch_tensor,
     library_for,
+    return_arrays,
 )
 from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
-from irscope.runtime.executor.entry_guard import Admit, admission
+from irscope.runtime.executor.entry_guard import Guard, admission
 from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.executor.kernel_calls import GroupKernels
-from irscope.runtime.executor.peak_memory import Footprint
-from irscope.runtime.executor.trace_codegen import Writing
+from irscope.runtime.executor.peak_memory import PeakMemory
+from irscope.runtime.executor.trace_codegen import TraceCompiler
 
-__all__ = ["Program", "as_torch"]
+__all__ = ["BoundProgram", "as_torch"]
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may hold with the other sign in memory."""
@@ -44,7 +44,7 @@ _RESIZING: Final = ("aten::resize_", "aten::resize_as_", "aten::set_", "aten::re
 """Ops that exchange a tensor's memory, which must then be torch's own."""
 
 
-class Program:
+class BoundProgram:
     """The flat code of a graph for one library."""
 
     def __init__(
@@ -74,13 +74,13 @@ class Program:
             value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
         }
         self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
-        self.writing = Writing(self.code)
+        self.writing = TraceCompiler(self.code)
         self.slots = tuple(
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
         )
 
     def run(
-        self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[Footprint] | None = None
+        self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
         """The program's results. `footprints` gets one that follows the run."""
         slots = self.code.template.copy()
@@ -89,19 +89,19 @@ class Program:
         results = self.run_slots(slots, visit, footprints)
         if isinstance(self.memory, CupyMemory):
             return self.memory.given_back(args, results)
-        return results if self.is_torch else given_back(results, args, self.graph.bound.values())
+        return results if self.is_torch else return_arrays(results, args, self.graph.bound.values())
 
-    def admission(self, args: Sequence[Any]) -> Admit | None:
+    def admission(self, args: Sequence[Any]) -> Guard | None:
         """What fills the slots for arguments like these, which are right; None if some must be moved."""
         return None if self.move_to else admission(args, self.memory, self.code.template, self.slots)
 
     def run_slots(
-        self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[Footprint] | None = None
+        self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
         """The results, from slots with the arguments in them."""
         after = None
         if footprints is not None:
-            footprints.append(Footprint(self.code, slots))
+            footprints.append(PeakMemory(self.code, slots))
             after = footprints[-1].after
         given: list[Any] = []
         wanting: list[Any] = []
@@ -147,7 +147,7 @@ class Program:
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value, may_write=self.writes)
         if not self.move_to and is_foreign(value):
-            value = borrowed(value, may_write=self.writes)
+            value = borrow(value, may_write=self.writes)
         value = in_native_order(value, may_write=self.writes)
         if not self.is_torch and not self.move_to and isinstance(value, np.ndarray) and str(value.dtype) == "bfloat16":
             value = value.astype(np.float32)  # as every bfloat16 is held where NumPy computes

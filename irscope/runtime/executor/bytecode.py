@@ -138,7 +138,7 @@ class _Planner:
     def plan(self, body: Block, bound: Mapping[Value, Any]) -> FlatCode:
         code = self.code
         code.inputs = self.slots(body.params)
-        self.dying = _deaths(body)
+        self.dying = _last_uses(body)
         stack = [self.block(body)]
         while stack:
             inner = next(stack[-1], None)
@@ -266,7 +266,7 @@ class _Planner:
         self.emit(moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)
 
 
-def _deaths(body: Block) -> dict[Node | Block, list[Value]]:
+def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
     """The values that die after each node, or with the results of each block.
 
     The walk keeps, for each depth of nesting, the node at which it is; a use inside nested blocks is one by the node at

@@ -123,10 +123,10 @@ class CompiledKernel:
             found: KernelFacts = of
             return found
         if "assembly" not in self.texts:
-            from irscope.codegen.profile import untold_facts
+            from irscope.codegen.profile import unknown_facts
 
             because = "NumPy evaluates it instruction by instruction: memory sets the pace, many times over"
-            return untold_facts(self.spec, self.device.name, "NumPy", because)
+            return unknown_facts(self.spec, self.device.name, "NumPy", because)
         counted: KernelFacts = self.device.facts(self.spec, self.source, self.assembly, copy=copy)  # type: ignore[attr-defined]
         return counted
 

@@ -12,22 +12,22 @@ from typing import Any, Final
 
 from irscope.runtime.arrays import Memory
 from irscope.runtime.executor.bytecode import Slots
-from irscope.runtime.executor.guarded_call import condition_text
+from irscope.runtime.executor.guarded_call import guard_text
 
-__all__ = ["STRANGE", "Admit", "admission"]
+__all__ = ["GUARD_ERRORS", "Guard", "admission"]
 
-Admit = Callable[[Sequence[Any]], Slots | None]
+Guard = Callable[[Sequence[Any]], Slots | None]
 """Gives the slots that a program starts with, or None for arguments that it was not written for; may raise one of
-`STRANGE` for them."""
+`GUARD_ERRORS` for them."""
 
-STRANGE: Final = (AttributeError, RuntimeError, ValueError)
+GUARD_ERRORS: Final = (AttributeError, RuntimeError, ValueError)
 """What comes of asking arguments for things that they do not have, or of too few or too many of them."""
 
 _PLAIN: Final = (bool, float, int, str, type(None))
 """Types of which any value is as good as another to the checks."""
 
 
-def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: Sequence[int]) -> Admit | None:
+def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: Sequence[int]) -> Guard | None:
     """What admits arguments like these, which have passed; None if one is neither the memory's own nor plain.
 
     `slots`: where each of them goes.
@@ -47,8 +47,8 @@ def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: 
         tests.append(f"x{place}.__class__ is type{place}")
     if owned:
         try:
-            same = condition_text([arguments[place] for place in owned], [xs[place] for place in owned], memory, names)
-        except STRANGE:
+            same = guard_text([arguments[place] for place in owned], [xs[place] for place in owned], memory, names)
+        except GUARD_ERRORS:
             return None
         tests.append(f"({same})")
     elif memory.unguarded(names):
@@ -63,5 +63,5 @@ def admission(arguments: Sequence[Any], memory: Memory, template: Slots, slots: 
         "    return None",
     ])  # fmt: skip
     exec(compile(text, "<the arguments of a program>", "exec"), names)  # of counts, and of facts that a memory names
-    made: Admit = names["admit"]
+    made: Guard = names["admit"]
     return made

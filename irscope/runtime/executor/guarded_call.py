@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from irscope.runtime.arrays import Memory
 from irscope.runtime.device import PreparedPlan
-from irscope.runtime.executor.kernel_calls import Ready
+from irscope.runtime.executor.kernel_calls import BoundPlan
 
-__all__ = ["Call", "condition_text", "launch_text", "written_call"]
+__all__ = ["Call", "guard_text", "launch_text", "written_call"]
 
 Call = Callable[[Sequence[Any]], Any]
 """Gives the results, or None for arguments that it was not written for; raises AttributeError or ValueError if they are
@@ -26,7 +26,7 @@ _COMPARED: Final = ("shape", "stride()", "strides")
 
 
 def written_call(
-    arguments: Sequence[Any], reads: Sequence[int], gives: Sequence[int], ready: Ready, memory: Memory
+    arguments: Sequence[Any], reads: Sequence[int], gives: Sequence[int], ready: BoundPlan, memory: Memory
 ) -> Call:
     """What runs a plan on arguments for which all of `memory.facts` are the same as for these.
 
@@ -34,7 +34,7 @@ def written_call(
     """
     names: dict[str, Any] = {"address": memory.address}
     xs = [f"x{place}" for place in range(len(arguments))]
-    wanted = condition_text(arguments, xs, memory, names)
+    wanted = guard_text(arguments, xs, memory, names)
     makes = []
     for place, make in enumerate(ready.makers):
         names[f"make{place}"] = make
@@ -56,7 +56,7 @@ def written_call(
     return made
 
 
-def condition_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
+def guard_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
     """Whether the variables `xs` are like the arguments in all of `memory.facts`, and nothing surrounds the call: at one
     stroke where that works, and else fact by fact. What the condition needs goes into `names`."""
     tests = []

@@ -19,13 +19,13 @@ from irscope.codegen.kernel import LaunchPlan
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Node, TensorType, Type
-from irscope.runtime.arrays import Library, Make, Memory
+from irscope.runtime.arrays import Allocate, Library, Memory
 from irscope.runtime.device import Device, Kernel, PreparedPlan
 from irscope.runtime.executor.bytecode import Instruction, Slots, flatten
 from irscope.runtime.executor.compiled_kernel import CompiledKernel
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "Ready", "has_kernels"]
+__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "BoundPlan", "has_kernels"]
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
@@ -157,22 +157,22 @@ class GroupKernels:
         """The instruction that runs the group on the slots `reads`."""
         return GroupCall(self, reads, writes, memory, library)
 
-    def ready(self, operands: Sequence[Any], memory: Memory) -> Ready | None:
+    def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
         """What runs the group on operands like these; None if no kernel can."""
         types = memory.types(operands)
         plan = None if types is None else self.plan(types)
         if plan is None:
             return None
         on = getattr(plan, "on", None)  # a GPU's plan, which runs on the stream of one library
-        return Ready(plan if on is None else on(memory.library), tuple(map(memory.maker, plan.plan.outputs)))
+        return BoundPlan(plan if on is None else on(memory.library), tuple(map(memory.maker, plan.plan.outputs)))
 
 
-class Ready:
+class BoundPlan:
     """A plan, and what makes its results."""
 
     __slots__ = ("make", "makers", "plan")
 
-    def __init__(self, plan: PreparedPlan, makers: tuple[Make, ...]) -> None:
+    def __init__(self, plan: PreparedPlan, makers: tuple[Allocate, ...]) -> None:
         self.plan = plan
         self.makers = makers
         self.make = makers[0] if makers else list
@@ -191,8 +191,8 @@ class GroupCall:
         self.writes = writes
         self.memory = memory
         self.library = library
-        self.known: dict[Hashable, Met | None] = {}
-        self.last: Met | None = None
+        self.known: dict[Hashable, Specialization | None] = {}
+        self.last: Specialization | None = None
         """The layout of the operands of the last call, if a kernel runs on it."""
         self.fallback: Callable[[list[Any]], Sequence[Any]] | None = None
 
@@ -215,7 +215,7 @@ class GroupCall:
         for slot, result in zip(writes, results, strict=True):
             slots[slot] = result
 
-    def _met(self, key: Hashable, operands: Sequence[Any]) -> Met | None:
+    def _met(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
         """The layout of operands that may not have been met before."""
         if key not in self.known:
             if len(self.known) >= _MOST:
@@ -223,7 +223,7 @@ class GroupCall:
             ready = self.group.ready(operands, self.memory)
             owned = bool(operands) and all(map(self.memory.owns, operands))
             same = self.memory.guard(operands) if owned else None
-            self.known[key] = None if ready is None else Met(key, ready, same)
+            self.known[key] = None if ready is None else Specialization(key, ready, same)
         return self.known.get(key)
 
     def _by_library(self, operands: list[Any]) -> Sequence[Any]:
@@ -233,11 +233,11 @@ class GroupCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class Specialization:
     """A layout of operands that a group has met."""
 
     key: Hashable
-    ready: Ready
+    ready: BoundPlan
     same: Callable[..., bool] | None
     """Tells most operands of this layout, quicker than their key."""
 

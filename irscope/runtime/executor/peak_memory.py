@@ -19,7 +19,7 @@ from irscope._base.leaves import leaves
 from irscope.runtime.arrays import is_cupys
 from irscope.runtime.executor.bytecode import FlatCode, Slots
 
-__all__ = ["Footprint", "blocks_of"]
+__all__ = ["PeakMemory", "blocks_of"]
 
 
 def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
@@ -46,7 +46,7 @@ def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
                 yield int(block.ptr), int(block.size)
 
 
-class Footprint:
+class PeakMemory:
     """Follows one run of a program; give `after` to `FlatCode.run`."""
 
     def __init__(self, code: FlatCode, slots: Slots) -> None:

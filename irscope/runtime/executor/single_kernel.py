@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from irscope.ir import Graph, Node
 from irscope.runtime.arrays import Memory
-from irscope.runtime.executor.bound_program import Program
+from irscope.runtime.executor.bound_program import BoundProgram
 from irscope.runtime.executor.guarded_call import Call, written_call
-from irscope.runtime.executor.kernel_calls import GroupKernels, Ready
+from irscope.runtime.executor.kernel_calls import BoundPlan, GroupKernels
 
 __all__ = ["DirectCall", "direct_call"]
 
@@ -39,7 +39,7 @@ class DirectCall:
         self.quick: Call = _never
         """Runs it on arguments of the signature that was learned last."""
 
-    def learn(self, arguments: Sequence[Any], programs: Mapping[str, Program]) -> None:
+    def learn(self, arguments: Sequence[Any], programs: Mapping[str, BoundProgram]) -> None:
         """Keep what a run has just found out: these arguments are right, and a kernel takes them."""
         owner = next((made.memory for made in programs.values() if all(map(made.memory.owns, arguments))), None)
         if owner is None or not owner.is_plain(arguments) or (self.memory is not None and owner is not self.memory):
@@ -54,7 +54,7 @@ class DirectCall:
         if owner.facts and arguments and ready.makers:
             self.quick = written_call(arguments, self.reads, self.gives, ready, owner)
 
-    def _runner(self, ready: Ready, memory: Memory) -> Callable[[Sequence[Any]], Any]:
+    def _runner(self, ready: BoundPlan, memory: Memory) -> Callable[[Sequence[Any]], Any]:
         address, addresses, plan, make = memory.address, memory.addresses, ready.plan, ready.make
         reads = None if self.in_order else self.reads
 

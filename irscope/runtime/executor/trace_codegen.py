@@ -19,9 +19,9 @@ from typing import Any, Final
 from irscope.ir import TensorType
 from irscope.runtime.executor.bytecode import FlatCode, Plain, Slots
 from irscope.runtime.executor.guarded_call import launch_text
-from irscope.runtime.executor.kernel_calls import GroupCall, Met
+from irscope.runtime.executor.kernel_calls import GroupCall, Specialization
 
-__all__ = ["Writing", "WrittenRun", "written_runs"]
+__all__ = ["TraceCompiler", "WrittenRun", "written_runs"]
 
 _LONGEST: Final = 2000
 """Instructions of one function: Python compiles several short ones in less memory than one long one."""
@@ -51,7 +51,7 @@ class WrittenRun:
         return self.lines[0 if trace is None else trace.tb_lineno]
 
 
-class Writing:
+class TraceCompiler:
     """When the stretches of a program are written: after its second run, and where they did not fit, ever later again."""
 
     def __init__(self, code: FlatCode) -> None:
@@ -75,10 +75,10 @@ class Writing:
 
 def written_runs(code: FlatCode) -> dict[int, WrittenRun]:
     """The stretches of a program, by their first positions; groups must have run once, to know what they meet."""
-    return {start: _Writer(code, start, stop).written() for start, stop in _stretches(code)}
+    return {start: _Writer(code, start, stop).written() for start, stop in _basic_blocks(code)}
 
 
-def _stretches(code: FlatCode) -> Iterator[tuple[int, int]]:
+def _basic_blocks(code: FlatCode) -> Iterator[tuple[int, int]]:
     start = 0
     for position in range(len(code.instructions) + 1):
         fits = position < len(code.instructions) and _is_writable(code, position)
@@ -165,7 +165,7 @@ class _Writer:
         if writes or unpacks:
             self.line(position, f"{left} = {text}" if writes else text)
 
-    def group(self, position: int, call: GroupCall, met: Met) -> None:
+    def group(self, position: int, call: GroupCall, met: Specialization) -> None:
         memory, names, key, mark = call.memory, self.names, met.key, f"_{position}"
         reads = [self.read(position, slot) for slot in call.reads]
         names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key

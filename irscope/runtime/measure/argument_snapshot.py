@@ -10,12 +10,12 @@ import numpy as np
 from irscope._base.leaves import leaves
 from irscope.runtime.arrays import host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor
 
-__all__ = ["State"]
+__all__ = ["ArgumentSnapshot"]
 
 T = TypeVar("T")
 
 
-class State:
+class ArgumentSnapshot:
     """The tensors that a program is given, and what those held that it writes."""
 
     def __init__(self, given: Sequence[Any]) -> None:

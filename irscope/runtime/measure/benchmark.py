@@ -35,15 +35,15 @@ from irscope._base.progress import progress
 from irscope._base.restored import without_gradients
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir import Graph, graph_of, spread
+from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.exactness import Exact
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
-from irscope.runtime.executor import Footprint, as_torch
+from irscope.runtime.executor import PeakMemory, as_torch
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure.accuracy import arrays, errors, float64_results
-from irscope.runtime.measure.argument_snapshot import State
+from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.fx_export import torch_peer
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
@@ -95,7 +95,7 @@ def compare(
         raise ArgumentError(
             f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}"
         )
-    args = spread(args, len(graph.free_inputs))
+    args = flatten_arguments(args, len(graph.free_inputs))
     entries = [
         _our_entry(program, way, device, len(devices) > 1, exact) for device in devices for way in ways or _WAYS
     ]  # fmt: skip
@@ -169,7 +169,7 @@ class _Contest:
         self.entries = list(entries)
         self.kept = kept
         self.rotate = rotate
-        self.state = State([*args, *graph.bound.values()])
+        self.state = ArgumentSnapshot([*args, *graph.bound.values()])
         self.library = library_for([*args, *graph.bound.values()])
         self.threads = sys.modules["torch"].get_num_threads() if self.library.name == "torch" else os.cpu_count() or 1
         self.missing: list[tuple[str, str]] = []
@@ -269,7 +269,7 @@ def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
         results = arrays(_without_gradients(entry.function, *args))
         return _FirstRun(results, None, time.perf_counter() - start, None)
     launches: list[object] = []
-    footprints: list[Footprint] = []
+    footprints: list[PeakMemory] = []
     found = entry.executable.run(args, launched=launches.append, footprints=footprints)
     peak = footprints[0].peak if footprints else None
     return _FirstRun(arrays(found), len(launches), time.perf_counter() - start, peak)

@@ -18,7 +18,7 @@ from irscope._base.turns import Rank, Turn
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, graph_of, spread
+from irscope.ir import FLOAT, Graph, Node, flatten_arguments, graph_of
 from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
@@ -26,12 +26,12 @@ from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import Device, ObjectStore, PreparedPlan
 from irscope.runtime.executor import (
-    STRANGE,
-    Admit,
-    Footprint,
+    GUARD_ERRORS,
+    BoundProgram,
     GroupKernels,
+    Guard,
     Kernels,
-    Program,
+    PeakMemory,
     as_torch,
     direct_call,
     has_kernels,
@@ -115,12 +115,12 @@ class Executable:
         self._free = graph.free_inputs
         self._checks = [check_of(value, graph.names[value]) for value in self._free]
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, BoundProgram] = {}
         self._surroundings = Surroundings(graph, device)
-        self._node_by_node: Program | None = None
+        self._node_by_node: BoundProgram | None = None
         """What runs where torch's own ops must be seen."""
         self._direct = direct_call(graph, self._groups) if device != "reference" else None
-        self._entry: tuple[Admit, Program] | None = None
+        self._entry: tuple[Guard, BoundProgram] | None = None
         """What admits the arguments of the short way, and the program to be run then."""
         self._said = ""
         """The last warning of a model that was switched after it was captured; empty while it is as it was."""
@@ -215,7 +215,7 @@ class Executable:
             admit, program = self._entry
             try:
                 slots = admit(args)
-            except STRANGE:
+            except GUARD_ERRORS:
                 slots = None
             if slots is not None:
                 results = program.run_slots(slots)
@@ -228,7 +228,7 @@ class Executable:
             self._entry = found
         return result
 
-    def _entry_for(self, args: Sequence[Any]) -> tuple[Admit, Program] | None:
+    def _entry_for(self, args: Sequence[Any]) -> tuple[Guard, BoundProgram] | None:
         """The short way for arguments like these, if they can go the long one and a run has been."""
         program = self._programs.get(self._library_of(args))
         converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
@@ -240,11 +240,11 @@ class Executable:
 
     def run(
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
-        footprints: list[Footprint] | None = None,
+        footprints: list[PeakMemory] | None = None,
     ) -> Any:  # fmt: skip
         """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does, and
         with one that follows the memory added to `footprints`."""
-        args = spread(args, len(self._free))
+        args = flatten_arguments(args, len(self._free))
         self._check(args)
         if self._floats:  # a program that wants a float computes with one, as in TorchScript
             args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
@@ -289,7 +289,7 @@ class Executable:
 
         See `irscope.runtime.executor.peak_memory` for what is counted.
         """
-        footprints: list[Footprint] = []
+        footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)
         return footprints[0].peak if footprints else 0
 
@@ -297,7 +297,7 @@ class Executable:
         if node in self._groups or category_of(node) in _LAUNCHING:
             launched(node)
 
-    def _program(self, library: str) -> Program:
+    def _program(self, library: str) -> BoundProgram:
         made = self._programs.get(library)
         if made is not None:
             return made
@@ -314,21 +314,21 @@ class Executable:
                 )
         return self._turn.run(partial(self._made, library))
 
-    def _made(self, library: str) -> Program:
+    def _made(self, library: str) -> BoundProgram:
         made = self._programs.get(library)
         if made is not None:  # by another thread
             return made
-        made = Program(self.graph, self._groups, library, self.device, self.pool, self._surroundings)
+        made = BoundProgram(self.graph, self._groups, library, self.device, self.pool, self._surroundings)
         return self._programs.setdefault(library, made)
 
-    def _seen_by_torch(self) -> Program:
+    def _seen_by_torch(self) -> BoundProgram:
         """The program without kernels."""
         self._program("torch")  # says what is missing
         return self._node_by_node or self._turn.run(self._made_node_by_node)
 
-    def _made_node_by_node(self) -> Program:
+    def _made_node_by_node(self) -> BoundProgram:
         if self._node_by_node is None:
-            self._node_by_node = Program(self.graph, {}, "torch", self.device, None, self._surroundings)
+            self._node_by_node = BoundProgram(self.graph, {}, "torch", self.device, None, self._surroundings)
         return self._node_by_node
 
     def _interpret(self, args: Sequence[Any]) -> Any:

@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import HeldObjects, reshaped_objects
+from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import (
     NOT_CONSTANT,
     Block,
@@ -35,7 +35,7 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.replaceability import Onlookers
+from irscope.transforms.cleanup.replaceability import EscapeInfo
 from irscope.transforms.cleanup.rules import RULES, Site
 
 __all__ = ["canonicalize"]
@@ -75,9 +75,9 @@ class _Walk:
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
         self._db = db
-        self._onlookers: Onlookers | None = None
+        self._onlookers: EscapeInfo | None = None
         self._reshaped = reshaped_objects(graph)
-        self._held = HeldObjects(graph)
+        self._held = CallerVisible(graph)
 
     def block(self, block: Block) -> list[Node]:
         """Simplify one block; gives its nodes, those of ifs that were taken apart among them."""
@@ -122,7 +122,7 @@ class _Walk:
         if not rule.is_same_thing and not all(map(_lies_alike, equals, node.outputs)):
             return False
         name = f"%{self.graph.names[equals[0]]}" if equals else "nothing"
-        if rule.is_another_object and self._held.tell_apart(node, equals[0]):
+        if rule.is_another_object and self._held.identity_is_observable(node, equals[0]):
             because = f"it shows all of {name}, but a caller may get hold of both tensors"
             self.remarks.append(Remark("missed", "seen-apart", node.output, because, equals))
             return False
@@ -173,7 +173,7 @@ class _Walk:
         if not isinstance(a.type, TensorType):
             return ""
         if self._onlookers is None:
-            self._onlookers = Onlookers(self._alias_db())
+            self._onlookers = EscapeInfo(self._alias_db())
         return self._onlookers.obstacle(a, b)
 
     def _alias_db(self) -> AliasDb:

@@ -24,10 +24,10 @@ from typing import Final
 
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.effects import TENSOR_VIEWS
-from irscope.analysis.shapes import HeldObjects, reshaped_objects
+from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import GROUPS, Block, Graph, Node, Rewriter, Step, TensorType, steps
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.replaceability import Onlookers, attribute_key
+from irscope.transforms.cleanup.replaceability import EscapeInfo, attribute_key
 
 __all__ = ["eliminate_common_subexpressions"]
 
@@ -72,9 +72,9 @@ class _Walk:
         self.db = db
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
-        self._onlookers = Onlookers(db)
+        self._onlookers = EscapeInfo(db)
         self._reshaped = reshaped_objects(graph)
-        self._held = HeldObjects(graph)
+        self._held = CallerVisible(graph)
         self._known: dict[_Key, Node] = {}
         self._before_writes: dict[_Key, Node] = {}
         """The same without the counts of writes: what would be equal but for them."""
@@ -139,7 +139,7 @@ class _Walk:
     def _meet(self, node: Node, known: Node) -> None:
         """Let the known node stand for this one, unless somebody could tell."""
         names = self.graph.names
-        if len(node.outputs) == 1 and self._held.tell_apart(node, known.output):
+        if len(node.outputs) == 1 and self._held.identity_is_observable(node, known.output):
             because = f"it shows what %{names[known.output]} does, but a caller may get hold of both tensors"
             self.remarks.append(Remark("missed", "seen-apart", node.output, because, (known.output,)))
             return

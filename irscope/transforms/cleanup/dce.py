@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Final
 
-from irscope.ir import Erased, Graph, Node, Rewriter, Value, count_readings
+from irscope.ir import Erased, Graph, Node, Rewriter, Value, count_uses
 from irscope.ops.registry import constant_arguments, effect_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.transforms.base import PassRecord
@@ -81,7 +81,7 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
 
 def _dead_nodes(graph: Graph) -> set[Node]:
     """The nodes without effects that nobody reads, those that only these read, and so on."""
-    readings = count_readings(graph)
+    readings = count_uses(graph)
     dead: set[Node] = set()
     acting: set[Node] | None = None
     pending = [node for node in graph.nodes() if not any(map(readings.get, node.outputs))]

@@ -13,7 +13,7 @@ from time import perf_counter
 from irscope.analysis.alias.query import AliasDb
 from irscope.ir import GROUPS, Block, Graph, Node, Rewriter, steps
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.replaceability import Onlookers, payload_key
+from irscope.transforms.cleanup.replaceability import EscapeInfo, payload_key
 
 __all__ = ["pool_constants"]
 
@@ -83,7 +83,7 @@ class _Pool:
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
         self._db = db
-        self._onlookers: Onlookers | None = None
+        self._onlookers: EscapeInfo | None = None
         self._kept: dict[tuple[Block, object], Node] = {}
 
     def add(self, node: Node, home: Block, anchor: Node) -> None:
@@ -113,5 +113,5 @@ class _Pool:
         if isinstance(node.attrs.get("value"), int | float | complex | str | None):
             return ""
         if self._onlookers is None:
-            self._onlookers = Onlookers(self._db or AliasDb(self.graph))
+            self._onlookers = EscapeInfo(self._db or AliasDb(self.graph))
         return self._onlookers.obstacle(node.output, kept.output)

@@ -8,13 +8,13 @@ from irscope.analysis.alias.query import AliasDb
 from irscope.ir import Node, Opaque, TensorData, Type, Value
 from irscope.ir.text.constant_text import constant_text
 
-__all__ = ["Onlookers", "attribute_key", "payload_key"]
+__all__ = ["EscapeInfo", "attribute_key", "payload_key"]
 
 _SMALL: Final = 1 << 20
 """Constant tensors of up to so many bytes are compared by content, larger ones by identity."""
 
 
-class Onlookers:
+class EscapeInfo:
     """Who can tell that two values have become one memory: writers, and a caller who gets hold of both.
 
     The classes that can be reached from outputs, inputs and unseen code are found once; then each question is a look-up.
@@ -60,7 +60,7 @@ class Onlookers:
         ...   %b : Tensor = aten::neg(%x)
         ...   %c : Tensor = aten::neg(%x)
         ...   return (%a, %b)''')
-        >>> onlookers = Onlookers(AliasDb(g))
+        >>> onlookers = EscapeInfo(AliasDb(g))
         >>> onlookers.obstacle(g.value("a"), g.value("b")), onlookers.obstacle(g.value("a"), g.value("c"))
         ('seen', '')
         """

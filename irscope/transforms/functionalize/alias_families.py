@@ -21,7 +21,7 @@ from irscope.ir import Block, Graph, ListType, Node, OpSchema, Step, TensorType,
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
 from irscope.ops.typing import is_contiguous, static_shape
-from irscope.transforms.functionalize.family_records import Capture, Family, Member, Write, viewed
+from irscope.transforms.functionalize.family_records import Escape, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
 from irscope.transforms.functionalize.pure_ops import NoTwin, Twin, Twins
 from irscope.transforms.functionalize.refusals import Refusal, why_no_member
@@ -60,7 +60,7 @@ class Families:
         self._unreached: set[Block] = set()
         """Those that never run; of their values little is known."""
         self._loop_starts: dict[Block, int] = {}
-        self._frozen_in: dict[Block, dict[Family, Capture]] = {}
+        self._frozen_in: dict[Block, dict[Family, Escape]] = {}
         """The families that were frozen in each block that is open, or in a branch of an if whose other branch is."""
         self._roots: dict[Value, Value] = {}
         """Of values that are no members, those that they are views of, or the same tensors as."""
@@ -87,12 +87,12 @@ class Families:
         for value in values:
             member = self.member_of.get(value)
             if member is not None:
-                capture = Capture(member, node, block, time)
+                capture = Escape(member, node, block, time)
                 member.family.captures.append(capture)
                 if member.family.frozen_by is None:
                     self._freeze(member.family, capture)
 
-    def _freeze(self, family: Family, capture: Capture) -> None:
+    def _freeze(self, family: Family, capture: Escape) -> None:
         """From now on what is written stays, and what was written in the loops around, too."""
         family.frozen_by, block = capture, capture.block
         loops = [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]

@@ -8,7 +8,7 @@ from irscope.ir import Block, Node, Value
 from irscope.transforms.functionalize.pure_ops import Twin
 from irscope.transforms.functionalize.view_inverses import INVERSES
 
-__all__ = ["Capture", "Family", "Member", "Write", "viewed"]
+__all__ = ["Escape", "Family", "Member", "Write", "viewed"]
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +46,7 @@ class Write:
 
 
 @dataclass(eq=False, slots=True)
-class Capture:
+class Escape:
     """A use after which there may be names that are not known."""
 
     member: Member
@@ -66,10 +66,10 @@ class Family:
     """Whether the base may start later in its memory, as what it was copied of."""
     writes: list[Write] = field(default_factory=list)
     """Those that become pure."""
-    captures: list[Capture] = field(default_factory=list)
-    late: list[tuple[Capture, Write]] = field(default_factory=list)
+    captures: list[Escape] = field(default_factory=list)
+    late: list[tuple[Escape, Write]] = field(default_factory=list)
     """Those that may run after a capture."""
-    frozen_by: Capture | None = None
+    frozen_by: Escape | None = None
     """The capture before the place where the walk is."""
 
 

@@ -49,7 +49,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.functionalize.alias_families import Families
-from irscope.transforms.functionalize.family_records import Capture, Family, Write
+from irscope.transforms.functionalize.family_records import Escape, Family, Write
 from irscope.transforms.functionalize.refusals import Refusal
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
@@ -121,7 +121,7 @@ def _missed(families: Families) -> list[Remark]:
     for refusals in grouped.values():
         first = refusals[0]
         found.append((first.node, first.rule, first.because, first.evidence, len(refusals)))
-    late: dict[Capture, list[Write]] = {}
+    late: dict[Escape, list[Write]] = {}
     for capture, write in sorted(
         (pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time
     ):
@@ -133,7 +133,7 @@ def _missed(families: Families) -> list[Remark]:
     return [_remark(*item) for item in found]
 
 
-def _captured(graph: Graph, capture: Capture) -> tuple[str, tuple[Value | Node, ...]]:
+def _captured(graph: Graph, capture: Escape) -> tuple[str, tuple[Value | Node, ...]]:
     value = capture.member.value
     name = f"%{graph.names[value]}"
     if capture.node is None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.analysis.effects import SHAPE_WRITERS
-from irscope.analysis.shapes import Form, Shapes
+from irscope.analysis.shapes import NodeSignature, Shapes
 from irscope.errors import ArgumentError
 from irscope.ir import (
     NOT_CONSTANT,
@@ -83,7 +83,7 @@ class Twins:
         self.shapes = shapes
         self._graph = graph
         self._goes_by_first: dict[str, bool] = {}
-        self._found: dict[Form, Twin | NoTwin] = {}
+        self._found: dict[NodeSignature, Twin | NoTwin] = {}
 
     def of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
         """The twin of a node that writes its first operand and nothing else."""

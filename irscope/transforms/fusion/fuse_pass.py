@@ -15,7 +15,7 @@ from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Block, Graph, Node, Value, count_readings
+from irscope.ir import GROUPS, Block, Graph, Node, Value, count_uses
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import remove_dead_nodes
@@ -24,15 +24,15 @@ from irscope.transforms.cleanup.fold_tensors import fold_tensors
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, remarks_of, same_group, why_apart
 from irscope.transforms.fusion.explain.why_not import CONTROL_FLOW, given_group
-from irscope.transforms.fusion.legality import Fitness, Rules
+from irscope.transforms.fusion.legality import Eligibility, NodeProfiles
 from irscope.transforms.fusion.outline import (
-    AliasUpkeep,
+    AliasMaintenance,
     Grouped,
     Groups,
     Upkeep,
     check_following,
     group_views,
-    torn,
+    split_chains,
     upkeep_of,
     written_in_parts,
 )
@@ -55,7 +55,7 @@ MAX_NODES = 512
 class _Plans:
     """What was decided, kept for later questions."""
 
-    rules: Rules
+    rules: Eligibility
     by_block: dict[Block, BlockPlan]
     grouped: Grouped
     groups: Groups
@@ -167,7 +167,7 @@ class Fusion:
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(3)):
         ...   %a : Float(3) = aten::relu(%x)
-        ...   %b : Float(3) = aten::sort(%a)
+        ...   %b : Float(3), %i : Long(3) = aten::sort(%a)
         ...   return (%b)''')
         >>> irs.fuse(g).obstacle("a", "b").rule
         'not-pointwise'
@@ -282,7 +282,7 @@ class Fusion:
 
 def fuse(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, alias: AliasUpkeep = "follow", check: bool = False,
+    max_nodes: int = MAX_NODES, alias: AliasMaintenance = "follow", check: bool = False,
     view_groups: bool = False, exact: Exact = None,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
@@ -367,8 +367,8 @@ def _fused(
     records, shapes, whole = _prepared(graph, apart)
     before = records[-1].after
     started = perf_counter()
-    rules = Rules(before, shapes, AliasDb(before), exact=exact)
-    fitness = Fitness(rules, shapes, count_readings(before))
+    rules = Eligibility(before, shapes, AliasDb(before), exact=exact)
+    fitness = NodeProfiles(rules, shapes, count_uses(before))
     plans: dict[Block, BlockPlan] = {}
     groups = Groups(before, plans.values(), fitness, min_size=min_size)
     upkeep = upkeep_of(alias, before, rules.db, groups)
@@ -376,7 +376,7 @@ def _fused(
         plan = plans[block] = BlockPlan(upkeep.dependences(block), fitness, limits)
         plan.on_merge = upkeep.on_merge
         policy.grow(plan)
-    torn_apart = torn(before, plans, whole, min_size) if whole else whole
+    torn_apart = split_chains(before, plans, whole, min_size) if whole else whole
     if torn_apart:
         return _fused(graph, policy, limits, min_size, alias, apart | torn_apart, exact=exact)
     grouped = groups.carry_out()

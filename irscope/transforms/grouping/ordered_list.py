@@ -8,15 +8,15 @@ maintaining order in a list", 1987; Python's integers spare us their circular ar
 
 from __future__ import annotations
 
-__all__ = ["Line"]
+__all__ = ["OrderedList"]
 
 _GAP = 1 << 20
 
 
-class Line:
+class OrderedList:
     """The numbers 0 … n-1, at first in this order.
 
-    >>> line = Line(4)
+    >>> line = OrderedList(4)
     >>> line.move_after(0, 2)
     >>> sorted(range(4), key=line.label.__getitem__)
     [1, 2, 0, 3]

@@ -38,7 +38,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from irscope.transforms.grouping.ordered_list import Line
+from irscope.transforms.grouping.ordered_list import OrderedList
 
 __all__ = ["Partition"]
 
@@ -86,7 +86,7 @@ class Partition:
         self._after, self._before = after, before
         self._parent = list(range(size))
         self._members = [[node] for node in range(size)]
-        self._line = Line(size)
+        self._line = OrderedList(size)
         self._place = list(range(size))  # of each group: its item in the line
 
     def find(self, node: int) -> int:

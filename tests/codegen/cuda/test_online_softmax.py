@@ -11,7 +11,7 @@ import pytest
 
 from irscope.codegen.cuda import schedule as cuda_schedule
 from irscope.codegen.kernel.memory_traffic import bytes_per_point
-from irscope.codegen.kernel.online_softmax import summed_at_once
+from irscope.codegen.kernel.online_softmax import use_online_softmax
 from irscope.codegen.kernel.reduction_passes import reduction_nest
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
 from irscope.codegen.lowering.lower import spec_of_group
@@ -169,7 +169,7 @@ def test_a_row_is_read_once_less() -> None:
     for op, before, after in (("softmax", 3, 2), ("log_softmax", 3, 2), ("logsumexp", 2, 1)):
         for dtype in ("float32", "bfloat16"):
             (launch,) = plan_for(op, (64, 100_000), -1, dtype).launches
-            online = summed_at_once(launch.spec)
+            online = use_online_softmax(launch.spec)
             assert [len(reduction_nest(spec).passes) for spec in (launch.spec, online)] == [before, after], op
             item = 2 if dtype == "bfloat16" else 4
             moved = [bytes_per_point(spec, held=False) for spec in (launch.spec, online)]
@@ -195,7 +195,7 @@ def test_a_cut_row_takes_two_launches_less() -> None:
 )
 def test_sums_that_look_alike_and_are_others_are_left_alone(code: list[Instruction]) -> None:
     spec = rows_of(code, *([1] if any(step.value == 1 for step in code) else []))
-    assert summed_at_once(spec) is spec
+    assert use_online_softmax(spec) is spec
 
 
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irscope.codegen.kernel.spec import STRIDED, TILE_ROWS, UNIT, Launch
-from irscope.codegen.kernel.tiled_reads import with_turned_reads
+from irscope.codegen.kernel.tiled_reads import with_tiled_reads
 from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
@@ -46,7 +46,7 @@ def launch_of(body: Any, arrays: list[Array], dtypes: list[str] | None = None) -
 def is_turned(launch: Launch, name: str = "512 bits") -> bool:
     target = TARGETS[name]
     rows, columns = least_rows(launch.spec, target), vector_width(launch.spec, target)
-    return with_turned_reads(launch, rows, columns).spec.is_turned
+    return with_tiled_reads(launch, rows, columns).spec.is_turned
 
 
 def mixed(b: Any, x: Any, y: Any, row: Any, column: Any) -> list[Any]:
@@ -117,7 +117,7 @@ def test_threads_and_streaming_stores_change_nothing(tmp_path: Path) -> None:
 def test_no_part_is_smaller_than_a_tile() -> None:
     x = np.zeros((1000, 70), np.float32)
     _, launch = launch_of(lambda b, x, y: call(b, "add", x, y, 1), [x, lain(x, (1, 0))])
-    turned = with_turned_reads(launch, 16, 64)
+    turned = with_tiled_reads(launch, 16, 64)
     for parts in range(1, 40):
         heights = [part.dims[0] for part in split_kept(turned, parts, 64)]
         assert sum(heights) == 1000
@@ -143,7 +143,7 @@ def test_what_is_not_read_in_tiles(tmp_path: Path) -> None:
 def test_the_text_reads_whole_registers_and_gathers_nothing() -> None:
     x = np.zeros((100, 200), np.float32)
     _, launch = launch_of(lambda b, x, y: call(b, "add", x, y, 1), [x, lain(x, (1, 0))])
-    turned = with_turned_reads(launch, 16, 64)
+    turned = with_tiled_reads(launch, 16, 64)
     assert sorted(operand.pattern for operand in turned.spec.inputs) == [(UNIT, STRIDED), (STRIDED, UNIT)]
     assert "insertelement <64 x float>" in emit_llvm(launch.spec, TARGETS["512 bits"]).text
     assert "insertelement <64 x float>" not in emit_llvm(turned.spec, TARGETS["512 bits"]).text
@@ -159,7 +159,7 @@ def test_the_text_compiles_for_other_processors_without_library_calls(triple: st
     binding.initialize_all_asmprinters()
     x = np.zeros((100, 200), np.float32)
     _, launch = launch_of(lambda b, x, y: call(b, "add", x, call(b, "tanh", y), 1), [x, lain(x, (1, 0))])
-    turned = with_turned_reads(launch, 4, 8)
+    turned = with_tiled_reads(launch, 4, 8)
     assert turned.spec.is_turned
     module = binding.parse_assembly(emit_llvm(turned.spec).text)
     assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)

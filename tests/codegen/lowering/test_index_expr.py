@@ -7,15 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from irscope.codegen.lowering.index_expr import AxisMustSplit, Form, Space, combined, digits
+from irscope.codegen.lowering.index_expr import AffineIndex, AxisMustSplit, Space, delinearize, linearize
 from irscope.errors import CodegenError
 
 
-def at(form: Form, point: tuple[int, ...]) -> int:
+def at(form: AffineIndex, point: tuple[int, ...]) -> int:
     return form.offset + sum(step * point[axis] for axis, step in form.terms)
 
 
-def random_position(rng: np.random.Generator, space: Space, elements: int) -> Form | None:
+def random_position(rng: np.random.Generator, space: Space, elements: int) -> AffineIndex | None:
     """A position that stays inside: an offset and a step along each axis."""
     terms, reach = [], 0
     for axis, size in enumerate(space.extents):
@@ -23,7 +23,7 @@ def random_position(rng: np.random.Generator, space: Space, elements: int) -> Fo
         if size > 1 and step and reach + step * (size - 1) < elements:
             terms.append((axis, step))
             reach += step * (size - 1)
-    return Form(int(rng.integers(0, elements - reach)), tuple(terms))
+    return AffineIndex(int(rng.integers(0, elements - reach)), tuple(terms))
 
 
 def test_digits_are_the_indices_of_each_position() -> None:
@@ -35,7 +35,7 @@ def test_digits_are_the_indices_of_each_position() -> None:
         position = random_position(rng, space, int(np.prod(shape)))
         assert position is not None
         try:
-            indices = digits(position, shape, space.extents)
+            indices = delinearize(position, shape, space.extents)
         except AxisMustSplit as cut:
             assert space.extents[cut.axis] % cut.inner == 0
             assert 1 < cut.inner < space.extents[cut.axis]
@@ -67,11 +67,11 @@ def test_cutting_an_axis_keeps_every_element_in_its_place() -> None:
 def test_a_flattened_image_is_walked_by_rows_and_columns() -> None:
     space = Space([20], [])
     with pytest.raises(AxisMustSplit) as cut:
-        digits(space.kept_form(0), (4, 5), space.extents)
+        delinearize(space.kept_form(0), (4, 5), space.extents)
     space.split(cut.value.axis, cut.value.inner)
-    assert digits(space.kept_form(0), (4, 5), space.extents) == (Form(0, ((0, 1),)), Form(0, ((1, 1),)))
+    assert delinearize(space.kept_form(0), (4, 5), space.extents) == (AffineIndex(0, ((0, 1),)), AffineIndex(0, ((1, 1),)))
 
 
 def test_positions_add_up() -> None:
-    forms = [Form(2, ((0, 1),)), Form(0, ((0, 3), (1, 1)))]
-    assert combined(forms, [10, 2], 5) == Form(25, ((0, 16), (1, 2)))
+    forms = [AffineIndex(2, ((0, 1),)), AffineIndex(0, ((0, 3), (1, 1)))]
+    assert linearize(forms, [10, 2], 5) == AffineIndex(25, ((0, 16), (1, 2)))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from irscope.codegen.kernel.source_text import NO_LINE, NO_NODE, SourceText
-from irscope.codegen.profile.line_mapping import tied_ptx, tied_sass
+from irscope.codegen.profile.line_mapping import ptx_lines, tied_sass
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 
 
@@ -64,7 +64,7 @@ def test_a_function_in_line_belongs_to_the_line_that_calls_it() -> None:
 	.file	1 "/somewhere/kernel.cu"
 	.section	.debug_str
 """
-    tied = tied_ptx(ptx, CUDA)
+    tied = ptx_lines(ptx, CUDA)
     assert "somewhere" not in tied.text
     assert [tied.node_of(line) for line in range(len(tied.line_nodes))] == [None, None, None, 7, None, None]
     assert tied.of_nodes.text == "\tmul.f32 \t%f2, %f1, %f1;\n"

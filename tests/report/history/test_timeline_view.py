@@ -11,7 +11,7 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.ir.text.printer import print_node
-from irscope.report.history.node_lifetimes import stretches
+from irscope.report.history.node_lifetimes import lifetimes
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.value_names import names_in
@@ -150,7 +150,7 @@ def test_states_before_the_first_merge_are_the_programs_between_the_passes(seed:
     if view is None:
         assert all(not record.edits for record in history.records)
         return
-    for stretch in stretches(history):
+    for stretch in lifetimes(history):
         if stretch.first <= first_merge(view):
             assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)
 
@@ -162,7 +162,7 @@ def test_so_are_those_of_a_pipeline_that_rewrites_nodes(seed: int) -> None:
     text = text_view(history.final)
     view = timeline_view(history, text)
     assert view is not None
-    for stretch in stretches(history):
+    for stretch in lifetimes(history):
         if stretch.first <= first_merge(view):
             assert shown(history, text, view, stretch.first) == printed(stretch.record.before, history)
     names = {id: name for name, id in text["names"].items()} | view["names"]

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.arrays.dlpack import borrowed, is_foreign
+from irscope.runtime.arrays.dlpack import borrow, is_foreign
 from irscope.runtime.program.executable import Executable
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
@@ -120,7 +120,7 @@ def test_what_the_processor_cannot_use_is_refused() -> None:
         compiled()(Lent(x, (2, 0)), y)
     assert "device=" in caught.value.hint
     with pytest.raises(ArgumentError, match="elements of type"):
-        borrowed(_Frozen(np.array([{}], object)), may_write=False)
+        borrow(_Frozen(np.array([{}], object)), may_write=False)
     assert not is_foreign("text")
     assert not is_foreign(np.float32(1))
 
@@ -135,8 +135,8 @@ def test_arrays_of_jax_come_and_go_without_a_copy() -> None:
         for found, wanted in zip(results, expected(np.asarray(x), np.asarray(y)), strict=True):
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-3)
     given = np.asarray(x)
-    assert borrowed(x, may_write=False).ctypes.data == given.ctypes.data
-    assert not np.shares_memory(borrowed(x, may_write=True), given)
+    assert borrow(x, may_write=False).ctypes.data == given.ctypes.data
+    assert not np.shares_memory(borrow(x, may_write=True), given)
     before = given.copy()
     found = compiled(WRITES)(x, y)
     np.testing.assert_array_equal(np.asarray(x), before)

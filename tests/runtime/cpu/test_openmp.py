@@ -15,7 +15,7 @@ import pytest
 import irscope as irs
 from irscope.runtime.cpu import device as cpu
 from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.cpu.openmp import HEADER_WORDS, OpenMP, Patience, loaded_openmp
+from irscope.runtime.cpu.openmp import HEADER_WORDS, OpenMP, StallBackoff, loaded_openmp
 from irscope.runtime.program.executable import compile_graph
 
 torch = pytest.importorskip("torch")
@@ -112,7 +112,7 @@ def test_no_more_threads_than_torch_uses(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_launch_that_stalls_leaves_the_team_alone_for_a_while() -> None:
-    patience = Patience(100e-6)
+    patience = StallBackoff(100e-6)
     waits = []
     for _ in range(4):
         patience.note(8e-3)
@@ -128,7 +128,7 @@ def test_a_launch_that_stalls_leaves_the_team_alone_for_a_while() -> None:
 
 
 def test_a_forked_process_has_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = Patience(1.0)
+    patience = StallBackoff(1.0)
     assert not patience.is_over()
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert patience.is_over()
@@ -138,5 +138,5 @@ def test_without_the_team_all_parts_run_here(openmp: OpenMP, monkeypatch: pytest
     x, y = torch.randn(4096), torch.randn(4096)
     run = split_run(monkeypatch, x, y)
     wanted = run(x, y)
-    monkeypatch.setattr(Patience, "is_over", lambda self: True)
+    monkeypatch.setattr(StallBackoff, "is_over", lambda self: True)
     assert torch.equal(run(x, y), wanted)

@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executor.bound_program import Program, as_torch
+from irscope.runtime.executor.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
@@ -49,13 +49,13 @@ def given(library: str, *arguments: Any) -> tuple[Any, ...]:
 def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Gets one entry for each run the long way."""
     runs: list[int] = []
-    long = Program.run
+    long = BoundProgram.run
 
-    def run(self: Program, *rest: Any, **named: Any) -> Any:
+    def run(self: BoundProgram, *rest: Any, **named: Any) -> Any:
         runs.append(1)
         return long(self, *rest, **named)
 
-    monkeypatch.setattr(Program, "run", run)
+    monkeypatch.setattr(BoundProgram, "run", run)
     return runs
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.transforms.grouping.ordered_list import Line
+from irscope.transforms.grouping.ordered_list import OrderedList
 from irscope.transforms.grouping.partition import Partition
 
 EDGES = st.integers(2, 12).flatmap(
@@ -83,7 +83,7 @@ def test_a_group_stands_behind_what_its_last_node_needs() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.integers(2, 9), st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.integers(0, 8)), max_size=200))
 def test_a_line_keeps_the_order_of_a_list(size: int, moves: list[tuple[bool, int, int]]) -> None:
-    line, expected = Line(size), list(range(size))
+    line, expected = OrderedList(size), list(range(size))
     for after, item, anchor in moves:
         item, anchor = item % size, anchor % size
         if item == anchor:
@@ -95,7 +95,7 @@ def test_a_line_keeps_the_order_of_a_list(size: int, moves: list[tuple[bool, int
 
 
 def test_a_line_survives_a_million_moves_to_one_place() -> None:
-    line = Line(1000)
+    line = OrderedList(1000)
     for round_ in range(100):
         for item in range(2, 1000):
             line.move_after(item, 0 if round_ % 2 else 1)

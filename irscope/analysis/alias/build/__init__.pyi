@@ -7,14 +7,14 @@ from .callee_summary import (
 )
 from .conflict import (
     Kind,
-    Obstacle,
+    OrderConflict,
 )
 from .mod_ref import (
     EVERYTHING,
     WAITS,
     Access,
     Accesses,
-    NodeAccesses,
+    ModRef,
 )
 from .node_rules import (
     NodeRules,
@@ -37,9 +37,9 @@ __all__ = [
     "Kind",
     "NOTHING",
     "NO_CALLEES",
-    "NodeAccesses",
+    "ModRef",
     "NodeRules",
-    "Obstacle",
+    "OrderConflict",
     "REBINDING",
     "STATISTICS",
     "WAITS",

@@ -8,7 +8,7 @@ from typing import Literal
 from irscope.analysis.alias.build.mod_ref import Access
 from irscope.ir import Node, Value
 
-__all__ = ["Kind", "Obstacle"]
+__all__ = ["Kind", "OrderConflict"]
 
 Kind = Literal["data", "memory", "effect", "random"]
 """Data: one uses what the other makes. Memory: both get at it, and one writes. Effect: both do something to the
@@ -16,7 +16,7 @@ world. Random: both draw."""
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class OrderConflict:
     """Why a later node has to stay behind an earlier one."""
 
     kind: Kind

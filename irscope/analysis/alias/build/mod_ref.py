@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from irscope._base.cached import cached_property
 from irscope.analysis.alias.build.walk import GROUPS
-from irscope.analysis.alias.points_to import Called, PointsTo, Reach, class_name
+from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
 from irscope.ir import GENERATOR, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["EVERYTHING", "WAITS", "Access", "Accesses", "NodeAccesses", "may_draw"]
+__all__ = ["EVERYTHING", "WAITS", "Access", "Accesses", "ModRef", "may_draw"]
 
 EVERYTHING: Final = -1
 """The class number of an access to all memory: waiting for a task that may have written anything."""
@@ -40,7 +40,7 @@ class Access:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class NodeAccesses:
+class ModRef:
     """All that one node does, its blocks included."""
 
     reads: tuple[Access, ...]
@@ -64,12 +64,12 @@ WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
 class Accesses:
     """The accesses of the nodes of one graph, each found when first asked for."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
         self._reach = reach
         self._graph = graph
         self._points_to = points_to
         self._signatures = Signatures()
-        self._known: dict[Node, NodeAccesses] = {}
+        self._known: dict[Node, ModRef] = {}
         self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(
             called.starts for called in points_to.calls.values()
         )
@@ -78,7 +78,7 @@ class Accesses:
         for write in points_to.writes:
             self._writes.setdefault(write.node, []).append((points_to.class_of[write.element], write.to_shape))
 
-    def of(self, node: Node) -> NodeAccesses:
+    def of(self, node: Node) -> ModRef:
         """What the node and all nodes inside it do."""
         found = self._known.get(node)
         if found is None and not node.blocks:
@@ -97,12 +97,12 @@ class Accesses:
             holders.extend(inner for inner in inside if inner.blocks and inner not in self._known)
         return holders
 
-    def _with_blocks(self, node: Node) -> NodeAccesses:
+    def _with_blocks(self, node: Node) -> ModRef:
         """What a node does whose inner nodes with blocks are known."""
         parts = [self._own(node)]
         for block in node.blocks:
             parts.extend(self._known.get(inner) or self._own(inner) for inner in block.nodes)
-        return NodeAccesses(
+        return ModRef(
             _distinct([access for part in parts for access in part.reads]),
             _distinct([access for part in parts for access in part.writes]),
             next((part.side_effect for part in parts if part.side_effect is not None), None),
@@ -137,10 +137,10 @@ class Accesses:
                 around.pop()
         return found
 
-    def _own(self, node: Node) -> NodeAccesses:
+    def _own(self, node: Node) -> ModRef:
         """What the node does by itself, without its blocks."""
         if node.op == "prim::Constant":
-            return NodeAccesses((), (), None, None, ())
+            return ModRef((), (), None, None, ())
         writes = tuple(
             Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ())
         )
@@ -157,7 +157,7 @@ class Accesses:
             side_effect, random = called.has_side_effect, called.is_random
         else:
             side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
-        return NodeAccesses(
+        return ModRef(
             _distinct(reads),
             _distinct(writes),
             node if side_effect else None,

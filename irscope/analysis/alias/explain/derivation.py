@@ -10,7 +10,7 @@ from typing import Final
 
 from irscope.analysis.alias.build import is_inlined
 from irscope.analysis.alias.explain.names import Words
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.analysis.effects import OBJECT, TENSOR_VIEWS, Signatures
 from irscope.ir import Block, Graph, Node, Value
 
@@ -35,7 +35,7 @@ class Step:
 class Derivation(Words):
     """Steps from values to what they are derived from, in one graph."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
         super().__init__(graph, points_to, reach)
         self._signatures = Signatures()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Access, Obstacle
+from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
 from irscope.analysis.alias.explain.derivation import Step
 from irscope.analysis.alias.explain.paths import Paths
 from irscope.analysis.alias.points_to import MIXED, Label, Place, Write
@@ -86,7 +86,7 @@ class Explainer(Paths):
         shared = self.why_alias(value, through) if self.meets(value, through) else self.why_contain(value, through)
         return yes(f"{writes}, and {shared.because}", node, value, *shared.witness)
 
-    def obstacle_words(self, obstacle: Obstacle) -> str:
+    def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another."""
         earlier, later = self.node_words(obstacle.earlier), self.node_words(obstacle.later)
         if obstacle.kind == "data":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from irscope._base.escaping import in_dot
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 
 __all__ = ["points_to_dot"]
 
@@ -18,7 +18,7 @@ _FULL = 8
 
 
 def points_to_dot(
-    points_to: PointsTo, reach: Reach, words: Callable[[Label], str], starts: Iterable[int] | None = None
+    points_to: PointsTo, reach: Reachability, words: Callable[[Label], str], starts: Iterable[int] | None = None
 ) -> str:
     """DOT text of the classes below and inside some classes, or of all of them. `words` names values and places."""
     members, class_of = _members(points_to), points_to.class_of
@@ -51,7 +51,7 @@ def _members(points_to: PointsTo) -> Mapping[int, list[Label]]:
     return found
 
 
-def _below_and_inside(points_to: PointsTo, reach: Reach, starts: Iterable[int]) -> set[int]:
+def _below_and_inside(points_to: PointsTo, reach: Reachability, starts: Iterable[int]) -> set[int]:
     found = set(starts)
     todo = list(found)
     while todo:

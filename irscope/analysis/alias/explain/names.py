@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irscope._base.cached import cached_property
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.ir import Graph, Node, Value
 
 __all__ = ["Words"]
@@ -14,7 +14,7 @@ __all__ = ["Words"]
 class Words:
     """The words for what is in one graph and its points-to graph."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reach) -> None:
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
         self._graph = graph
         self._points_to = points_to
         self._reach = reach

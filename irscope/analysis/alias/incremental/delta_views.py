@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from irscope._base.cached import cached_property
 from irscope.analysis.alias.incremental.persistent_map import Layers
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Reasons, Write
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Reasons, Write
 from irscope.ir import Graph, Node
 
 __all__ = ["Classes", "FollowedReach", "FollowedReasons", "Labels", "Marks", "Writes"]
@@ -133,10 +133,10 @@ class FollowedReasons(Reasons):
         return made if made is not None and made.id == found.id else found
 
 
-class FollowedReach(Reach):
+class FollowedReach(Reachability):
     """Searches over a graph under layers."""
 
-    def __init__(self, points_to: PointsTo, base: PointsTo, base_reach: Reach) -> None:
+    def __init__(self, points_to: PointsTo, base: PointsTo, base_reach: Reachability) -> None:
         super().__init__(points_to)
         self.base = base
         self.base_reach = base_reach

@@ -58,7 +58,7 @@ from irscope.analysis.alias.incremental.insert import Creating
 from irscope.analysis.alias.incremental.net_edits import NetEdits
 from irscope.analysis.alias.incremental.persistent_map import Layers, Members
 from irscope.analysis.alias.incremental.remove import Knowledge
-from irscope.analysis.alias.points_to import PointsTo, Reach
+from irscope.analysis.alias.points_to import PointsTo, Reachability
 from irscope.ir import Edit, Graph, Node, TensorType, Value
 
 __all__ = ["Knowledge", "Record", "follow"]
@@ -75,7 +75,7 @@ class Record(Protocol):
     def edits(self) -> Sequence[Edit]: ...
 
 
-def follow(points_to: PointsTo, reach: Reach, knowledge: Knowledge, record: Record) -> tuple[PointsTo, Reach]:
+def follow(points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record) -> tuple[PointsTo, Reachability]:
     """The points-to graph of `record.after`, and the searches over it. Raises CannotFollow."""
     before, after = record.before, record.after
     if before.body.params is not after.body.params and before.body.params != after.body.params:
@@ -128,7 +128,7 @@ class _Step(Creating):
             builder.stand_for(known, other)
         return True
 
-    def sealed(self, graph: Graph, base: PointsTo, reach: Reach) -> tuple[PointsTo, Reach]:
+    def sealed(self, graph: Graph, base: PointsTo, reach: Reachability) -> tuple[PointsTo, Reachability]:
         """The new graph, and the searches over it."""
         builder, before = self.builder, self.before
         writes = self._writes

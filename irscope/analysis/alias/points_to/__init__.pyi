@@ -10,7 +10,7 @@ from .memory_structure import (
     class_name,
 )
 from .reachability import (
-    Reach,
+    Reachability,
 )
 from .records import (
     Called,
@@ -32,7 +32,7 @@ __all__ = [
     "Place",
     "PointsTo",
     "PointsToBuilder",
-    "Reach",
+    "Reachability",
     "Reasons",
     "Shared",
     "Structure",

@@ -10,13 +10,13 @@ from irscope._base.cached import cached_property
 from irscope.analysis.alias.points_to.records import PointsTo
 from irscope.analysis.alias.points_to.solver import partition
 
-__all__ = ["Reach"]
+__all__ = ["Reachability"]
 
 _KEPT: Final = 1 << 20
 """How many members of reach sets are remembered; a deep chain of ifs must not cost quadratic memory."""
 
 
-class Reach:
+class Reachability:
     """Searches over one sealed graph.
 
     Two classes share memory if and only if they reach a common class: whatever is reached is a location or has some.

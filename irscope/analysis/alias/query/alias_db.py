@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.alias.build import EVERYTHING, Obstacle, build, callees_of, summaries
+from irscope.analysis.alias.build import EVERYTHING, OrderConflict, build, callees_of, summaries
 from irscope.analysis.alias.explain import points_to_dot
 from irscope.analysis.alias.incremental import CannotFollow, Knowledge, Record, follow
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Structures
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
 from irscope.analysis.alias.query import code_motion as moves
 from irscope.analysis.alias.query import table
 from irscope.analysis.alias.query.aliasing import Values
@@ -85,7 +85,7 @@ class AliasDb(WriteQuestions):
             distinct_inputs=self.distinct_inputs,
             callees=summaries(graph, self.callees, self._structures),
         )
-        self._reach = Reach(self._points_to)
+        self._reach = Reachability(self._points_to)
 
     def follow(self, record: Record) -> AliasDb:
         """The db of the graph after a pass, made from this one in time linear in the edits; this one stays as it is.
@@ -141,7 +141,7 @@ class AliasDb(WriteQuestions):
     def _index(self) -> dict[Node, int]:
         return {node: index for block in self.graph.blocks() for index, node in enumerate(block.nodes)}
 
-    def obstacle(self, earlier: Node, later: Node) -> Obstacle | None:
+    def obstacle(self, earlier: Node, later: Node) -> OrderConflict | None:
         """What keeps two nodes of one block in their order, if anything does."""
         alone = WorkingSet(self, towards_end=True)
         alone.add(earlier)
@@ -169,7 +169,7 @@ class AliasDb(WriteQuestions):
         return self._points_to
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> Reachability:
         """The searches that the answers rest on."""
         return self._reach
 
@@ -193,7 +193,7 @@ class AliasDb(WriteQuestions):
         """A value by its name, a place in words: `what %list holds`."""
         return self._explainer.describe_label(label)
 
-    def obstacle_words(self, obstacle: Obstacle) -> str:
+    def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another, as a sentence."""
         return self._explainer.obstacle_words(obstacle)
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.explain import Explainer, lazy
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach, Structures
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 
@@ -26,7 +26,7 @@ class SharingQuestions:
     graph: Graph
     _structures: Structures
     _points_to: PointsTo
-    _reach: Reach
+    _reach: Reachability
 
     # Names and places
 

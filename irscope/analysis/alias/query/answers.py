@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from irscope.analysis.alias.build import NodeAccesses, Obstacle
-from irscope.analysis.alias.points_to import Label, PointsTo, Reach
+from irscope.analysis.alias.build import ModRef, OrderConflict
+from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.ir import Graph, Node, Value
 
 __all__ = ["Answers"]
 
 
 class Answers(Protocol):
-    """The part of `AliasDb` that its own room builds on. Places are classes of elements, as `Reach` numbers them."""
+    """The part of `AliasDb` that its own room builds on. Places are classes of elements, as `Reachability` numbers them."""
 
     graph: Graph
 
@@ -21,10 +21,10 @@ class Answers(Protocol):
         """The points-to graph."""
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> Reachability:
         """Which places reach which."""
 
-    def accesses(self, node: Node | str) -> NodeAccesses:
+    def accesses(self, node: Node | str) -> ModRef:
         """What a node reads and writes."""
 
     def region(self, place: int) -> int:
@@ -45,5 +45,5 @@ class Answers(Protocol):
     def place_words(self, label: Label) -> str:
         """A place in a sentence."""
 
-    def obstacle_words(self, obstacle: Obstacle) -> str:
+    def obstacle_words(self, obstacle: OrderConflict) -> str:
         """What keeps two nodes in order, as a sentence."""

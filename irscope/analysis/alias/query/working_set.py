@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from irscope.analysis.alias.build import EVERYTHING, Access, Kind, NodeAccesses, Obstacle
-from irscope.analysis.alias.points_to import Reach
+from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
+from irscope.analysis.alias.points_to import Reachability
 from irscope.analysis.alias.query.answers import Answers
 from irscope.ir import Node, Value
 
 __all__ = ["WorkingSet"]
 
-def _collide(reach: Reach, read: Access, write: Access) -> bool:
+def _collide(reach: Reachability, read: Access, write: Access) -> bool:
     """Whether a write may change what a read sees. Shapes are changed by few writes."""
     if read.shape and not write.shape:
         return False
@@ -43,7 +43,7 @@ class WorkingSet:
         self._effect = self._effect or (node if accesses.side_effect else None)
         self._random = self._random or (node if accesses.random else None)
 
-    def obstacle(self, node: Node) -> Obstacle | None:
+    def obstacle(self, node: Node) -> OrderConflict | None:
         """What keeps the members from crossing a node that stands in their way."""
         accesses = self._db.accesses(node)
         for value in accesses.uses if self._towards_end else node.outputs:
@@ -59,7 +59,7 @@ class WorkingSet:
             return self._between("random", self._random, node)
         return None
 
-    def _memory(self, node: Node, accesses: NodeAccesses) -> Obstacle | None:
+    def _memory(self, node: Node, accesses: ModRef) -> OrderConflict | None:
         for table, found in ((self._reads, accesses.writes), (self._writes, accesses.reads)):
             for access in found:
                 for region in (
@@ -78,7 +78,7 @@ class WorkingSet:
         node: Node,
         value: Value | None = None,
         accesses: tuple[Access, Access] | None = None,
-    ) -> Obstacle:
+    ) -> OrderConflict:
         if self._towards_end:
-            return Obstacle(kind, member, node, value, accesses)
-        return Obstacle(kind, node, member, value, accesses and (accesses[1], accesses[0]))
+            return OrderConflict(kind, member, node, value, accesses)
+        return OrderConflict(kind, node, member, value, accesses and (accesses[1], accesses[0]))

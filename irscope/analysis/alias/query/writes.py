@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Accesses, NodeAccesses
+from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
 from irscope.analysis.alias.explain import lazy
 from irscope.analysis.alias.query.aliasing import SharingQuestions, Values
 from irscope.ir import Node, Value
@@ -74,7 +74,7 @@ class WriteQuestions(SharingQuestions):
             written.setdefault(self._points_to.class_of[write.element], []).append((number, write.node))
         return written
 
-    def accesses(self, node: Node | str) -> NodeAccesses:
+    def accesses(self, node: Node | str) -> ModRef:
         """What a node, its blocks included, reads and writes of memory that somebody writes; its other effects."""
         return self._accesses.of(self._node(node))
 

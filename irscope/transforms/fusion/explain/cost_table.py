@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Node
-from irscope.transforms.fusion.legality import Rules, told_space
+from irscope.transforms.fusion.legality import Eligibility, format_space
 from irscope.transforms.fusion.policy import BlockPlan
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def bytes_per_second(bandwidth: str | float) -> float:
 
 
 def group_table(
-    graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Rules,
+    graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
     bandwidth: str | float,
 ) -> pd.DataFrame:  # fmt: skip
     """One row per group of the fused graph; `members` are its nodes in the graph before."""
@@ -54,7 +54,7 @@ def group_table(
         moving = [node for node in nodes if not rules.is_view(node)]
         space = str(plan.group(plan.index[nodes[-1]]).domain)
         if group.attrs["kind"] == "view":  # some that kernels do not see through are among them
-            moving, space = [], told_space(rules.space(nodes[-1]))
+            moving, space = [], format_space(rules.space(nodes[-1]))
         before = sum(_bytes(rules, node) for node in moving)
         after = _bytes(rules, group) if moving else 0
         rows.append({
@@ -72,12 +72,12 @@ def _ops(nodes: Sequence[Node]) -> str:
     return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
 
 
-def _bytes(rules: Rules, node: Node) -> int:
+def _bytes(rules: Eligibility, node: Node) -> int:
     """What a node moves that runs alone."""
     return sum(map(rules.size_in_bytes, (*dict.fromkeys(node.inputs), *node.outputs)))
 
 
-def _flops(rules: Rules, node: Node) -> int:
+def _flops(rules: Eligibility, node: Node) -> int:
     """The operations of the op's expression, one for each point; 0 where the points are not known."""
     points = 1
     for extent in rules.space(node) or (0,):

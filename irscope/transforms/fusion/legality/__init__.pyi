@@ -2,17 +2,17 @@ from .data_movement import (
     patched_range,
 )
 from .eligibility import (
-    Rules,
+    Eligibility,
 )
 from .group_domain import (
     MAX_PATCHES,
     Domain,
 )
 from .iteration_space import (
-    told_space,
+    format_space,
 )
 from .node_profile import (
-    Fitness,
+    NodeProfiles,
 )
 from .view_ops import (
     CUTS,
@@ -24,12 +24,12 @@ from .view_ops import (
 __all__ = [
     "CUTS",
     "Domain",
-    "Fitness",
+    "NodeProfiles",
     "MAX_PATCHES",
     "PATCHES",
-    "Rules",
+    "Eligibility",
     "SEEN_THROUGH",
     "patched_range",
-    "told_space",
+    "format_space",
     "unpacked_cut",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value
 from irscope.ops.registry import schema_of
-from irscope.transforms.fusion.legality.iteration_space import told_space
+from irscope.transforms.fusion.legality.iteration_space import format_space
 from irscope.transforms.fusion.legality.view_ops import JOINS, has_finer_space, joined_list, unpacked_cut
 from irscope.transforms.grouping import Refusal
 
@@ -140,7 +140,7 @@ class Moving:
             if before is None or after is None or before.shape is None or after.shape is None:
                 return f"{node.op} is a view of a tensor of unknown shape"
             if not has_finer_space(node, before.shape, after.shape):
-                told = f"{told_space(before.shape)} as {told_space(after.shape)}"
+                told = f"{format_space(before.shape)} as {format_space(after.shape)}"
                 return f"{node.op} sees {told}, and no strides lead from one to the other"
         elif unpacked_cut(self._rules.graph, node) is None:
             return f"{node.op} gives a list of views that is not just unpacked"

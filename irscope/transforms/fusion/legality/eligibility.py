@@ -38,7 +38,7 @@ from irscope.transforms.fusion.legality.expression_trial import Trial, try_expre
 from irscope.transforms.fusion.legality.view_ops import JOINS, PATCHES, SEEN_THROUGH
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["Rules"]
+__all__ = ["Eligibility"]
 
 _LIBRARY_WORDS: Final = {
     "reduction": "gathers windows or prefixes", "normalization": "is a normalisation without a kernel",
@@ -56,7 +56,7 @@ _GROUP_NORM_OPERATIONS: Final = 8
 """A group norm's at each point, as a layer norm's: it has no expression to count them in."""
 
 
-class Rules:
+class Eligibility:
     """The properties of the nodes of one graph, each computed when first asked for."""
 
     def __init__(self, graph: Graph, shapes: Shapes, db: AliasDb, *, exact: bool = False) -> None:

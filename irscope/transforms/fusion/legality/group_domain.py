@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from irscope.ir import Node, Value
-from irscope.transforms.fusion.legality.eligibility import Rules
-from irscope.transforms.fusion.legality.iteration_space import Space, same_space, told_space
-from irscope.transforms.fusion.legality.reduction_layout import arrives, gathered_shapes
+from irscope.transforms.fusion.legality.eligibility import Eligibility
+from irscope.transforms.fusion.legality.iteration_space import Space, format_space, same_space
+from irscope.transforms.fusion.legality.reduction_layout import gathered_shapes, is_aligned
 from irscope.transforms.fusion.legality.view_ops import RESHAPES
 from irscope.transforms.grouping import Refusal
 
@@ -70,10 +70,10 @@ class Domain:
 
     def __str__(self) -> str:
         if not self.axes:
-            return told_space(self.space)
+            return format_space(self.space)
         first, last = ", ".join(map(str, self.axes[:-1])), self.axes[-1]
         axes = f"axes {first} and {last}" if first else f"axis {last}"
-        return f"{told_space(self.space)} reduced over {axes}{f' in {self.parts} parts' if self.parts > 1 else ''}"
+        return f"{format_space(self.space)} reduced over {axes}{f' in {self.parts} parts' if self.parts > 1 else ''}"
 
 
 class Meeting(Protocol):
@@ -105,7 +105,7 @@ class Meeting(Protocol):
 class Domains:
     """The domains of the nodes of one graph; equal ones are the same object."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Eligibility) -> None:
         self._rules = rules
         self._known: dict[Domain, Domain] = {}
 
@@ -202,7 +202,7 @@ class Domains:
             full or (gathered and not second.axes)
         ):
             return self._apart(first, second, meeting)
-        wrong = arrives(meeting, first.space, first.axes, self._rules)
+        wrong = is_aligned(meeting, first.space, first.axes, self._rules)
         if wrong is not None:
             node, value = wrong
             told = f"{node.op} reads {self._rules.name(value)} along other axes than those that {first} leaves"

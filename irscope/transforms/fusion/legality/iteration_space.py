@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irscope.ir import Dim
 
-__all__ = ["Space", "same_space", "told_space"]
+__all__ = ["Space", "same_space", "format_space"]
 
 Space = tuple[Dim, ...] | None
 """The points over which a node iterates; None when the rank is unknown."""
@@ -23,10 +23,10 @@ def same_space(a: Space, b: Space) -> bool:
     )
 
 
-def told_space(space: Space) -> str:
+def format_space(space: Space) -> str:
     """An iteration space as text.
 
-    >>> told_space((2, None)), told_space(None)
+    >>> format_space((2, None)), format_space(None)
     ('(2, *)', 'of unknown rank')
     """
     return (

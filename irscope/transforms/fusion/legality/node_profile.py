@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from irscope.analysis.shapes import Form, Shapes
+from irscope.analysis.shapes import NodeSignature, Shapes
 from irscope.ir import NOT_CONSTANT, Node, Value
 from irscope.ops.registry import effect_of
-from irscope.transforms.fusion.legality.eligibility import Rules
+from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.group_domain import Domain, Domains
 
-__all__ = ["Fitness", "Part"]
+__all__ = ["NodeProfiles", "NodeProfile"]
 
 
-class Part(NamedTuple):
+class NodeProfile(NamedTuple):
     """A node as a group of its own."""
 
     domain: Domain
@@ -29,20 +29,20 @@ class Part(NamedTuple):
     """The bytes of its first result; 0 when that is not known."""
 
 
-class Fitness:
+class NodeProfiles:
     """Judges the nodes of one graph."""
 
-    def __init__(self, rules: Rules, shapes: Shapes, readings: Mapping[Value, int]) -> None:
+    def __init__(self, rules: Eligibility, shapes: Shapes, readings: Mapping[Value, int]) -> None:
         self.rules = rules
         self.domains = Domains(rules)
         self.readings = readings
         """How often each value is read in the whole program."""
         self._shapes = shapes
-        self._parts: dict[Form, Part] = {}
+        self._parts: dict[NodeSignature, NodeProfile] = {}
         self.sizes: dict[Value, int] = _Sizes(rules)
         """The bytes of each tensor; 0 when that is not known."""
 
-    def part(self, node: Node) -> Part | None:
+    def part(self, node: Node) -> NodeProfile | None:
         """What the node brings; None when it cannot be in any group."""
         form = self._shapes.form(node)
         known = self._parts.get(form) if form is not None else None
@@ -52,7 +52,7 @@ class Fitness:
             return None
         is_known = self.rules.known
         arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
-        part = Part(self.domains.of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
+        part = NodeProfile(self.domains.of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
         if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
             self._parts[form] = part
         return part
@@ -61,7 +61,7 @@ class Fitness:
 class _Sizes(dict[Value, int]):
     """The bytes of tensors; 0 when that is not known."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Eligibility) -> None:
         self._rules = rules
 
     def __missing__(self, value: Value) -> int:

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 from irscope.ir import Dim, Node, Value
 from irscope.ops.registry import bind, op_of, schema_of
-from irscope.transforms.fusion.legality.eligibility import Rules
+from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.iteration_space import Space, same_space
 
-__all__ = ["arrives", "gathered_shapes"]
+__all__ = ["is_aligned", "gathered_shapes"]
 
 _KEEPS_ORDER: Final = frozenset(
     f"aten::{name}"
@@ -48,7 +48,7 @@ class _Touch(Protocol):
     def second(self) -> Iterable[Node]: ...
 
 
-def arrives(meeting: _Touch, space: Space, axes: Sequence[int], rules: Rules) -> tuple[Node, Value] | None:
+def is_aligned(meeting: _Touch, space: Space, axes: Sequence[int], rules: Eligibility) -> tuple[Node, Value] | None:
     """The first reader in the second group for which a value that the first one shares lies in the wrong place, and the
     value; None when all is well. Linear in the second group, whose size is limited."""
     inside = set(meeting.second)
@@ -72,7 +72,7 @@ def arrives(meeting: _Touch, space: Space, axes: Sequence[int], rules: Rules) ->
 class _Follow:
     """One step from a value to its reader."""
 
-    def __init__(self, space: Space, axes: Sequence[int], rules: Rules) -> None:
+    def __init__(self, space: Space, axes: Sequence[int], rules: Eligibility) -> None:
         self.space = space
         self.axes = axes
         self.kept, self.gone = gathered_shapes(space, axes)

@@ -1,11 +1,11 @@
 from .alias_maintenance import (
-    AliasUpkeep,
+    AliasMaintenance,
     Upkeep,
     check_following,
     upkeep_of,
 )
 from .inplace_parts import (
-    torn,
+    split_chains,
     written_in_parts,
 )
 from .outline import (
@@ -17,13 +17,13 @@ from .view_groups import (
 )
 
 __all__ = [
-    "AliasUpkeep",
+    "AliasMaintenance",
     "Grouped",
     "Groups",
     "Upkeep",
     "check_following",
     "group_views",
-    "torn",
+    "split_chains",
     "upkeep_of",
     "written_in_parts",
 ]

@@ -21,9 +21,9 @@ from irscope.transforms.fusion.outline.outline import MAKES_NUMBERS, Groups
 from irscope.transforms.fusion.policy import BlockPlan
 from irscope.transforms.history import History
 
-__all__ = ["AliasUpkeep", "Upkeep", "check_following", "upkeep_of"]
+__all__ = ["AliasMaintenance", "Upkeep", "check_following", "upkeep_of"]
 
-AliasUpkeep = Literal["follow", "rebuild-per-block", "rebuild-per-merge"]
+AliasMaintenance = Literal["follow", "rebuild-per-block", "rebuild-per-merge"]
 
 _FEW: Final = 64
 """Values of which every pair is compared by `check_following`."""
@@ -31,7 +31,7 @@ _FEW: Final = 64
 
 def upkeep_of(choice: str, graph: Graph, db: AliasDb, groups: Groups) -> Upkeep:
     """The upkeep of this name, for a pass over a graph with its db."""
-    names = get_args(AliasUpkeep)
+    names = get_args(AliasMaintenance)
     if choice not in names:
         told = ", ".join(map(repr, names))
         raise ArgumentError(f"there is no alias upkeep {choice!r}", hint=f"alias is {told}")

@@ -11,7 +11,7 @@ as it is.
 
 *One kernel.* The copies and what lies between them must all be fit for kernels, replace ranges of one axis, and be read
 by nobody else: from the last copy backwards, a node belongs to the kernel when all its readers do. A policy may still
-tear a chain apart, or a write elsewhere: `torn` tells, and then the tensor is written in place as before.
+tear a chain apart, or a write elsewhere: `split_chains` tells, and then the tensor is written in place as before.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import Block, Graph, Node, Value
 from irscope.transforms.functionalize import functionalize
-from irscope.transforms.fusion.legality import MAX_PATCHES, PATCHES, Rules, patched_range
+from irscope.transforms.fusion.legality import MAX_PATCHES, PATCHES, Eligibility, patched_range
 from irscope.transforms.fusion.policy import BlockPlan
 
-__all__ = ["Chain", "chains_of", "torn", "written_in_parts"]
+__all__ = ["Chain", "chains_of", "split_chains", "written_in_parts"]
 
 _MOST_NODES: Final = 256
 """Of what one chain needs: a kernel has a limit too."""
@@ -67,11 +67,11 @@ def written_in_parts(graph: Graph, shapes: Shapes) -> frozenset[Value]:
     chains = [chain for chain in chains_of(trial) if _is_new(chain, graph)]
     if not chains:
         return frozenset()
-    rules = Rules(trial, infer(trial), AliasDb(trial))
+    rules = Eligibility(trial, infer(trial), AliasDb(trial))
     return frozenset(chain.base for chain in chains if _pays(rules, chain) and _is_one_kernel(rules, chain))
 
 
-def torn(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:
+def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:
     """Of these tensors, those whose copies are not all in one group, or of which a copy before the last leaves it."""
     found = set()
     for chain in chains_of(graph):
@@ -92,7 +92,7 @@ def _is_new(chain: Chain, graph: Graph) -> bool:
     return chain.base in graph.producer and not any(copy in graph.position for copy in chain.copies)
 
 
-def _pays(rules: Rules, chain: Chain) -> bool:
+def _pays(rules: Eligibility, chain: Chain) -> bool:
     """Whether no more is moved than in place, and the parts lie along one axis."""
     whole = rules.tensor_type(chain.base)
     found = [patched_range(rules, copy) for copy in chain.copies]
@@ -103,7 +103,7 @@ def _pays(rules: Rules, chain: Chain) -> bool:
     return isinstance(extent, int) and sum(stop - start for _, start, stop in filter(None, found)) >= extent
 
 
-def _is_one_kernel(rules: Rules, chain: Chain) -> bool:
+def _is_one_kernel(rules: Eligibility, chain: Chain) -> bool:
     """Whether all copies, and all that lies between them, can be in one group of which only the last copy leaves."""
     graph, last = rules.graph, chain.copies[-1]
     block = graph.block_of[last]
@@ -121,7 +121,7 @@ def _is_one_kernel(rules: Rules, chain: Chain) -> bool:
     return all(copy in members for copy in chain.copies)
 
 
-def _fits(rules: Rules, node: Node, block: Block) -> bool:
+def _fits(rules: Eligibility, node: Node, block: Block) -> bool:
     return rules.graph.block_of[node] is block and rules.refusal(node) is None and not rules.axes(node)
 
 

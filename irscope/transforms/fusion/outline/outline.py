@@ -32,7 +32,7 @@ from irscope.ir import (
     new_id,
 )
 from irscope.transforms.cleanup import constant_node
-from irscope.transforms.fusion.legality import Domain, Fitness
+from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy import BlockPlan
 
 __all__ = ["MAKES_NUMBERS", "Grouped", "Groups", "common_scope", "unused_numbers"]
@@ -68,7 +68,7 @@ class _Identity:
 class Groups:
     """Makes the groups of the plans of one graph."""
 
-    def __init__(self, graph: Graph, plans: Collection[BlockPlan], fitness: Fitness, *, min_size: int) -> None:
+    def __init__(self, graph: Graph, plans: Collection[BlockPlan], fitness: NodeProfiles, *, min_size: int) -> None:
         """`plans` may grow as long as the pass decides."""
         self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""

@@ -25,7 +25,7 @@ from irscope.ir import (
     Node,
     Rewriter,
     Value,
-    count_readings,
+    count_uses,
     make_block,
     make_node,
     make_value,
@@ -54,7 +54,7 @@ def group_views(
     `known` gives what a number always is, or NOT_CONSTANT; `db` is the alias db of the graph.
     """
     started = perf_counter()
-    readings = count_readings(graph)
+    readings = count_uses(graph)
     rewriter = Rewriter(graph)
     group_of: dict[Node, Node] = {}
     planned: dict[Block, tuple[list[Node], list[Edit]]] = {}

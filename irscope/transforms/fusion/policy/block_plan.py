@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from irscope._base.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
-from irscope.transforms.fusion.legality import Domain, Fitness
+from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.fusion.policy.group_state import Group, Limits
 from irscope.transforms.grouping import Partition, Refusal
@@ -47,7 +47,7 @@ _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
 class BlockPlan:
     """The groups of one block, while they grow and for later questions."""
 
-    def __init__(self, ties: Dependences, fitness: Fitness, limits: Limits) -> None:
+    def __init__(self, ties: Dependences, fitness: NodeProfiles, limits: Limits) -> None:
         self.block = ties.block
         self.ties = ties
         self.fitness = fitness

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from irscope.ir import Block, Node, Value
-from irscope.transforms.fusion.legality import Domain, Fitness
+from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.grouping import Partition
 
 __all__ = ["Group", "GrowingGroups", "Limits"]
@@ -44,7 +44,7 @@ class GrowingGroups(Protocol):
     """The groups of a block as a candidate sees them: `BlockPlan`."""
 
     block: Block
-    fitness: Fitness
+    fitness: NodeProfiles
     limits: Limits
     partition: Partition
 

@@ -20,6 +20,11 @@ from .core import (
     make_value,
     new_id,
 )
+from .groups import (
+    CONTROL_FLOW,
+    GROUPS,
+    ISOLATED,
+)
 from .payload import (
     NOT_CONSTANT,
     Opaque,
@@ -84,9 +89,6 @@ from .types import (
 from .use_counts import (
     count_uses,
 )
-from .verify import (
-    GROUPS,
-)
 
 __all__ = [
     "ANY",
@@ -107,7 +109,9 @@ __all__ = [
     "FLOAT",
     "FutureType",
     "GENERATOR",
+    "CONTROL_FLOW",
     "GROUPS",
+    "ISOLATED",
     "Graph",
     "GraphBuilder",
     "INT",

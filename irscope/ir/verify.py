@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,19 +34,14 @@ from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
 from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.groups import GROUPS, ISOLATED
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.subtyping import is_subtype
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.traversal import Step, steps
 from irscope.ir.types import BOOL, INT, NONE, Type
 
-__all__ = ["GROUPS", "verify"]
-
-GROUPS: Final = frozenset({
-    "prim::FusionGroup", "prim::DifferentiableGraph", "prim::TensorExprGroup", "prim::TensorExprDynamicGroup",
-    "prim::CudaFusionGroup", "prim::oneDNNFusionGroup", "prim::StaticSubgraph", "prim::fork", "prim::awaitable",
-})
-"""Ops whose block is a graph of its own: operands come in as parameters only."""
+__all__ = ["verify"]
 
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)+|\^[A-Za-z_][\w.]*")
 _ATOMS = (int, float, complex, str, bool, Type, TensorData, Opaque, Graph, np.generic)
@@ -88,7 +83,7 @@ class _Verifier:
 
     def enter(self, step: Step) -> None:
         self.once(step.block, step.block.id, step.node or step.block)
-        if step.node is not None and step.node.op in GROUPS:
+        if step.node is not None and step.node.op in ISOLATED:
             self.hidden.append(self.visible)
             self.visible = set()
         for value in step.block.params:
@@ -111,7 +106,7 @@ class _Verifier:
         for value in step.block.returns:
             if value not in self.visible:
                 self.undefined(value, step.block)
-        if step.node is not None and step.node.op in GROUPS:
+        if step.node is not None and step.node.op in ISOLATED:
             self.visible = self.hidden.pop()
             return
         self.visible.difference_update(step.block.params)
@@ -180,7 +175,7 @@ class _Verifier:
             self.arity_of_if(node)
         elif node.op == "prim::Loop":
             self.arity_of_loop(node)
-        elif node.op in GROUPS:
+        elif node.op in ISOLATED:
             self.arity_of_group(node)
 
     def arity_of_if(self, node: Node) -> None:
@@ -214,7 +209,7 @@ class _Verifier:
         (body,) = node.blocks
         self.count("group-params", node, "parameters", body.params, node.inputs)
         self.flow(node, node.inputs, body.params, node)
-        if node.op in ("prim::fork", "prim::awaitable"):  # its one result is a future of what the block gives
+        if node.op not in GROUPS:  # a task: its one result is a future of what the block gives
             return
         self.count("group-params", node, "results of the block", body.returns, node.outputs, body)
         self.flow(node, body.returns, node.outputs, body)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from irscope.errors import IrscopeError, RunError
-from irscope.ir import Block, Node, Value
+from irscope.ir import GROUPS, Block, Node, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.executor.instructions import (
     Instruction,
@@ -32,8 +32,6 @@ __all__ = ["FlatCode", "Instruction", "Plain", "Run", "Slots", "flatten"]
 
 NodeCall = Callable[[Node, tuple[int, ...], tuple[int, ...]], Instruction | None]
 """What a group's instruction is, given the slots of its operands and results; None leaves the group's block in line."""
-
-_INLINE: Final = ("prim::FusionGroup", "prim::DifferentiableGraph", "prim::TensorExprGroup", "prim::FallbackGraph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +213,7 @@ class _Planner:
 
     def inline(self, node: Node) -> Iterator[Block]:
         """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
-        if node.op not in _INLINE or len(node.blocks) != 1:
+        if node.op not in GROUPS or len(node.blocks) != 1:
             why = RunError(f"the blocks of {node.op} cannot be run", where=repr(node), rule="unknown-op")
             self.emit(raising(why), node, [node])
             return

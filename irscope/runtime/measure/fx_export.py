@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
-from irscope.ir import Block, Graph, Node, Value
+from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.registry import schema_of
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
@@ -34,7 +34,6 @@ _NAMES: Final[dict[str, Mapping[int, str]]] = {
 }
 """What torch calls the numbers that stand for its objects in IR, by the arguments that take them."""
 _APART: Final = ("prim::ListUnpack", "prim::TupleUnpack")
-_GROUPS: Final = ("prim::FusionGroup", "prim::DifferentiableGraph")
 
 
 def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -98,7 +97,7 @@ class _Builder:
                 if after:
                     inner, group = after.pop()
                     self.values.update(zip(group.outputs, [self.values[value] for value in inner.returns], strict=True))
-            elif node.op in _GROUPS and len(node.blocks) == 1:
+            elif node.op in GROUPS and len(node.blocks) == 1:
                 (inner,) = node.blocks
                 self.values.update(zip(inner.params, [self.values[value] for value in node.inputs], strict=True))
                 after.append((inner, node))

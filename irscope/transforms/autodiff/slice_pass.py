@@ -18,7 +18,7 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import Block, Graph, Node, Value, graph_of
+from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, graph_of
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
 from irscope.transforms.autodiff.eligibility import GradientRules
 from irscope.transforms.autodiff.outline import Sliced, Slicer
@@ -219,7 +219,7 @@ def _own_blocks(graph: Graph) -> Iterator[Block]:
     """The top block and those of ifs and loops: the body of a group belongs to it."""
     for block in graph.blocks():
         owner = graph.owner.get(block)
-        if owner is None or owner.op in ("prim::If", "prim::Loop"):
+        if owner is None or owner.op in CONTROL_FLOW:
             yield block
 
 

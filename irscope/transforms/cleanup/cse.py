@@ -25,7 +25,7 @@ from typing import Final
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.effects import TENSOR_VIEWS
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
-from irscope.ir import GROUPS, Block, Graph, Node, Rewriter, Step, TensorType, steps
+from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Rewriter, Step, TensorType, steps
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo, attribute_key
 
@@ -88,7 +88,7 @@ class _Walk:
         """One moment of the walk."""
         if step.kind == "enter":
             self._added.append([])
-            if step.node is not None and step.node.op in GROUPS:
+            if step.node is not None and step.node.op in ISOLATED:
                 self._hidden.append((step.block, self._known, self._before_writes))
                 self._known, self._before_writes = {}, {}
             elif step.node is not None and step.node.op == "prim::Loop":
@@ -103,7 +103,7 @@ class _Walk:
                 _, self._known, self._before_writes = self._hidden.pop()
         elif step.kind == "node" and step.node is not None and not step.node.blocks:
             self._node(step.node)
-        elif step.kind == "done" and step.node is not None and step.node.op not in ("prim::If", "prim::Loop"):
+        elif step.kind == "done" and step.node is not None and step.node.op not in CONTROL_FLOW:
             self._note_writes(step.node)
 
     def _note_writes(self, node: Node) -> None:

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from time import perf_counter
-from typing import Final
 
-from irscope.ir import Erased, Graph, Node, Rewriter, Value, count_uses
+from irscope.ir import CONTROL_FLOW, GROUPS, Erased, Graph, Node, Rewriter, Value, count_uses
 from irscope.ops.registry import constant_arguments, effect_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.transforms.base import PassRecord
 
 __all__ = ["has_effect", "remove_dead_nodes"]
-
-_TRANSPARENT: Final = frozenset(
-    f"prim::{name}"
-    for name in (
-        "If",
-        "Loop",
-        "FusionGroup",
-        "TensorExprGroup",
-        "CudaFusionGroup",
-        "oneDNNFusionGroup",
-        "DifferentiableGraph",
-    )
-)
-"""Nodes with blocks that do nothing but what the nodes inside do."""
 
 
 def has_effect(node: Node, graph: Graph | None = None) -> bool:
@@ -42,7 +27,7 @@ def has_effect(node: Node, graph: Graph | None = None) -> bool:
     >>> has_effect(g.node("a")), has_effect(g.node("b"))
     (True, False)
     """
-    if node.op in _TRANSPARENT:
+    if node.op in CONTROL_FLOW or node.op in GROUPS:  # they do what the nodes inside do
         return False
     if effect_of(node) not in ("in-place", "opaque") and not draws_random_numbers(node.op):
         return False

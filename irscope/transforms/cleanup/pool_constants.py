@@ -11,7 +11,7 @@ from __future__ import annotations
 from time import perf_counter
 
 from irscope.analysis.alias.query import AliasDb
-from irscope.ir import GROUPS, Block, Graph, Node, Rewriter, steps
+from irscope.ir import ISOLATED, Block, Graph, Node, Rewriter, steps
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo, payload_key
 
@@ -64,7 +64,7 @@ def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:
     for step in steps(graph):
         node = step.node
         if step.kind == "enter":
-            opens = node is None or node.op in GROUPS
+            opens = node is None or node.op in ISOLATED
             homes.append(step.block if opens else homes[-1])
             holders.append(None if opens else holders[-1] or node)
         elif step.kind == "leave":

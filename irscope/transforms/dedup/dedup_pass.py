@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from irscope._base.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import Graph, Module, Node, Value
+from irscope.ir import GROUPS, Graph, Module, Node, Value
 from irscope.transforms.dedup.canonical import Piece, fingerprint
 from irscope.transforms.dedup.encoding import RELATIONS, Relation
 from irscope.transforms.dedup.relations import Hole, bijection, differences
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["RELATIONS", "Dedup", "EquivalenceClass", "Hole", "dedup"]
-
-_GROUPS: Final = frozenset(
-    f"prim::{name}"
-    for name in (
-        "FusionGroup",
-        "TensorExprGroup",
-        "TensorExprDynamicGroup",
-        "CudaFusionGroup",
-        "oneDNNFusionGroup",
-        "DifferentiableGraph",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -167,7 +155,7 @@ def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
     if isinstance(program, Module):
         graphs: dict[Node | str, Piece] = {name: _whole(name, graph) for name, graph in program.graphs.items()}
         return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
-    nodes = [node for node in program.nodes() if node.op in _GROUPS]
+    nodes = [node for node in program.nodes() if node.op in GROUPS]
     groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
     if groups:
         return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"

@@ -17,7 +17,7 @@ from typing import Final
 
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, reshaped_objects
-from irscope.ir import Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
+from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
 from irscope.ops.typing import is_contiguous, static_shape
@@ -69,7 +69,7 @@ class Families:
 
     def _visit(self, step: Step, time: int) -> None:
         if step.kind == "enter" and step.node is not None:
-            if step.node.op not in ("prim::If", "prim::Loop") or self.graph.block_of[step.node] in self._foreign:
+            if step.node.op not in CONTROL_FLOW or self.graph.block_of[step.node] in self._foreign:
                 self._foreign.add(step.block)
             if step.block in self.twins.shapes.unreached or self.graph.block_of[step.node] in self._unreached:
                 self._unreached.add(step.block)

@@ -15,7 +15,7 @@ from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Block, Graph, Node, Value, count_uses
+from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, Value, count_uses
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import remove_dead_nodes
@@ -23,7 +23,7 @@ from irscope.transforms.cleanup.fold import fold
 from irscope.transforms.cleanup.fold_tensors import fold_tensors
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, remarks_of, same_group, why_apart
-from irscope.transforms.fusion.explain.why_not import CONTROL_FLOW, given_group
+from irscope.transforms.fusion.explain.why_not import given_group
 from irscope.transforms.fusion.legality import Eligibility, NodeProfiles
 from irscope.transforms.fusion.outline import (
     AliasMaintenance,

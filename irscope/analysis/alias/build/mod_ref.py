@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope._base.cached import cached_property
-from irscope.analysis.alias.build.walk import GROUPS
 from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
-from irscope.ir import GENERATOR, NOT_CONSTANT, Block, ClassType, Graph, Node, Value, constant_of, steps
+from irscope.ir import (
+    CONTROL_FLOW,
+    GENERATOR,
+    GROUPS,
+    NOT_CONSTANT,
+    Block,
+    ClassType,
+    Graph,
+    Node,
+    Value,
+    constant_of,
+    steps,
+)
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
@@ -53,7 +64,8 @@ class ModRef:
     """The values of its own block that it or a node inside it names; what inner blocks name of each other's is not in it."""
 
 
-_NO_READS: Final = frozenset({"prim::If", "prim::Loop", "prim::GradOf", "prim::fork"}) | GROUPS
+_KNOWN: Final = CONTROL_FLOW | GROUPS | {"prim::GradOf", "prim::fork", "prim::FusedConcat"}
+"""Ops of which more is known than that they have no schema."""
 TASKS: Final = frozenset({"prim::fork"})
 """Ops that start a task whose block is in the graph."""
 
@@ -149,7 +161,7 @@ class Accesses:
         if called is not None:
             waits, is_unseen = called.waits, called.is_unseen
         else:
-            waits, is_unseen = node.op in WAITS, node.op not in _NO_READS and self._is_opaque(node)
+            waits, is_unseen = node.op in WAITS, node.op not in _KNOWN and self._is_opaque(node)
         if waits or (is_unseen and self._has_tasks):
             reads.append(Access(node, None, EVERYTHING, False))
             writes += (Access(node, None, EVERYTHING, True),)
@@ -181,7 +193,7 @@ class Accesses:
 
     def _reads(self, node: Node) -> list[Access]:
         points_to = self._points_to
-        if node.op in _NO_READS and node.blocks:
+        if node.op in _KNOWN and node.blocks:
             return []
         called = points_to.calls.get(node.id)
         if called is not None:

@@ -14,19 +14,11 @@ from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, NodeRules
 from irscope.analysis.alias.build.schema_rules import REBINDING, STATISTICS
 from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structures, Write
 from irscope.analysis.effects import OBJECT, MemorySignature, fits
-from irscope.ir import Block, Graph, Node, TensorType, Value
+from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import overloads
 
-__all__ = ["GROUPS", "NOTHING", "Plan", "Walk", "build", "is_inlined"]
-
-GROUPS: Final = frozenset(
-    f"prim::{name}"
-    for name in """
-    FusionGroup CudaFusionGroup oneDNNFusionGroup FunctionalGraph DifferentiableGraph FallbackGraph TensorExprGroup
-    TensorExprDynamicGroup MKLDNNGroup StaticSubgraph FusedConcat""".split()
-)
-"""Nodes whose block is the program that they run, its parameters the node's inputs one to one."""
+__all__ = ["NOTHING", "Plan", "Walk", "build", "is_inlined"]
 
 _FRESH: Final = frozenset(
     f"prim::{name}"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
 
 from irscope._base.verdict import Verdict, yes
 from irscope._base.words import byte_count
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.dependence import Dependence
-from irscope.ir import Graph, Node
+from irscope.ir import CONTROL_FLOW, Graph, Node
 from irscope.transforms.fusion.policy import BlockPlan, Candidate, Policy
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["CONTROL_FLOW", "explain_path", "given_group", "obstacle", "same_group", "why_apart"]
+__all__ = ["explain_path", "given_group", "obstacle", "same_group", "why_apart"]
 
-CONTROL_FLOW: Final = frozenset({"prim::If", "prim::Loop"})
-"""Ops whose blocks are fused by themselves; what is in other blocks stays as it is."""
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:

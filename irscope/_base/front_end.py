@@ -7,7 +7,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.errors import LoadError
 
 __all__ = ["FrontEnd", "front_end"]

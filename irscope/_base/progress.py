@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
-from irscope._base.waiting import run_uninterruptible
+from irscope._base.concurrency.waiting import run_uninterruptible
 
 __all__ = ["progress"]
 

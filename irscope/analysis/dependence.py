@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb

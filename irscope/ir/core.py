@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from itertools import count
 from typing import Any, NamedTuple
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY, fast_constructor
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName

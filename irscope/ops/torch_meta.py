@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from irscope._base.restored import without_gradients
+from irscope._base.concurrency.restored import without_gradients
 from irscope.ir import Node, TensorType
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.typing import Abstract, Unknown, contiguous_strides, refined, static_shape

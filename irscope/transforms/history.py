@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from weakref import WeakValueDictionary
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Created, Erased, Graph, Merged, Moved, Node, Replaced, Value

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.profile.control_flow import dearest_path, innermost_loops
 
 __all__ = ["Core", "MachineLoop", "Step", "machine_loops"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.frozen import EMPTY
-from irscope._base.restored import without_collector
 from irscope._base.trampoline import Call, run
 from irscope.errors import CaptureError
 from irscope.frontends.mlir.control.branches import read_branches

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from irscope._base.concurrency.restored import with_attributes
+from irscope._base.concurrency.waiting import put_off
 from irscope._base.loaded_code import loaded_files
-from irscope._base.restored import with_attributes
-from irscope._base.waiting import put_off
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported

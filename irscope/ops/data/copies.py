@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion
 from irscope.ops.schema.define import define

@@ -22,8 +22,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irscope._base.concurrency.restored import quietly
 from irscope._base.frozen import EMPTY
-from irscope._base.restored import quietly
 from irscope.ir import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to

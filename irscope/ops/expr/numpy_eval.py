@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ops.expr.expression import POSITIONS, REDUCTIONS, Expr
 from irscope.ops.expr.special import erf, sigmoid
 

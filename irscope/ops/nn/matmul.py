@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ir import TENSOR, Dim, TensorType
 from irscope.ops.schema.define import define
 from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim

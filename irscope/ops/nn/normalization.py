@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ir import Dim, TensorType
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion, result_type, round_to
 from irscope.ops.schema import Op

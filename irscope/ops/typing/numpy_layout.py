@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.errors import RunError
 from irscope.ir import TensorType
 from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
 from irscope.errors import UnknownName

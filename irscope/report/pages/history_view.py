@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName

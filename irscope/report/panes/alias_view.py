@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Value
 from irscope.report.view_models import AliasDetail, PointsToView

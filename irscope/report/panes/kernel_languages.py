@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.kernel import NO_NODE, KernelSpec, SourceText
 from irscope.codegen.profile import KernelFacts, hot_loops
 from irscope.errors import IrscopeError, UnknownName

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.kernel import NO_NODE, KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.codegen.llvm import GENERIC
 from irscope.codegen.lowering import spec_of_group

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.forking import renewed_in_child
+from irscope._base.concurrency.forking import renewed_in_child
 from irscope.codegen.kernel import ITEM_SIZE
 
 __all__ = ["ALIGNMENT", "BufferPool"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.ir import Node, OpSchema, TensorData
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.arrays.library import NumpyLibrary

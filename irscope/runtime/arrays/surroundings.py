@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.leaves import leaves
 from irscope.errors import RunError
 from irscope.ir import Graph, Node

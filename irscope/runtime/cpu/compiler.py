@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
-from irscope._base.cached import cached_property
-from irscope._base.forking import Library
-from irscope._base.waiting import run_uninterruptible
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.concurrency.forking import Library
+from irscope._base.concurrency.waiting import run_uninterruptible
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context

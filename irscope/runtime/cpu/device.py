@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.cached import cached_property
-from irscope._base.turns import Rank, Turn
-from irscope._base.waiting import Workers
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.concurrency.turns import Rank, Turn
+from irscope._base.concurrency.waiting import Workers
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
 from irscope.codegen.kernel.split_reduction import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width

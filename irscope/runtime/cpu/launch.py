@@ -17,7 +17,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope._base.waiting import Errand, Workers, join
+from irscope._base.concurrency.waiting import Errand, Workers, join
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
 from irscope.runtime.cpu.builtin_entry import Jump
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff

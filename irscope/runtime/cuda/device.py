@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from irscope._base.turns import Rank, Turn
-from irscope._base.waiting import side_by_side
+from irscope._base.concurrency.turns import Rank, Turn
+from irscope._base.concurrency.waiting import side_by_side
 from irscope.codegen.cuda import (
     MULTIPROCESSORS,
     Schedule,

@@ -27,8 +27,8 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Final, Generic, TypeVar
 
+from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.private_folder import Distrusted, PrivateFolder
-from irscope._base.turns import Rank, Turn
 
 __all__ = [
     "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_store", "user_stores",

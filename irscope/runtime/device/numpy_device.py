@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
 from irscope.codegen.llvm import GENERIC, emit_llvm
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array

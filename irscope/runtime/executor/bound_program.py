@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import without_gradients
+from irscope._base.concurrency.restored import without_gradients
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
 from irscope.runtime.arrays import (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec, SourceText
 from irscope.errors import IrscopeError, UnknownName

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.leaves import leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import RunError

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from irscope._base.turns import Rank, Turn
-from irscope._base.waiting import side_by_side
+from irscope._base.concurrency.turns import Rank, Turn
+from irscope._base.concurrency.waiting import side_by_side
 from irscope.codegen.kernel import LaunchPlan
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError

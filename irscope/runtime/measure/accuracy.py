@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.concurrency.restored import quietly, without_gradients
 from irscope._base.leaves import leaves
-from irscope._base.restored import quietly, without_gradients
 from irscope.ir import Graph
 from irscope.runtime.arrays import TorchLibrary, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.executor import flatten

@@ -30,9 +30,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from irscope._base.concurrency.restored import without_gradients
 from irscope._base.leaves import leaves
 from irscope._base.progress import progress
-from irscope._base.restored import without_gradients
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.turns import Rank, Turn
+from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from irscope._base.cached import cached_property
-from irscope._base.restored import without_collector
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences

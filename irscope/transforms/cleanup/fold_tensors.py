@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.restored import quietly
+from irscope._base.concurrency.restored import quietly
 from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import (
     NOT_CONSTANT,

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.ir import ANY, GENERATOR, Block, Graph, Node, PrimitiveType, TensorType, Type, Value, constant_value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers

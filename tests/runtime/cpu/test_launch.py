@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from irscope._base import waiting
-from irscope._base.waiting import Workers
+from irscope._base.concurrency import waiting
+from irscope._base.concurrency.waiting import Workers
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, Operand, Result
 from irscope.runtime.cpu import launch as cpu_launch
 from irscope.runtime.cpu.launch import PoolCall, split_kept

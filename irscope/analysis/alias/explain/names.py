@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.ir import Graph, Node, Value
 

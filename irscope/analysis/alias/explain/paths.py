@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from itertools import pairwise
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.explain.derivation import Derivation, Step
 from irscope.analysis.alias.points_to import Label, Place
 from irscope.ir import Node, Value

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.incremental.persistent_map import Layers
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Reasons, Write
 from irscope.ir import Graph, Node

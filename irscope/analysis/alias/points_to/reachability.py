@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.points_to.records import PointsTo
 from irscope.analysis.alias.points_to.solver import partition
 

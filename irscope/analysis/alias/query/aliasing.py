@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.explain import Explainer, lazy
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final, NamedTuple, TypeVar
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.analysis.alias.points_to import Label
 from irscope.analysis.alias.query.answers import Answers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 
 __all__ = ["FlowGraph"]
 

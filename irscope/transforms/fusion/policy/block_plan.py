@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.transforms.fusion.legality import Domain, NodeProfiles

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from irscope._base import waiting
-from irscope._base.waiting import Errand, Workers, join, put_off, run_uninterruptible, side_by_side
+from irscope._base.concurrency import waiting
+from irscope._base.concurrency.waiting import Errand, Workers, join, put_off, run_uninterruptible, side_by_side
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no timers there")

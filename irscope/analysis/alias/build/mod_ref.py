@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope._base.cached import cached_property
+from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
 from irscope.ir import (

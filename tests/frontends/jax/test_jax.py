@@ -162,3 +162,14 @@ def _cnn() -> Any:
 
 
 _MODELS = {"mlp": _mlp, "attention": _attention, "cnn": _cnn}
+
+
+def test_a_loop_of_known_rounds_says_how_many() -> None:
+    graph = irs.load(lambda x: jax.lax.fori_loop(2, 7, lambda i, c: c * 2 + i, x), jnp.float32(1))
+    rounds = graph.node("prim::Loop").inputs[0]
+    assert graph.producer[rounds].attrs["value"] == 5
+    open_ended = irs.load(lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: c + 1, x), jnp.int32(3))
+    assert open_ended.producer[open_ended.node("prim::Loop").inputs[0]].attrs["value"] == (1 << 63) - 1
+    assert int(irs.compile(open_ended)(jnp.int32(3))) == 9
+    by_twos = irs.load(lambda x: jax.lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 2, c[1] + 1), (0, x)), jnp.int32(3))
+    assert [int(v) for v in irs.compile(by_twos)(jnp.int32(3))] == [10, 8]

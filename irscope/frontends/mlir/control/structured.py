@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from irscope._base.trampoline import Call
+from irscope.frontends.mlir.control.counting import known_rounds
 from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.reader import BlockReader
 from irscope.ir import BOOL, INT, Type, Value
@@ -46,15 +47,15 @@ def emit_if(reader: BlockReader, condition: Value, types: Sequence[Type], arms: 
 
 def emit_while(
     reader: BlockReader, first: tuple[Value, Sequence[Value]], types: Sequence[Type],
-    around: Callable[[Sequence[Value]], Call],
+    around: Callable[[Sequence[Value]], Call], rounds: int = FOREVER,
 ) -> Call:  # fmt: skip
-    """A `prim::Loop` that goes on as long as its condition holds.
+    """A `prim::Loop` of at most so many rounds that goes on as long as its condition holds.
 
     `first` is the condition before the first round and the carried values; `around` reads a round with these values as
     carried, and gives the next condition and the next values.
     """
     place = reader.e.place
-    limit, go = reader.e.constant(FOREVER), first[0]
+    limit, go = reader.e.constant(rounds), first[0]
     with reader.e.block([("", INT), *(("", type) for type in types)]) as body:
         condition, carried = yield around(body.params[1:])
         body.returns((condition, *carried))
@@ -77,9 +78,20 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
         following = yield reader.region(body)
         return (yield asked(following)), following
 
-    go = yield asked(initial)
-    reader.e.place = place
-    reader.bind(operation.results, (yield emit_while(reader, (go, initial), types, around)))
+    rounds = known_rounds(operation, lambda place: reader.e.elements(initial[place]), reader.reading)
+    if rounds is not None:
+        always = reader.e.constant(True)
+
+        def once_more(carried: Sequence[Value]) -> Call:
+            reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
+            return always, (yield reader.region(body))
+
+        made = yield emit_while(reader, (always, initial), types, once_more, rounds)
+    else:
+        go = yield asked(initial)
+        reader.e.place = place
+        made = yield emit_while(reader, (go, initial), types, around)
+    reader.bind(operation.results, made)
 
 
 def _scf_while(reader: BlockReader, operation: Any) -> Call:

@@ -88,6 +88,15 @@ class GraphBuilder:
         self._open[-1]._nodes.append(make_node(new_id(), op, tuple(inputs), outputs, frozen, bodies, location, scope))
         return outputs
 
+    @property
+    def length(self) -> int:
+        """How many nodes the innermost open block has."""
+        return len(self._open[-1]._nodes)
+
+    def cut(self, length: int) -> None:
+        """Takes nodes off the end of the innermost open block, of which no value may have been used elsewhere."""
+        del self._open[-1]._nodes[length:]
+
     @contextmanager
     def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
         """Open a block: nodes go into it until the `with` ends; then hand it to `structured`."""

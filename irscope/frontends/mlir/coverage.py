@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
+from irscope.frontends.mlir.control.loop_nests import LOOP_NESTS
 from irscope.frontends.mlir.control.structured import CONTROL
 from irscope.frontends.mlir.meaning.table import MEANINGS
 
@@ -36,7 +37,7 @@ def table() -> str:
         known = sum(_told(name) != "" for name in names)
         parts.append(f"\n## {dialect}: {known} of {len(names)}\n\n| op | becomes |\n|---|---|")
         parts.extend(f"| `{name}` | {_told(name) or 'kept'} |" for name in names)
-    others = sorted({name for name in (*MEANINGS, *CONTROL) if name.partition(".")[0] not in DIALECTS})
+    others = sorted({name for name in (*MEANINGS, *CONTROL, *LOOP_NESTS) if name.partition(".")[0] not in DIALECTS})
     parts.append("\n## Other dialects\n\n| op | becomes |\n|---|---|")
     parts.extend(f"| `{name}` | {_told(name)} |" for name in others)
     return "\n".join(parts) + "\n"
@@ -53,6 +54,8 @@ def _told(name: str) -> str:
     """What an op becomes, in a few words."""
     if name in CONTROL:
         return "`prim::If` or `prim::Loop`, or its own region inlined"
+    if name in LOOP_NESTS:
+        return "`aten` ops on whole tensors, outside of executables"
     if name in _BRANCHES:
         return "`prim::If` or `prim::Loop` where structured, otherwise an error"
     if name == "func.call":

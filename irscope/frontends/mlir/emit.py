@@ -108,6 +108,15 @@ class Emitter:
         """What a value always holds, if that is known: an array that broadcasts to it."""
         return self.known.get(value)
 
+    def mark(self) -> tuple[int, dict[Any, Value]]:
+        """Where the innermost open block stands, for `go_back`."""
+        return self.build.length, dict(self._constants[-1])
+
+    def go_back(self, mark: tuple[int, dict[Any, Value]]) -> None:
+        """Forgets what was appended to the innermost open block since the mark; nothing may have read it."""
+        self.build.cut(mark[0])
+        self._constants[-1] = mark[1]
+
     @property
     def device(self) -> Value:
         """The device that a new tensor is on: the processor, which a runtime reads as its own."""

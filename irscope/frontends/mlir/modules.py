@@ -15,6 +15,7 @@ from irscope._base.frozen import EMPTY
 from irscope._base.trampoline import Call, run
 from irscope.errors import CaptureError
 from irscope.frontends.mlir.control.branches import read_branches
+from irscope.frontends.mlir.control.loop_nests import LOOP_NESTS
 from irscope.frontends.mlir.control.structured import CONTROL
 from irscope.frontends.mlir.emit import Emitter
 from irscope.frontends.mlir.functional import language_of
@@ -34,7 +35,7 @@ def import_module(operation: Any, bindings: Bindings, *, file: str = "", name: s
 
     Raises CaptureError for what has no counterpart, with op, file and line.
     """
-    reading = Reading(bindings, file, CONTROL, MEANINGS, read_branches)
+    reading = Reading(bindings, file, {**CONTROL, **LOOP_NESTS}, MEANINGS, read_branches)
     return without_collector(_import, reading, operation, name)
 
 
@@ -108,7 +109,10 @@ def _item(reading: Reading, op: Any, content: _Content) -> Call:
             _add(content.graphs, name, (yield _function(reading, op)), op, reading)
     elif name and _holds_symbols(op):
         content.symbols.append(_symbol(reading, op, name, None))
+        outside = reading.in_executable
+        reading.in_executable = outside or op.name != "builtin.module"
         _add(content.modules, name, (yield _module(reading, op)), op, reading)
+        reading.in_executable = outside
     elif name:
         body = (yield _region_graph(reading, op, name)) if any(len(r.blocks) for r in op.regions) else None
         symbol = _symbol(reading, op, name, body, attrs=True)

@@ -41,6 +41,8 @@ class Reading:
         """The ops that become ifs and loops, and how."""
         self.meanings = meanings
         """The ops that become others, and how."""
+        self.in_executable = False
+        """Whether the function being read belongs to an executable, whose bodies are kept as they are written."""
         self.branches = branches
         """How a region of several blocks is read."""
         self.ir = bindings.ir

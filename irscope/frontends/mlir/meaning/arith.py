@@ -157,6 +157,14 @@ def _extract_slice(op: Operation) -> Value | None:
     return reshaped(op.e, x, op.shape)
 
 
+def _empty(op: Operation) -> Value | None:
+    """A tensor without contents yet."""
+    if len(op.operands) or not op.is_static:
+        return None
+    rest = (op.e.code(op.dtype), None, op.e.device, None, None)
+    return op.e.aten("empty", list(op.shape), *rest, type=op.type) if op.dtype in FLOATS | INTEGERS | {"bool"} else None
+
+
 def _composite(op: Operation) -> Sequence[Value] | None:
     """A composite means what its decomposition does."""
     name = op.text("decomposition")
@@ -209,6 +217,7 @@ RULES: Final[Mapping[str, Rule]] = {
         f"math.{name}": _float(aten or name)
         for name, _, aten in (word.partition("=") for word in _MATH.split())
     },
+    "tensor.empty": _empty,
     "tensor.collapse_shape": _reshape,
     "tensor.expand_shape": _reshape,
     "tensor.extract_slice": _extract_slice,

@@ -66,6 +66,7 @@ def _refused(said: str, content: bytes, file: str) -> ParseError:
     assert found is not None  # the pattern matches any text
     line, column, what = int(found.group(1) or 1), int(found.group(2) or 1), found.group(3).strip()
     notes = [note.strip().removeprefix("note: ") for note in lines[1:3]]
+    notes = [note for note in notes if not note.startswith(("see current operation", '"', "}"))]
     if content.startswith(BYTECODE):
         hint = "write the bytecode anew with the tool's newest version"
         return ParseError(what or "not MLIR bytecode", line=1, column=1, file=file, hint=hint)

@@ -153,9 +153,13 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
     if not complaint:
         yield Ended(name, "passed")
         return
-    left = _what_torch_makes(capture, function, arguments, way)
-    changed = left is not None and call.complaint(left) != ""
-    yield Ended(name, "torch" if changed else "wrong", f"torch's capture is another program: {complaint}" if changed else complaint)
+    left = _left(capture, function, arguments, way)
+    if left is None or not call.complaint(left.wanted):
+        yield Ended(name, "wrong", complaint)
+        return
+    other = next(filter(None, map(left.complaint, calls)), "")
+    told = f"neither eager's nor torch's capture's: {complaint}; {other}" if other else f"torch's capture is another program: {complaint}"
+    yield Ended(name, "wrong" if other else "torch", told)
 
 
 class _NotAProgram(Exception):
@@ -183,15 +187,19 @@ def captured(program: Program, way: str) -> tuple[Any, Callable[..., Any]]:
         return torch.jit.trace(plain, tuple(fresh(program.arguments)), check_trace=False), plain
 
 
-def _what_torch_makes(capture: Any, function: Any, arguments: Any, way: str) -> Any:
-    """What torch's own compiler makes of the program; None where it fails."""
+def _left(capture: Any, function: Any, arguments: Any, way: str) -> Call | None:
+    """What torch's own capture makes of the program; None where it fails."""
+
+    def interpreted(*given: Any) -> Any:
+        with torch.jit.optimized_execution(False):
+            return capture(*given)
+
     try:
-        if way == "script":
-            with torch.jit.optimized_execution(False):
-                return seen(capture, fresh(arguments))
-        return seen(_exported(function, arguments).module(), fresh(arguments))
+        left = Call(interpreted if way == "script" else _exported(function, arguments).module(), arguments)
+        left.wanted  # noqa: B018
     except Exception:
         return None
+    return left
 
 
 def _exported(function: Any, arguments: Any) -> Any:
@@ -209,7 +217,7 @@ def _torch_fails(capture: Any, function: Any, arguments: Any, way: str, captures
         except Exception:
             return True
         return False
-    return _what_torch_makes(capture, function, arguments, way) is None
+    return _left(capture, function, arguments, way) is None
 
 
 def _warm() -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ import irscope as irs
 
 pytest.importorskip("llvmlite")
 
+from tests.oracles.counts import Counts
 from tests.oracles.interrupter import Interrupter
 
 if sys.platform == "win32":
@@ -140,7 +142,7 @@ def ctrl_c() -> Iterator[None]:
         sys.modules["torch"].set_default_device(None)
 
 
-def survives(name: str, seconds: float) -> None:
+def survives(name: str, seconds: float) -> Counts:
     """Interrupts a work at each of its moments, in an order that chance makes, for so long at most."""
     work, interrupter = WORKS[name](), Interrupter()
     right = str(work())
@@ -155,14 +157,15 @@ def survives(name: str, seconds: float) -> None:
         assert after == before, f"moment {moment} of {most}: {[key for key in before if before[key] != after[key]]}"
         assert str(work()) == right, f"moment {moment} of {most}"
     assert heard, "nothing was interrupted"
+    return Counts("interrupts", Counter(passed=heard))
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_an_interrupt_leaves_nothing_behind(name: str) -> None:
-    survives(name, 1.0)
+def test_an_interrupt_leaves_nothing_behind(name: str, tell: Callable[[Counts], None]) -> None:
+    tell(survives(name, 1.0))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", WORKS)
-def test_no_interrupt_leaves_anything_behind(name: str) -> None:
-    survives(name, 400.0)
+def test_no_interrupt_leaves_anything_behind(name: str, tell: Callable[[Counts], None]) -> None:
+    tell(survives(name, 400.0))

@@ -140,7 +140,7 @@ def _pass_line(known: Any, width: int) -> str:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="IR text (.ir), TorchScript (.pt) or an exported program (.pt2)")
+    parser.add_argument("file", help="IR text (.ir), TorchScript (.pt), an exported program (.pt2), ONNX (.onnx) or MLIR (.mlir)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="TYPE",
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",

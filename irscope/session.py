@@ -38,7 +38,7 @@ def load(
 ) -> Any:
     """Read a program from wherever it is.
 
-    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
+    `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.onnx`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
     module, an exported program, or an `nn.Module` or Python function with example arguments: torch's tensors, JAX's arrays
     (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example
     arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled

@@ -77,5 +77,6 @@ def tensor_of(value: Any, torch: Any, device: str) -> Any:
     elif value.dtype.kind not in "biufc":
         return value  # strings, int4: torch has no tensor for them
     else:
-        made = torch.from_numpy(value if value.flags.writeable else value.copy())
+        plain = value.flags.writeable and min(value.strides, default=0) >= 0
+        made = torch.from_numpy(value if plain else value.copy())
     return made.to(device) if device else made

@@ -173,7 +173,10 @@ class Call:
         shape = extents_of(x)
         if shape is not None and isinstance(extent := shape[axis], int):
             return extent
-        return self.op("size", x, axis, type=INT)
+        made = self.op("size", x, axis, type=INT)
+        if shape is not None and isinstance(symbol := shape[axis], str):
+            self.emit.symbols[made] = symbol
+        return made
 
     def rank_of(self, x: Value) -> int:
         return len(shape_of(x.type, "an intermediate tensor"))

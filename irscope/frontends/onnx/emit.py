@@ -39,6 +39,10 @@ _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticE
 """What a type rule raises when it is given less than it can handle; the result's type is then left open."""
 
 
+_SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}
+"""Ops that are told the extents of their result, and by which operand."""
+
+
 class Refused(Exception):
     """This op, used like this, has no faithful `aten::` meaning; the text says why."""
 
@@ -58,6 +62,8 @@ class Emitter:
         self.scope = ""
         self.facts: dict[Value, Any] = {}
         """Numbers and lists that are known: what type rules are told."""
+        self.symbols: dict[Value, str] = {}
+        """The names of extents that are numbers of the graph."""
         self._constants: list[dict[object, Value]] = [{}]
         """One table per open block, innermost last: a constant made in a branch is not seen after it."""
         self._journal: list[object] = []
@@ -79,11 +85,23 @@ class Emitter:
         if types is None:
             inputs = self._with_defaults(name, inputs)
             types, facts = self._results(name, inputs, count)
+            types = self._with_symbols(name, operands, types)
         made = self.build.node(name, inputs, types, location=self.location, scope=self.scope)
         for value, fact in zip(made, facts, strict=True):
             if isinstance(fact, bool | int | float | list | tuple):
                 self.facts[value] = fact
         return made
+
+    def _with_symbols(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> Sequence[Type]:
+        """The types with the names of extents that an op is told, where its rule knows of numbers alone."""
+        place = _SIZES.get(name)
+        sizes = operands[place] if place is not None else None
+        made = types[0] if types else None
+        if not isinstance(sizes, list | tuple) or not isinstance(made, TensorType) or made.rank != len(sizes):
+            return types
+        pairs = zip(made.shape or (), sizes, strict=True)
+        shape = tuple(self.symbols.get(size) if dim is None and isinstance(size, Value) else dim for dim, size in pairs)
+        return (made.with_(shape=shape),)
 
     def value(self, operand: Any) -> Value:
         """An operand as a value: a constant, or a list that is put together, where it is a plain Python value."""

@@ -38,6 +38,8 @@ class Held:
     """Of `items`: the element type."""
     load: Callable[[], np.ndarray[Any, Any]] | None = None
     """Reads the elements of a large initialiser when they are first asked for."""
+    is_weight: bool = False
+    """Whether it is an initialiser, and thus an input that is bound, however small; of rank 0 it is a constant."""
     told: Type = field(default=TENSOR)
     """The type of a tensor that is not a value yet."""
 

@@ -128,11 +128,11 @@ class Importer:
             what = f"the initialiser {tensor.name!r}"
             told = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
             load = _reader(elements_of, tensor, self.folder, what)
-            self.define(frame, tensor.name, Held(load=load, name=tensor.name, told=told), tensor.name)
+            self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=told), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
             array = dense_of(sparse, self.folder, what)
-            self.define(frame, sparse.values.name, Held(array=array, name=sparse.values.name), sparse.values.name)
+            self.define(frame, sparse.values.name, Held(array=array, name=sparse.values.name, is_weight=True), sparse.values.name)
 
     # Values
 
@@ -144,7 +144,7 @@ class Importer:
         if array is None:
             assert held.items is not None
             return self.tensor_of(held)
-        if array.size > _SMALL or (held.name and array.ndim):
+        if array.size > _SMALL or (held.is_weight and array.ndim):
             held.value = self.emit.input(held.name, TensorType(element_name(array), array.shape))
             self.bound[held.value] = array
             return held.value

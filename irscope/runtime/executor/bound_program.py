@@ -35,6 +35,7 @@ from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.executor.kernel_calls import GroupKernels
 from irscope.runtime.executor.peak_memory import PeakMemory
 from irscope.runtime.executor.trace_codegen import TraceCompiler
+from irscope.runtime.foreign_ops import tensor_of
 
 __all__ = ["BoundProgram", "as_torch"]
 
@@ -187,6 +188,4 @@ def as_torch(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         return value
     array = np.asarray(value)
-    if str(array.dtype) == "bfloat16":  # of `ml_dtypes`
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    return torch.from_numpy(array) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`

@@ -102,7 +102,7 @@ def _argument(item: Any, arrays: str) -> Any:
 
     if str(item.dtype) == "bfloat16":
         return torch.from_numpy(item.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(item.copy()) if arrays == "torch" and item.dtype.kind in "biuf" else item.copy()
+    return torch.from_numpy(item.copy()) if arrays == "torch" and item.dtype.kind in "biuf" and item.dtype.isbuiltin == 1 else item.copy()
 
 
 def _same(result: Any, wanted: Any, case: Case) -> None:
@@ -113,7 +113,7 @@ def _same(result: Any, wanted: Any, case: Case) -> None:
         return
     if hasattr(result, "detach"):
         dtype = str(result.dtype).removeprefix("torch.")
-        result = result.float().numpy() if dtype in ("bfloat16",) else result.numpy()
+        result = (result.float() if dtype.startswith(("bfloat", "float8")) else result).numpy()
     else:
         result = np.asarray(result)
         dtype = str(result.dtype)

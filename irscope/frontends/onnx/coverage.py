@@ -1,0 +1,163 @@
+"""What becomes of each ONNX op, read off the builders: `python -m irscope.frontends.onnx.coverage` prints the table.
+
+With the path of a model it says instead which of its ops stay `onnx::`, and why. `--write FILE` writes the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from irscope.frontends.onnx.control import STRUCTURED
+from irscope.frontends.onnx.ops.table import builders
+from irscope.ops.registry import overloads
+
+__all__ = ["Row", "refusals", "rows", "table"]
+
+_CALLS = ("op", "ops")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op."""
+
+    domain: str
+    op: str
+    version: int
+    """The opset in which it became what it is."""
+    kind: str
+    """`aten`, `control flow`, `definition` (by ONNX's own function, where all of that is aten), or `onnx::`."""
+    ops: tuple[str, ...]
+    """The `aten::` ops that its builders append, whatever the attributes."""
+
+
+def rows() -> Sequence[Row]:
+    """Every op that the installed onnx defines, ONNX's own domain first."""
+    import onnx
+
+    newest: dict[tuple[str, str], Any] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        key = schema.domain, schema.name
+        if not schema.deprecated and schema.since_version >= getattr(newest.get(key), "since_version", 0):
+            newest[key] = schema
+    return [_row(schema) for _, schema in sorted(newest.items())]
+
+
+def _row(schema: Any) -> Row:
+    found = builders().get(schema.name, ()) if schema.domain == "" else ()
+    ops = tuple(sorted({op for _, builder in found for op in appended(builder)}))
+    kind = "aten" if found else "onnx::"
+    if schema.domain == "" and schema.name in STRUCTURED:
+        kind, ops = "control flow", ("prim::If" if schema.name == "If" else "prim::Loop",)
+    elif not found and (schema.has_function or schema.has_context_dependent_function):
+        kind = "definition"
+    return Row(schema.domain or "ai.onnx", schema.name, schema.since_version, kind, ops)
+
+
+def appended(builder: Callable[..., Any]) -> set[str]:
+    """The ops whose names stand in a builder, and in the functions of its file that it calls."""
+    found, seen = set[str](), set[Any]()
+    waiting: list[Any] = [builder]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, partial):
+            found.update(item for item in here.args if isinstance(item, str))
+            waiting += [here.func, *(item for item in here.args if callable(item))]
+        elif isinstance(here, FunctionType) and here not in seen:
+            seen.add(here)
+            tree = ast.parse(textwrap.dedent(inspect.getsource(here)))
+            found.update(_named(tree))
+            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            waiting += [item for name in names if (item := here.__globals__.get(name)) and _is_near(item, here)]
+    return {name.removeprefix("aten::") for name in found if "onnx" not in name}
+
+
+def _is_near(item: Any, to: FunctionType) -> bool:
+    return isinstance(item, FunctionType) and item.__module__ == to.__module__ and not inspect.isclass(item)
+
+
+def _named(tree: ast.AST) -> Iterator[str]:
+    """First arguments of calls that append, every branch of a choice among them; numbers in a name are `*`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name):  # a function of the file, told which op to append
+            told = [text for arg in node.args for text in _texts(arg)]
+            yield from (text for text in told if text.isidentifier() and overloads(f"aten::{text}"))
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _CALLS and node.args:
+            yield from _texts(node.args[0])
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "cast":
+            yield "to"
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+
+
+def table() -> str:
+    """The rows as a page in Markdown."""
+    import onnx
+
+    all_rows = rows()
+    counts = {kind: sum(row.kind == kind for row in all_rows) for kind in ("aten", "control flow", "definition", "onnx::")}
+    told = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    head = f"""# ONNX ops
+
+Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx.md`, for onnx {onnx.__version__}: {told}.
+
+* **aten**: the op becomes these `aten::` ops, or some of them, whatever its attributes and opset ask for. Where they ask for what no
+  `aten::` op does, the op stays `onnx::`; `python -m irscope.frontends.onnx.coverage MODEL` says of which nodes that is so, and why.
+* **control flow**: it becomes a node with blocks.
+* **definition**: ONNX defines the op by others. It becomes them, if all of them have an `aten::` meaning.
+* **onnx::**: the op stays as it is, with its attributes. It is functional, so that the alias db knows its results as new memory, and it
+  runs by ONNX's reference implementation, or by onnxruntime.
+
+| domain | op | as of opset | becomes | |
+|---|---|---|---|---|
+"""
+    lines = (f"| {r.domain} | {r.op} | {r.version} | {r.kind} | {' '.join(r.ops)} |" for r in all_rows)
+    return head + "\n".join(lines) + "\n"
+
+
+def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
+    """Name and op of each node of a model that stays `onnx::`, and why."""
+    import onnx
+
+    from irscope.frontends.onnx.importer import Importer
+
+    importer = Importer(onnx.load(path, load_external_data=False), path.parent, "graph", str(path))
+    importer.run()
+    return importer.refusals
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="what becomes of each ONNX op, or of those of a model")
+    parser.add_argument("model", nargs="?", type=Path)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    if options.model is not None:
+        found = refusals(options.model)
+        print("\n".join(f"{op} {name!r}: {why}" for name, op, why in found) or "every op has an aten:: meaning")
+    elif options.write is not None:
+        options.write.parent.mkdir(parents=True, exist_ok=True)
+        options.write.write_text(table(), encoding="utf-8")
+    else:
+        print(table(), end="")
+
+
+if __name__ == "__main__":
+    main()

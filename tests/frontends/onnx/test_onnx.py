@@ -1,0 +1,234 @@
+"""What an ONNX model becomes: names, types, weights, bodies, functions, opaque ops, and what the alias db knows of them."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, RunError
+from irscope.ir import TensorData
+from tests.frontends.onnx.hostile import rich_model
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto as T  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+value = helper.make_tensor_value_info
+node = helper.make_node
+
+
+def model(
+    nodes: Any, inputs: Any, outputs: Any = ("y",), weights: dict[str, Any] | None = None, opset: int = 20, **named: Any
+) -> Any:
+    held = [numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()]
+    infos = [value(name, kind, shape) for name, (kind, shape) in inputs.items()]
+    graph = helper.make_graph(nodes, "g", infos, [value(name, T.FLOAT, None) for name in outputs], held)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("mine", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10, **named)
+
+
+def same_as_reference(made: Any, *args: Any) -> irs.Graph:
+    """Compares a run on each device with ONNX's own; gives the graph."""
+    return same(made, lambda feeds: ReferenceEvaluator(made).run(None, feeds), args)
+
+
+def same_as_runtime(made: Any, *args: Any) -> irs.Graph:
+    """Compares with onnxruntime: ONNX's reference joins a loop's rows end to end, and knows fewer directions."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    return same(made, lambda feeds: session.run(None, feeds), args)
+
+
+def same(made: Any, oracle: Any, args: Any) -> irs.Graph:
+    graph = irs.load(made)
+    names = [info.name for info in made.graph.input]
+    wanted = oracle(dict(zip(names, args, strict=True)))
+    for device in ("cpu", "reference"):
+        found = irs.compile(irs.fuse(graph), device=device)(*args)
+        for ours, theirs in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+            assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    return graph
+
+
+def ops(graph: irs.Graph) -> list[str]:
+    return [n.op for n in graph.nodes() if n.op != "prim::Constant"]
+
+
+X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+
+
+def test_weights_are_bound_under_their_names_and_unused_ones_left_out() -> None:
+    made = model([node("MatMul", ["x", "w"], ["y"])], {"x": (T.FLOAT, ["n", 4])}, weights={"w": np.eye(4, dtype=np.float32),
+                 "unused": np.zeros(99, np.float32)})  # fmt: skip
+    graph = same_as_reference(made, X)
+    assert [v.name for v in graph.inputs] == ["x", "w"] and [v.name for v in graph.free_inputs] == ["x"]
+    assert str(graph.value("y").type) == "Float(n, 4)"
+
+
+def test_a_program_in_onnx_has_distinct_inputs_and_new_results() -> None:
+    made = model([node("Odd", ["x"], ["t"], domain="mine"), node("Add", ["t", "z"], ["y"])],
+                 {"x": (T.FLOAT, [2, 4]), "z": (T.FLOAT, [2, 4])})  # fmt: skip
+    db = irs.AliasDb(irs.load(made))
+    assert "ONNX" in db.may_alias("x", "z").because and not db.may_alias("x", "z")
+    assert not db.may_alias("t", "x") and not db.has_writers("x")
+
+
+def test_functions_bodies_and_shapes_of_one_model() -> None:
+    made = rich_model()
+    del made.graph.node[-1]
+    made.graph.output[0].name = "r"
+    graph = same_as_runtime(made, X)
+    assert {"prim::If", "prim::Loop", "aten::reshape"} <= set(ops(graph))
+    assert not any(op.startswith("onnx::") for op in ops(graph))
+    assert graph.node("b").scope == "Double"
+
+
+def test_a_loop_that_runs_no_round_gives_an_empty_tensor() -> None:
+    body = helper.make_graph(
+        [node("Identity", ["c"], ["d"]), node("Neg", ["s"], ["t"]), node("Relu", ["s"], ["r"])], "b",
+        [value("i", T.INT64, []), value("c", T.BOOL, []), value("s", T.FLOAT, [2, 4])],
+        [value("d", T.BOOL, []), value("t", T.FLOAT, [2, 4]), value("r", T.FLOAT, [2, 4])],
+    )  # fmt: skip
+    made = model([node("Loop", ["m", "", "x"], ["y", "rows"], body=body)], {"m": (T.INT64, []), "x": (T.FLOAT, [2, 4])}, ["y", "rows"])
+    for rounds in (0, 3):
+        same_as_runtime(made, np.array(rounds), X)
+
+
+def test_a_loop_stops_by_its_condition_and_sees_names_outside() -> None:
+    body = helper.make_graph(
+        [node("Add", ["s", "step"], ["t"]), node("ReduceMax", ["t"], ["top"], keepdims=0), node("Less", ["top", "five"], ["d"])],
+        "b", [value("i", T.INT64, []), value("c", T.BOOL, []), value("s", T.FLOAT, [2, 4])],
+        [value("d", T.BOOL, []), value("t", T.FLOAT, [2, 4])],
+    )  # fmt: skip
+    weights = {"step": np.float32(1), "five": np.float32(5), "go": np.array(True)}
+    same_as_reference(model([node("Loop", ["", "go", "x"], ["y"], body=body)], {"x": (T.FLOAT, [2, 4])}, weights=weights), X)
+
+
+def test_scan_backwards_along_another_axis() -> None:
+    body = helper.make_graph(
+        [node("Add", ["s", "e"], ["t"]), node("Mul", ["t", "t"], ["r"])], "b",
+        [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("t", T.FLOAT, [2]), value("r", T.FLOAT, [2])],
+    )  # fmt: skip
+    scan = node("Scan", ["s0", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_axes=[1], scan_input_directions=[1],
+                scan_output_axes=[1], scan_output_directions=[1])  # fmt: skip
+    made = model([scan], {"s0": (T.FLOAT, [2]), "x": (T.FLOAT, [2, 4])}, ["last", "y"])
+    same_as_runtime(made, np.zeros(2, np.float32), X)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_recurrent_layers_with_the_gates_in_torchs_order(name: str, direction: str) -> None:
+    gates, sides, random = {"LSTM": 4, "GRU": 3}[name], 1 + (direction == "bidirectional"), np.random.default_rng(1)
+    shapes = {"w": (sides, gates * 3, 4), "r": (sides, gates * 3, 3), "b": (sides, 2 * gates * 3)}
+    weights = {key: random.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
+    extra = {"linear_before_reset": 1} if name == "GRU" else {}
+    layer = node(name, ["x", "w", "r", "b"], ["y", "h"], hidden_size=3, direction=direction, **extra)
+    made = model([layer], {"x": (T.FLOAT, [5, 2, 4])}, ["y", "h"], weights)
+    same_as_runtime(made, random.normal(size=(5, 2, 4)).astype(np.float32))
+
+
+def test_quantised_models_are_integers_that_can_be_read_and_run() -> None:
+    weights = {"s": np.float32(0.1), "z": np.uint8(7), "ws": np.array([0.5, 0.25], np.float32), "wz": np.zeros(2, np.int8),
+               "w": np.array([[3, -4], [5, 6], [7, 1], [0, 2]], np.int8)}  # fmt: skip
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             node("DequantizeLinear", ["w", "ws", "wz"], ["v"], axis=1), node("MatMul", ["d", "v"], ["y"])]  # fmt: skip
+    graph = same_as_reference(model(nodes, {"x": (T.FLOAT, [2, 4])}, weights=weights), X)
+    assert str(graph.value("q").type) == "Byte(2, 4)" and str(graph.value("w").type) == "Char(4, 2)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [(T.FLOAT8E4M3FN, "Float8_e4m3fn"), (T.INT4, "Int4"), (T.UINT16, "UInt16"), (T.STRING, "String")]
+)
+def test_element_types_without_a_counterpart_are_kept(kind: int, word: str) -> None:
+    made = model([node("Reshape", ["x", "to"], ["y"])], {"x": (kind, [2, 3])}, weights={"to": np.array([3, 2])}, opset=21)
+    graph = irs.load(made)
+    assert str(graph.value("y").type) == f"{word}(3, 2)"
+    assert str(irs.parse(str(graph)).value("x").type) == f"{word}(2, 3)"
+
+
+def test_an_opaque_op_keeps_its_attributes_and_runs_by_onnx() -> None:
+    graph = same_as_reference(model([node("Det", ["x"], ["t"]), node("Hardmax", ["x"], ["y"], axis=0)], {"x": (T.FLOAT, [3, 3])},
+                                    opset=11), np.eye(3, dtype=np.float32))  # fmt: skip
+    assert graph.node("y").op == "onnx::Hardmax" and dict(graph.node("y").attrs) == {"axis": 0, "opset": 11}
+
+
+def test_an_op_that_nobody_has_says_so_when_it_runs() -> None:
+    run = irs.compile(irs.load(model([node("Odd", ["x"], ["y"], domain="mine", depth=3)], {"x": (T.FLOAT, [2, 4])})))
+    with pytest.raises(RunError, match=r"mine\.Odd"):
+        run(X)
+
+
+def test_what_a_file_claims_of_an_op_that_nobody_defines_is_checked() -> None:
+    made = model([node("StringNormalizer", ["x"], ["y"])], {"x": (T.STRING, [2])})
+    words = np.array(["b", "a"], object)
+    assert irs.compile(irs.load(made))(words).tolist() == ["b", "a"]
+    with pytest.raises(ArgumentError):
+        irs.compile(irs.load(made))(X)
+
+
+def test_bits_of_numbers_that_are_none_are_kept() -> None:
+    bits = np.array([0x7FC00001, 0xFF800000, 0x80000000, 0x7F800001], np.uint32)
+    constant = numpy_helper.from_array(bits.view(np.float32), "c")
+    made = model([node("Constant", [], ["c"], value=constant), node("Where", ["m", "c", "x"], ["y"])],
+                 {"m": (T.BOOL, [4]), "x": (T.FLOAT, [4])})  # fmt: skip
+    graph = irs.load(made)
+    held = [n.attrs["value"].array for n in graph.nodes() if isinstance(n.attrs.get("value"), TensorData)]
+    assert held[0].view(np.uint32).tolist() == bits.tolist()
+    found = irs.compile(graph)(np.ones(4, bool), np.zeros(4, np.float32))
+    assert found.view(np.uint32).tolist() == bits.tolist()
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    weight = np.arange(400, dtype=np.float32).reshape(4, 100)
+    made = model([node("MatMul", ["x", "w"], ["y"])], {"x": (T.FLOAT, [2, 4])}, weights={"w": weight})
+    path = tmp_path / "m.onnx"
+    onnx.save_model(made, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    np.testing.assert_allclose(irs.compile(irs.load(path))(X), X @ weight, rtol=1e-6)
+    (tmp_path / "weights.bin").write_bytes(b"short")
+    with pytest.raises(irs.errors.LoadError, match=r"weights.bin"):
+        irs.load(path)
+
+
+def test_a_stack_trace_of_the_exporter_is_the_place_and_its_notes_the_module() -> None:
+    relu = node("Relu", ["x"], ["y"], name="/encoder/layer.0/Relu")
+    relu.metadata_props.add(key="pkg.torch.onnx.stack_trace", value='File "/home/me/net.py", line 12, in forward\n  return relu(x)')
+    made = irs.load(model([relu], {"x": (T.FLOAT, [2, 4])})).node("y")
+    assert str(made.location) == "/home/me/net.py:12:0" and made.scope == "encoder.layer.0"
+
+
+def test_the_wrong_number_of_example_arguments() -> None:
+    with pytest.raises(ArgumentError, match="2 example arguments for 1 input"):
+        irs.load(model([node("Relu", ["x"], ["y"])], {"x": (T.FLOAT, [2, 4])}), X, X)
+
+
+def test_every_text_reads_back_and_the_command_line_takes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from irscope.cli import main
+
+    path = tmp_path / "rich.onnx"
+    path.write_bytes(rich_model().SerializeToString())
+    text = str(irs.load(path))
+    assert str(irs.parse(text)) == text
+    for command in (["show", str(path)], ["opt", str(path), "-p", "dce"]):
+        main(command)
+        assert "onnx::mine.Odd" in capsys.readouterr().out
+
+
+def test_the_page_of_coverage_is_up_to_date() -> None:
+    from irscope.frontends.onnx.coverage import table
+
+    page = (Path(__file__).parents[3] / "docs" / "coverage" / "onnx.md").read_text(encoding="utf-8")
+    if f"for onnx {onnx.__version__}:" not in page:
+        pytest.skip("written for another onnx")
+    assert page == table(), "python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx.md"
+
+
+def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module("onnx_model").main(16)
+    assert "largest difference" in capsys.readouterr().out

@@ -16,9 +16,11 @@ from contextlib import ExitStack
 from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
-from irscope.codegen.llvm.column_tile import TileText
+from irscope.codegen.llvm.column_tile import ColumnTile
+from irscope.codegen.llvm.instructions import instruction, operand, outer_loops, stored
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
+from irscope.codegen.llvm.load_store import load_row, store
 from irscope.codegen.llvm.rematerialize import WEIGHT, kept_value
-from irscope.codegen.llvm.target import Target
 from irscope.codegen.simd import MEMORY, REGISTER, first_values, kinds, taken_in
 from irscope.ops.expr import REDUCTIONS
 
@@ -33,11 +35,13 @@ _SPAN: Final = 128
 _TILE: Final = 1024
 
 
-class ColumnKernel(TileText):
+class ColumnKernel:
     """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
 
-    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
-        super().__init__(spec, target, width, max(_TILE // width, 1))
+    def __init__(self, k: KernelBuilder) -> None:
+        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        self.tile, spec = ColumnTile(k, max(_TILE // k.width, 1)), k.spec
+        self.short, self.lies, self.memory = self.tile.short, self.tile.lies, self.tile.memory
         self.kept = None if self.short else _kept_value(spec)
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.in_spans = self.short or len(spec.reduced) == 1
@@ -49,77 +53,77 @@ class ColumnKernel(TileText):
 
     def write(self) -> None:
         """The kept loops around the tiles."""
-        self.buffers()
+        self.k.buffers()
         for index, code in enumerate(self.spec.instructions):
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
-                array = self.memory[index, part] = self.array(kind)
-                self.near[index, part] = self.array(kind) if self.in_spans and not self.short else array
-            if self.is_stored(index, self.nest.varies):
-                self.memory[index, 0] = self.array(REGISTER[code.dtype])
+                array = self.memory[index, part] = self.tile.array(kind)
+                self.near[index, part] = self.tile.array(kind) if self.in_spans and not self.short else array
+            if self.tile.is_stored(index, self.nest.varies):
+                self.memory[index, 0] = self.tile.array(REGISTER[code.dtype])
         first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        with self.outer_loops(self.staged(first, self.spec.reduced[0])), self.tiles():
+        with outer_loops(self.k, self.k.staged(first, self.spec.reduced[0])), self.tile.tiles():
             self._all_passes()
 
     def _all_passes(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for index in each.before if number else ():
                 if not self.lies[index]:
-                    self.instruction(index, self.scalar)
-            with self.each_vector():
-                self.stand()
+                    instruction(self.k, index, self.k.scalar)
+            with self.tile.each_vector():
+                self.tile.stand()
                 self._between(each.before)
                 for index in each.reductions:
-                    self.hold(index, first_values(self.spec, index, self.vector))
+                    self.tile.hold(index, first_values(self.spec, index, self.vector))
                 if self.in_spans:
                     self._set_near(each, self._first(each))
             if each.body or each.reductions or each.writes:
                 self._pass(number, each)
-        with self.each_vector():
-            self.stand()
+        with self.tile.each_vector():
+            self.tile.stand()
             self._between(self.nest.after)
             for slot, result in enumerate(self.spec.outputs):
                 if self.spec.is_reduced(result):
-                    self.fetch(result.instruction)
+                    self.tile.fetch(result.instruction)
                     self._write(slot)
 
     def _between(self, codes: Sequence[int]) -> None:
         """What is computed once per column, between two passes."""
         for index in codes:
-            if self.is_stored(index, self.nest.varies):
+            if self.tile.is_stored(index, self.nest.varies):
                 for arg in self.spec.instructions[index].args:
-                    self.fetch(arg)
-                self.instruction(index, self.vector)
-                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.wide[index])
+                    self.tile.fetch(arg)
+                instruction(self.k, index, self.vector)
+                self.tile.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.k.wide[index])
 
     # -- a pass over the rows of a tile -------------------------------------------------------------------------------
 
     def _pass(self, number: int, each: Pass) -> None:
-        pointers, rows = dict(self.pointers), self.sizes[self.spec.reduced[-1]]
+        pointers, rows = dict(self.k.pointers), self.k.sizes[self.spec.reduced[-1]]
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
         weight = sum(WEIGHT.get(code.op, 1) for code in codes)
         most = min(_LIGHT // weight, _TOGETHER // len(self.nest.passes)) if each.reductions else 0
         together = 1 << most.bit_length() - 1 if most else 1
         with ExitStack() as loops:
             for loop in self.spec.reduced[:-1]:
-                self.advance(loop, loops.enter_context(self.loop(self.sizes[loop])).index)
+                self.k.advance(loop, loops.enter_context(self.body.loop(self.k.sizes[loop])).index)
             if not (each.reductions and self.in_spans):
                 self._rows(number, each, ("0", rows), together)
             else:
                 length = _SPAN * together
-                span = loops.enter_context(self.loop(rows, step=length))
-                stop = self.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
+                span = loops.enter_context(self.body.loop(rows, step=length))
+                stop = self.body.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
                 self._span(number, each, (span.index, stop), together)
-        self.pointers = pointers
+        self.k.pointers = pointers
 
     def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
         """Gather some rows apart from those before, then add them, and start anew."""
         self._rows(number, each, rows, together)
-        with self.each_vector():
+        with self.tile.each_vector():
             found = iter(self._near(each))
             for index in each.reductions:
-                with self.written_for(self.spec.instructions[index].node):
+                with self.body.written_for(self.spec.instructions[index].node):
                     more = [next(found) for _ in kinds(self.spec, index)]
-                    self.hold(index, taken_in(self.spec, index, self.vector, self.held(index), more))
+                    self.tile.hold(index, taken_in(self.spec, index, self.vector, self.tile.held(index), more))
             self._set_near(each, self._first(each))
 
     def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
@@ -129,30 +133,30 @@ class ColumnKernel(TileText):
         if together > 1:
             loop, limit = self.spec.reduced[-1], stop
             if self.short:
-                limit = self.least(stop, self.rows_before_the_last(self.sizes[loop]))
+                limit = self.body.least(stop, self.k.rows_before_the_last(self.k.sizes[loop]))
                 limit = self.body.value(
                     f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}"
                 )
-                self.whole = self.followed(loop)
+                self.k.whole = self.k.followed(loop)
             count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
             even = self.body.value(f"add i64 {start}, {count}")
             self._steps(number, each, (start, even), together)
-            self.whole, start = frozenset(), even
+            self.k.whole, start = frozenset(), even
         self._steps(number, each, (start, stop), 1)
 
     def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
         start, stop = rows
         types = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
         carry = list(zip(types, self._near(each), strict=True)) if self.short else []
-        with self.loop(stop, start=start, step=together, carry=carry) as step:
+        with self.body.loop(stop, start=start, step=together, carry=carry) as step:
             if self.short:
                 self._set_near(each, step.carried)
-            pointers, at = self.pointers, step.index
+            pointers, at = self.k.pointers, step.index
             rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
-            with self.each_vector():
-                self.stand()
+            with self.tile.each_vector():
+                self.tile.stand()
                 self._step(number, each, rows_at)
-            self.pointers = pointers
+            self.k.pointers = pointers
             if self.short:
                 step.following = self._near(each)
         if self.short:
@@ -161,23 +165,23 @@ class ColumnKernel(TileText):
     def _at_row(self, index: str) -> dict[int, str]:
         """Where tensors stand in a row."""
         loop = self.spec.reduced[-1]
-        found = dict(self.pointers)
-        for slot, pattern in enumerate(self.patterns):
+        found = dict(self.k.pointers)
+        for slot, pattern in enumerate(self.k.patterns):
             if pattern and pattern[loop] != BROADCAST:
-                found[slot] = self.at(slot, found[slot], index, self.strides[slot, loop])
+                found[slot] = self.k.at(slot, found[slot], index, self.k.strides[slot, loop])
         return found
 
     def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
         """A vector of columns in a few rows."""
         for index in each.carried:
-            self.fetch(index)
+            self.tile.fetch(index)
         if self.kept is not None and self.kept[0] in each.body:
             self.fresh = self._fresh_lanes()
-        wide = self.wide
+        wide = self.k.wide
         found = [self._point(number, each, row, dict(wide)) for row in rows]
         self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
         for index in each.reductions:
-            with self.written_for(self.spec.instructions[index].node):
+            with self.body.written_for(self.spec.instructions[index].node):
                 parts = [more[index] for more in found]
                 while len(parts) > 1:
                     pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -188,17 +192,17 @@ class ColumnKernel(TileText):
 
     def _point(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
         """What is computed and written in one row; gives what each reduction has to take in."""
-        self.pointers, self.places, self.wide = row, self.standing(row), wide
+        self.k.pointers, self.k.places, self.k.wide = row, self.tile.standing(row), wide
         for index in each.body:
             if self.kept is not None and self.kept[0] == index:
                 self._keep_or_find(number)
             else:
-                self.instruction(index, self.vector)
+                instruction(self.k, index, self.vector)
         found = {}
         for index in each.reductions:
             code = self.spec.instructions[index]
-            with self.written_for(code.node):
-                found[index] = [self.operand(arg, self.vector) for arg in code.args]
+            with self.body.written_for(code.node):
+                found[index] = [operand(self.k, arg, self.vector) for arg in code.args]
         for slot in each.writes:
             self._write(slot)
         return found
@@ -212,21 +216,21 @@ class ColumnKernel(TileText):
         """Of all reductions of a pass, in their order."""
         found = []
         for index in each.reductions:
-            with self.written_for(self.spec.instructions[index].node):
+            with self.body.written_for(self.spec.instructions[index].node):
                 for part, kind in enumerate(kinds(self.spec, index)):
                     near = self.near[index, part]
-                    found.append(near if self.short else self.kept_in(near, kind))
+                    found.append(near if self.short else self.tile.kept_in(near, kind))
         return found
 
     def _set_near(self, each: Pass, values: Sequence[str]) -> None:
         names = iter(values)
         for index in each.reductions:
-            with self.written_for(self.spec.instructions[index].node):
+            with self.body.written_for(self.spec.instructions[index].node):
                 for part, kind in enumerate(kinds(self.spec, index)):
                     if self.short:
                         self.near[index, part] = next(names)
                     else:
-                        self.keep(self.near[index, part], kind, next(names))
+                        self.tile.keep(self.near[index, part], kind, next(names))
 
     # -- a value that is dear -----------------------------------------------------------------------------------------
 
@@ -235,28 +239,28 @@ class ColumnKernel(TileText):
         assert self.kept is not None
         index, first, _, slot = self.kept
         if number == first:
-            self.instruction(index, self.vector)
-        with self.written_for(self.spec.instructions[index].node):
+            instruction(self.k, index, self.vector)
+        with self.body.written_for(self.spec.instructions[index].node):
             if number == first:
-                self.store(slot, self._blended(slot, self.wide[index], self.load_row(slot)))
+                store(self.k, slot, self._blended(slot, self.k.wide[index], load_row(self.k, slot)))
             else:
-                self.wide[index] = self.load_row(slot)
+                self.k.wide[index] = load_row(self.k, slot)
 
-    def _blended(self, slot: int, stored: str, old: str) -> str:
-        return self.vector.select(MEMORY[self.dtypes[slot]], self.fresh, stored, old)
+    def _blended(self, slot: int, fresh: str, old: str) -> str:
+        return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
 
     def _fresh_lanes(self) -> str:
         """The lanes that the vector before did not have: in the others, results stand where the kept values were."""
-        wanted = self.body.value(f"mul i64 {self.number}, {self.width}")
-        seen = self.body.value(f"sub i64 {wanted}, {self.column}")
-        return self.vector.op("xor", "i1", self.lanes_below(seen), self.vector.constant("i1", 1))
+        wanted = self.body.value(f"mul i64 {self.tile.number}, {self.k.width}")
+        seen = self.body.value(f"sub i64 {wanted}, {self.tile.column}")
+        return self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
 
     def _write(self, slot: int) -> None:
-        with self.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-            stored = self.stored(slot)
+        with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
+            value = stored(self.k, slot, self.vector)
             if self.fresh and self.kept is not None and slot == self.kept[3]:
-                stored = self._blended(slot, stored, self.wide[self.kept[0]])
-            self.store(slot, stored)
+                value = self._blended(slot, value, self.k.wide[self.kept[0]])
+            store(self.k, slot, value)
 
 
 def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from irscope.codegen.kernel import BROADCAST, KernelSpec
-from irscope.codegen.llvm.kernel_base import KernelText
-from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import REGISTER, kinds, to_memory
+from irscope.codegen.kernel import BROADCAST
+from irscope.codegen.llvm.instructions import instruction, splat
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
+from irscope.codegen.simd import REGISTER, kinds
 from irscope.ops.expr import REDUCTIONS
 
-__all__ = ["Tile", "TileText"]
+__all__ = ["ColumnTile", "Tile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Tile:
     last: str
 
 
-class TileText(KernelText):
-    """A kernel whose innermost loop runs over columns."""
+class ColumnTile:
+    """The tiles of a kernel whose innermost loop runs over columns, and the vectors of the one that is now written about."""
 
-    def __init__(self, spec: KernelSpec, target: Target, width: int, most_vectors: int) -> None:
-        super().__init__(spec, target, width)
-        self.short = bool(spec.row_limit)
+    def __init__(self, k: KernelBuilder, most_vectors: int) -> None:
+        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        self.short = bool(k.spec.row_limit)
         self.most_vectors = 1 if self.short else most_vectors
         self.lies = self._lying()
         """For each instruction, whether it differs from column to column."""
@@ -60,16 +60,16 @@ class TileText(KernelText):
     @contextmanager
     def tiles(self) -> Iterator[None]:
         """The loop over tiles; no tile where there are no columns."""
-        body, length = self.body, self.sizes[-1]
+        body, length = self.body, self.k.sizes[-1]
         if self.short:
-            self.some = (length, self.lanes_below(length))
-            with self.only_if(body.value(f"icmp sgt i64 {length}, 0")):
+            self.k.some = (length, self.k.lanes_below(length))
+            with self.body.only_if(body.value(f"icmp sgt i64 {length}, 0")):
                 yield
             return
-        last = body.value(f"sub i64 {length}, {self.width}")
-        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.width - 1}')}, {self.width}")
-        with self.loop(count, step=self.most_vectors) as tile:
-            stop = self.least(body.value(f"add i64 {tile.index}, {self.most_vectors}"), count)
+        last = body.value(f"sub i64 {length}, {self.k.width}")
+        count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.k.width - 1}')}, {self.k.width}")
+        with self.body.loop(count, step=self.most_vectors) as tile:
+            stop = self.body.least(body.value(f"add i64 {tile.index}, {self.most_vectors}"), count)
             self.tile = Tile(tile.index, stop, last)
             yield
 
@@ -79,19 +79,20 @@ class TileText(KernelText):
         if self.short:
             yield
             return
-        with self.loop(self.tile.stop, start=self.tile.start) as vector:
+        with self.body.loop(self.tile.stop, start=self.tile.start) as vector:
             self.number = vector.index
-            self.column = self.least(self.body.value(f"mul i64 {vector.index}, {self.width}"), self.tile.last)
+            self.column = self.body.least(self.body.value(f"mul i64 {vector.index}, {self.k.width}"), self.tile.last)
             yield
 
     def stand(self) -> None:
         """Move to the columns of the vector."""
-        self.places = self.standing(self.pointers)
-        self.wide = {}
+        self.k.places = self.standing(self.k.pointers)
+        self.k.wide = {}
 
     def standing(self, pointers: dict[int, str]) -> dict[int, str]:
         """Where the lanes of each tensor start if it stands at these pointers."""
-        return {slot: self.at(slot, pointers[slot], self.column, self.lane_step(slot)) for slot in self.moving}
+        k = self.k
+        return {slot: k.at(slot, pointers[slot], self.column, k.lane_steps.get(slot)) for slot in k.moving}
 
     # -- one value per column -----------------------------------------------------------------------------------------
 
@@ -104,18 +105,18 @@ class TileText(KernelText):
     def array(self, kind: str) -> str:
         """Memory on the stack for a value of each column."""
         name, wide = f"%{self.body.name('tile')}", self.vector.type(kind)
-        self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.target.vector_bytes}")
+        self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.k.target.vector_bytes}")
         return name
 
     def keep(self, array: str, kind: str, value: str) -> None:
         """Store the vector's values."""
         wide, place = self.vector.type(kind), self._slot(array, kind)
-        self.body.add(f"store {wide} {value}, ptr {place}, align {self.target.vector_bytes}")
+        self.body.add(f"store {wide} {value}, ptr {place}, align {self.k.target.vector_bytes}")
 
     def kept_in(self, array: str, kind: str) -> str:
         """The vector's values."""
         wide, place = self.vector.type(kind), self._slot(array, kind)
-        return self.body.value(f"load {wide}, ptr {place}, align {self.target.vector_bytes}")
+        return self.body.value(f"load {wide}, ptr {place}, align {self.k.target.vector_bytes}")
 
     def _slot(self, array: str, kind: str) -> str:
         if self.short:
@@ -135,20 +136,14 @@ class TileText(KernelText):
     def fetch(self, index: int) -> None:
         """Have an instruction that does not change from row to row in every lane."""
         code = self.spec.instructions[index]
-        if index in self.wide or code.op == "const":
+        if index in self.k.wide or code.op == "const":
             return
         if not self.lies[index]:
-            self.splat(index)
+            splat(self.k, index)
         elif code.op == "input":
-            self.instruction(index, self.vector)
+            instruction(self.k, index, self.vector)
         else:
-            with self.written_for(code.node):
+            with self.body.written_for(code.node):
                 kind = REGISTER[code.dtype]
                 kept = code.op not in REDUCTIONS
-                self.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
-
-    def stored(self, slot: int) -> str:
-        """A result's values as they lie in memory."""
-        result = self.spec.outputs[slot]
-        value = self.operand(result.instruction, self.vector)
-        return to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
+                self.k.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]

@@ -16,6 +16,7 @@ from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, SourceText
 from irscope.codegen.llvm.column_reduction import MOST_LANES, ColumnKernel
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.llvm.pointwise import PointwiseKernel
 from irscope.codegen.llvm.pointwise_tiled import TurnedKernel, least_rows
 from irscope.codegen.llvm.rematerialize import WEIGHT
@@ -58,9 +59,7 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
     """The kernel as LLVM IR text (LLVM 20 or later)."""
+    kernel = KernelBuilder(spec, target, vector_width(spec, target))
     if spec.reduced:
-        kind = ColumnKernel if spec.by_columns else RowKernel
-        return kind(spec, target, vector_width(spec, target)).source()
-    if spec.is_turned:
-        return TurnedKernel(spec, target, vector_width(spec, target)).source()
-    return PointwiseKernel(spec, target, vector_width(spec, target)).source()
+        return kernel.source((ColumnKernel if spec.by_columns else RowKernel)(kernel).write)
+    return kernel.source((TurnedKernel if spec.is_turned else PointwiseKernel)(kernel).write)

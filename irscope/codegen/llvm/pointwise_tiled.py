@@ -15,9 +15,11 @@ from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, UNIT, KernelSpec
 from irscope.codegen.kernel.loop_nest import loop_nest
-from irscope.codegen.llvm.kernel_base import KernelText
+from irscope.codegen.llvm.instructions import instruction, outer_loops, splat, stored
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
+from irscope.codegen.llvm.load_store import load_vector, store
 from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, VectorBuilder, to_memory
+from irscope.codegen.simd import MEMORY, VectorBuilder
 
 __all__ = ["TurnedKernel", "least_rows"]
 
@@ -31,14 +33,15 @@ def least_rows(spec: KernelSpec, target: Target) -> int:
     return target.vector_bytes // max(widest, 4)
 
 
-class TurnedKernel(KernelText):
+class TurnedKernel:
     """Outer loops, then tiles of the last two, then the rows of a tile."""
 
-    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
-        super().__init__(spec, target, width)
-        self.nest = loop_nest(spec)
-        self.turned = [slot for slot in self.moving if self.patterns[slot][-2] == UNIT]
-        self.rows = least_rows(spec, target)
+    def __init__(self, k: KernelBuilder) -> None:
+        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        k.reader = self._read
+        self.nest = loop_nest(k.spec)
+        self.turned = [slot for slot in k.moving if k.patterns[slot][-2] == UNIT]
+        self.rows = least_rows(k.spec, k.target)
         """How many are read at once."""
         self.row = ""
         """The row of the tile that is computed."""
@@ -46,75 +49,74 @@ class TurnedKernel(KernelText):
     def write(self) -> None:
         """All loops."""
         for slot in self.turned:
-            kind, size = MEMORY[self.dtypes[slot]], TILE_ROWS * self.width
-            self.body.add(f"%turned{slot} = alloca [{size} x {kind}], align {self.target.vector_bytes}")
-        rows, columns = self.sizes[-2:]
-        height = self.least(rows, str(TILE_ROWS))
+            kind, size = MEMORY[self.k.dtypes[slot]], TILE_ROWS * self.k.width
+            self.body.add(f"%turned{slot} = alloca [{size} x {kind}], align {self.k.target.vector_bytes}")
+        rows, columns = self.k.sizes[-2:]
+        height = self.body.least(rows, str(TILE_ROWS))
         last_row = self.body.value(f"sub i64 {rows}, {height}")
-        last_column = self.body.value(f"sub i64 {columns}, {self.width}")
+        last_column = self.body.value(f"sub i64 {columns}, {self.k.width}")
         with (
-            self.outer_loops(self.nest.stages[: self.spec.rank - 1]),
-            self.loop(rows, step=TILE_ROWS) as down,
-            self.loop(columns, step=self.width) as across,
+            outer_loops(self.k, self.nest.stages[: self.spec.rank - 1]),
+            self.body.loop(rows, step=TILE_ROWS) as down,
+            self.body.loop(columns, step=self.k.width) as across,
         ):
-            self._tile(self.least(down.index, last_row), height, self.least(across.index, last_column))
+            self._tile(self.body.least(down.index, last_row), height, self.body.least(across.index, last_column))
 
     # -- one tile -----------------------------------------------------------------------------------------------------
 
     def _tile(self, row: str, height: str, column: str) -> None:
-        pointers, values = self.pointers, self.values
+        pointers, values = self.k.pointers, self.k.values
         for slot in self.turned:
-            place = self.at(slot, pointers[slot], row, None)
-            self._turn(slot, self.at(slot, place, column, self.lane_step(slot)), height)
-        with self.loop(height) as line:
-            self.row, self.pointers, self.values = line.index, dict(pointers), dict(values)
-            self.advance(self.spec.rank - 2, self.body.value(f"add i64 {row}, {line.index}"))
+            place = self.k.at(slot, pointers[slot], row, None)
+            self._turn(slot, self.k.at(slot, place, column, self.k.lane_steps.get(slot)), height)
+        with self.body.loop(height) as line:
+            self.row, self.k.pointers, self.k.values = line.index, dict(pointers), dict(values)
+            self.k.advance(self.spec.rank - 2, self.body.value(f"add i64 {row}, {line.index}"))
             for index in self.nest.stages[-2]:
-                self.instruction(index, self.scalar)
+                instruction(self.k, index, self.k.scalar)
             for index in self.nest.carried:
-                self.splat(index)
-            self.places = {
-                slot: self.at(slot, self.pointers[slot], column, self.lane_step(slot)) for slot in self.moving
+                splat(self.k, index)
+            self.k.places = {
+                slot: self.k.at(slot, self.k.pointers[slot], column, self.k.lane_steps.get(slot))
+                for slot in self.k.moving
             }
             for index in self.nest.stages[-1]:
-                self.instruction(index, self.vector)
+                instruction(self.k, index, self.vector)
             self._write()
-        self.pointers, self.values = pointers, values
+        self.k.pointers, self.k.values = pointers, values
 
     def _write(self) -> None:
         for slot, result in enumerate(self.spec.outputs):
-            with self.written_for(self.spec.instructions[result.instruction].node):
-                value = self.operand(result.instruction, self.vector)
-                stored = to_memory(self.vector, value, result.dtype, native_half=self.target.native_half)
-                self.store(slot, stored, streaming=self.spec.nontemporal)
+            with self.body.written_for(self.spec.instructions[result.instruction].node):
+                store(self.k, slot, stored(self.k, slot, self.vector), streaming=self.spec.nontemporal)
 
-    def load_apart(self, slot: int, step: str) -> str:
-        """A row of a tile that has been turned, or elements that stand apart in both directions."""
+    def _read(self, slot: int, step: str | None) -> str:
+        """A row of a tile that has been turned, or elements that lie some other way."""
         if slot not in self.turned:
-            return super().load_apart(slot, step)
-        kind = MEMORY[self.dtypes[slot]]
+            return load_vector(self.k, slot, step)
+        kind = MEMORY[self.k.dtypes[slot]]
         place = self._in_tile(slot, self.row, "0")
-        return self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}")
+        return self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")
 
     # -- turning ------------------------------------------------------------------------------------------------------
 
     def _turn(self, slot: int, corner: str, height: str) -> None:
         """A tile as rows, in memory on the stack."""
-        kind, rows, step = MEMORY[self.dtypes[slot]], self.rows, self.lane_step(slot)
-        wide, columns = VectorBuilder(self.body, rows).type(kind), min(rows, self.width, _ACROSS)
+        kind, rows, step = MEMORY[self.k.dtypes[slot]], self.rows, self.k.lane_steps.get(slot)
+        wide, columns = VectorBuilder(self.body, rows).type(kind), min(rows, self.k.width, _ACROSS)
         last = self.body.value(f"sub i64 {height}, {rows}")
-        with self.loop(str(self.width), step=columns) as column, self.loop(height, step=rows) as row:
-            line, lines = self.least(row.index, last), []
-            place = self.at(slot, self.at(slot, corner, column.index, step), line, None)
+        with self.body.loop(str(self.k.width), step=columns) as column, self.body.loop(height, step=rows) as row:
+            line, lines = self.body.least(row.index, last), []
+            place = self.k.at(slot, self.k.at(slot, corner, column.index, step), line, None)
             for _ in range(columns):
-                lines.append(self.body.value(f"load {wide}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
-                place = self.at(slot, place, "1", step)
+                lines.append(self.body.value(f"load {wide}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
+                place = self.k.at(slot, place, "1", step)
             for number, turned in enumerate(self._turned(wide, lines, rows)):
                 for part in range(0, rows, columns):
                     place = self._in_tile(slot, self.body.value(f"add i64 {line}, {number + part}"), column.index)
                     own = self._picked(wide, turned, "poison", range(part, part + columns))
                     self.body.add(
-                        f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"
+                        f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"
                     )
 
     def _turned(self, wide: str, lines: list[str], lanes: int) -> list[str]:
@@ -136,6 +138,6 @@ class TurnedKernel(KernelText):
         return self.body.value(f"shufflevector {wide} {one}, {wide} {other}, <{len(lanes)} x i32> <{order}>")
 
     def _in_tile(self, slot: int, row: str, column: str) -> str:
-        offset = self.body.value(f"mul i64 {row}, {self.width}")
+        offset = self.body.value(f"mul i64 {row}, {self.k.width}")
         offset = self.body.value(f"add i64 {offset}, {column}")
-        return self.body.value(f"getelementptr {MEMORY[self.dtypes[slot]]}, ptr %turned{slot}, i64 {offset}")
+        return self.body.value(f"getelementptr {MEMORY[self.k.dtypes[slot]]}, ptr %turned{slot}, i64 {offset}")

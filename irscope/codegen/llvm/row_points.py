@@ -10,21 +10,24 @@ itself, because the processor then follows as many streams.
 
 from __future__ import annotations
 
-from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, KernelSpec, Pass, reduction_nest
-from irscope.codegen.llvm.kernel_base import KernelText
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
+from irscope.codegen.llvm.instructions import instruction, stored
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
+from irscope.codegen.llvm.load_store import load_vector, store
 from irscope.codegen.llvm.rematerialize import kept_value
-from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, REGISTER, to_memory
+from irscope.codegen.simd import MEMORY, REGISTER
 from irscope.ops.expr import POSITIONS
 
 __all__ = ["RowPoints"]
 
 
-class RowPoints(KernelText):
+class RowPoints:
     """The innermost body of a kernel whose innermost loop is reduced."""
 
-    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
-        super().__init__(spec, target, width)
+    def __init__(self, k: KernelBuilder) -> None:
+        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        k.reader = self._read
+        spec, width = k.spec, k.width
         self.kept = kept_value(spec, on_stack=True) if not 0 < spec.row_limit <= width else None
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
@@ -36,8 +39,8 @@ class RowPoints(KernelText):
         """Memory on the stack for what is kept there."""
         if self.kept is not None and self.kept[3] < 0:
             kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
-            room = self.spec.row_limit + self.width
-            self.body.add(f"%row = alloca [{room} x {kind}], align {self.target.vector_bytes}")
+            room = self.spec.row_limit + self.k.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
 
     def registers(self, each: Pass) -> int:
         """Over how many parts of a row a vector may spread in a pass: its registers, if nothing asks for its place."""
@@ -55,46 +58,48 @@ class RowPoints(KernelText):
             and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
             and all(ITEM_SIZE[operand.dtype] == item for operand in along)
         )
-        return self.width * item // self.target.vector_bytes if is_free else 1
+        return self.k.width * item // self.k.target.vector_bytes if is_free else 1
 
     def point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
         """What is computed and written at the points of a vector."""
-        self.some = some
-        self.places = {slot: self.at(slot, self.pointers[slot], index, self.lane_step(slot)) for slot in self.moving}
+        k = self.k
+        k.some = some
+        k.places = {slot: k.at(slot, k.pointers[slot], index, k.lane_steps.get(slot)) for slot in k.moving}
         for code in each.body:
-            if self.single and code in self.wide:
+            if self.single and code in k.wide:
                 continue
             if self.kept is None or code != self.kept[0]:
-                self.instruction(code, self.vector)
+                instruction(k, code, self.vector)
             elif number > self.kept[1]:
                 self._load_kept(code, self.kept[3], index)
             else:
-                self.instruction(code, self.vector)
+                instruction(k, code, self.vector)
                 self._keep(code, self.kept[3], index)
         for slot in each.writes:
             result = self.spec.outputs[slot]
             self.body.node = self.spec.instructions[result.instruction].node
-            value = self.operand(result.instruction, self.vector)
-            self._store(slot, to_memory(self.vector, value, result.dtype, native_half=self.target.native_half))
+            self._store(slot, stored(k, slot, self.vector))
             self.body.node = NO_NODE
 
     def _keep(self, code: int, slot: int, index: str) -> None:
         """Store what later passes need: on the stack always a whole vector."""
         if slot >= 0:
-            self._store(slot, self.wide[code])
+            self._store(slot, self.k.wide[code])
             return
         kind = REGISTER[self.spec.instructions[code].dtype]
         place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-        self.body.add(f"store {self.vector.type(kind)} {self.wide[code]}, ptr {place}, align {self._room_alignment()}")
+        self.body.add(
+            f"store {self.vector.type(kind)} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}"
+        )
 
     def _load_kept(self, code: int, slot: int, index: str) -> None:
         self.body.node = self.spec.instructions[code].node
         if slot >= 0:
-            self.wide[code] = self.load_row(slot)
+            self.k.wide[code] = self._read(slot, None)
         else:
             kind = REGISTER[self.spec.instructions[code].dtype]
             place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-            self.wide[code] = self.body.value(
+            self.k.wide[code] = self.body.value(
                 f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}"
             )
         self.body.node = NO_NODE
@@ -103,23 +108,25 @@ class RowPoints(KernelText):
         """Whole vectors follow one another from an aligned start."""
         assert self.kept is not None
         item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
-        return min(self.target.vector_bytes, self.width * max(item, 1))
+        return min(self.k.target.vector_bytes, self.k.width * max(item, 1))
 
-    def load_row(self, slot: int) -> str:
-        """A vector of elements side by side, or of as many stretches of them as there are registers."""
-        if self.target.masks and slot in self.whole:
-            row = super().load_row(slot)
+    def _read(self, slot: int, step: str | None) -> str:
+        """A vector of elements side by side, or of as many stretches of them as there are registers, or of those apart."""
+        if step is None and self.k.target.masks and slot in self.k.whole:
+            row = load_vector(self.k, slot, step)
             # needed twice, it is not made part of an instruction under the mask, which would read under the mask again
-            kind = self.vector.type(MEMORY[self.dtypes[slot]])
-            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.target.vector_bytes}")
+            kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
+            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
             return row
-        if not self.apart:
-            return super().load_row(slot)
-        kind, lanes = MEMORY[self.dtypes[slot]], self.width // len(self.apart)
+        if step is not None or not self.apart:
+            return load_vector(self.k, slot, step)
+        kind, lanes = MEMORY[self.k.dtypes[slot]], self.k.width // len(self.apart)
         parts = []
         for offset in self.apart:
-            place = self.at(slot, self.places[slot], offset, None)
-            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.dtypes[slot]]}"))
+            place = self.k.at(slot, self.k.places[slot], offset, None)
+            parts.append(
+                self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")
+            )
         while len(parts) > 1:
             lanes *= 2
             order = ", ".join(f"i32 {lane}" for lane in range(lanes))
@@ -130,6 +137,6 @@ class RowPoints(KernelText):
             ]
         return parts[0]
 
-    def _store(self, slot: int, stored: str) -> None:
+    def _store(self, slot: int, value: str) -> None:
         again = self.kept is not None and self.kept[3] == slot
-        self.store(slot, stored, streaming=self.spec.nontemporal and not again)
+        store(self.k, slot, value, streaming=self.spec.nontemporal and not again)

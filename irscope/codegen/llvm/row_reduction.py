@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from irscope.codegen.kernel import NO_NODE, KernelSpec, Pass
-from irscope.codegen.llvm.control_flow import Carry, Loop
+from irscope.codegen.kernel import NO_NODE, Pass
+from irscope.codegen.llvm.instructions import instruction, operand, outer_loops, splat, stored
+from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.llvm.rematerialize import WEIGHT
 from irscope.codegen.llvm.row_points import RowPoints
-from irscope.codegen.llvm.target import Target
-from irscope.codegen.simd import MEMORY, across_lanes, first_values, kinds, taken_in, to_memory
+from irscope.codegen.simd import MEMORY, Carry, Loop, across_lanes, first_values, kinds, taken_in
 from irscope.ops.expr import POSITIONS
 
 __all__ = ["RowKernel"]
@@ -43,52 +43,54 @@ class _Row:
     wide: dict[int, str]
 
 
-class RowKernel(RowPoints):
+class RowKernel:
     """Kept loops outside, reduced loops inside."""
 
-    def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
-        super().__init__(spec, target, width)
-        self.in_chunks = not 0 < spec.row_limit <= 2 * _CHUNK * width
+    def __init__(self, k: KernelBuilder) -> None:
+        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
+        self.points = RowPoints(k)
+        self.nest, self.single = self.points.nest, self.points.single
+        self.in_chunks = not 0 < k.spec.row_limit <= 2 * _CHUNK * k.width
         self.rows: list[_Row] = []
         """Those that are gathered together."""
 
     def write(self) -> None:
         """The kept loops around one row, or around two."""
-        self.buffers()
+        self.k.buffers()
         if self.single:
-            self.some = (self.sizes[-1], self.lanes_below(self.sizes[-1]))
+            self.k.some = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
         else:
-            self.make_room()
-        stages = self.staged(self.nest.passes[0].before, self.spec.reduced[0])
+            self.points.make_room()
+        stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
-            with self.outer_loops(stages[:-1]):
+            with outer_loops(self.k, stages[:-1]):
                 self._pairs(stages[-1])
             return
         if self.single and len(stages) > 1:
-            with self.outer_loops(stages[:-1]):
+            with outer_loops(self.k, stages[:-1]):
                 self._short_rows(stages[-1])
             return
-        with self.outer_loops(stages):
+        with outer_loops(self.k, stages):
             self._one_row()
 
     def _one_row(self) -> None:
-        self.wide = {}
-        self.rows = [_Row(self.pointers, self.values, self.wide)]
+        self.k.wide = {}
+        self.rows = [_Row(self.k.pointers, self.k.values, self.k.wide)]
         self._gather_rows()
 
     def _short_rows(self, stage: list[int]) -> None:
         """The loop over rows of one vector: those that are read with what follows them, then the last ones."""
         loop = self.spec.reduced[0] - 1
-        size, pointers, values = self.sizes[loop], self.pointers, self.values
-        safe = self.rows_before_the_last(size)
-        for start, stop, whole in (("0", safe, self.followed(loop)), (safe, size, frozenset[int]())):
-            with self.loop(stop, start=start) as row:
-                self.whole, self.pointers, self.values = whole, dict(pointers), dict(values)
-                self.advance(loop, row.index)
+        size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
+        safe = self.k.rows_before_the_last(size)
+        for start, stop, whole in (("0", safe, self.k.followed(loop)), (safe, size, frozenset[int]())):
+            with self.body.loop(stop, start=start) as row:
+                self.k.whole, self.k.pointers, self.k.values = whole, dict(pointers), dict(values)
+                self.k.advance(loop, row.index)
                 for code in stage:
-                    self.instruction(code, self.scalar)
+                    instruction(self.k, code, self.k.scalar)
                 self._one_row()
-        self.whole, self.pointers, self.values = frozenset(), pointers, values
+        self.k.whole, self.k.pointers, self.k.values = frozenset(), pointers, values
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -107,71 +109,70 @@ class RowKernel(RowPoints):
     def _pairs(self, stage: list[int]) -> None:
         """The loop over rows, each with the one that lies half of them further on; one that has no other is its own."""
         loop = self.spec.reduced[0] - 1
-        size, pointers, values = self.sizes[loop], self.pointers, self.values
+        size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
         half = self.body.value(f"sdiv i64 {self.body.value(f'add i64 {size}, 1')}, 2")
-        with self.loop(half) as row:
+        with self.body.loop(half) as row:
             other = self.body.value(f"add i64 {row.index}, {half}")
             is_there = self.body.value(f"icmp slt i64 {other}, {size}")
             other = self.body.value(f"select i1 {is_there}, i64 {other}, i64 {row.index}")
             self.rows = [_Row(dict(pointers), dict(values), {}) for _ in range(2)]
             for index, _ in zip((row.index, other), self._each_row(), strict=True):
-                self.advance(loop, index)
+                self.k.advance(loop, index)
                 for code in stage:
-                    self.instruction(code, self.scalar)
+                    instruction(self.k, code, self.k.scalar)
             self._gather_rows()
 
     def _each_row(self) -> Iterator[_Row]:
         """The rows, each in turn the one of which instructions speak."""
         for row in self.rows:
-            self.pointers, self.values, self.wide = row.pointers, row.values, row.wide
+            self.k.pointers, self.k.values, self.k.wide = row.pointers, row.values, row.wide
             yield row
 
     def _gather_rows(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for _ in self._each_row():
                 for index in each.before if number else ():
-                    self.instruction(index, self.scalar)
+                    instruction(self.k, index, self.k.scalar)
                 for index in each.carried:
-                    self.splat(index)
+                    splat(self.k, index)
             if self.single:
                 self._only_vector(number, each)
             else:
                 self._pass(number, each)
         for _ in self._each_row():
             for index in self.nest.after:
-                self.instruction(index, self.scalar)
+                instruction(self.k, index, self.k.scalar)
             self._write_reduced()
 
     def _write_reduced(self) -> None:
         for slot, result in enumerate(self.spec.outputs):
             if self.spec.is_reduced(result):
                 self.body.node = self.spec.instructions[result.instruction].node
-                value = self.operand(result.instruction, self.scalar)
-                stored = to_memory(self.scalar, value, result.dtype, native_half=self.target.native_half)
-                self.body.add(f"store {MEMORY[result.dtype]} {stored}, ptr {self.pointers[slot]}")
+                value = stored(self.k, slot, self.k.scalar)
+                self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
                 self.body.node = NO_NODE
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _only_vector(self, number: int, each: Pass) -> None:
-        found = self._gathered(number, each, "0", self.some, self._first(each))
+        found = self._gathered(number, each, "0", self.k.some, self._first(each))
         self._finish(each, found)
 
     def _pass(self, number: int, each: Pass) -> None:
         held = self._first(each)
-        pointers, around = dict(self.pointers), list[Loop]()
+        pointers, around = dict(self.k.pointers), list[Loop]()
         with ExitStack() as loops:
             for loop in self.spec.reduced[:-1]:
                 carry = self._carry(each, around[-1].carried if around else held)
-                inside = loops.enter_context(self.loop(self.sizes[loop], carry=carry))
+                inside = loops.enter_context(self.body.loop(self.k.sizes[loop], carry=carry))
                 if around:
                     around[-1].following = inside.carried
-                self.advance(loop, inside.index)
+                self.k.advance(loop, inside.index)
                 around.append(inside)
             found = self._run(number, each, around[-1].carried if around else held)
             if around:
                 around[-1].following = found
-        self.pointers.update(pointers)
+        self.k.pointers.update(pointers)
         self._finish(each, around[0].carried if around else found)
 
     def _finish(self, each: Pass, held: list[str]) -> None:
@@ -181,7 +182,7 @@ class RowKernel(RowPoints):
             for index in each.reductions:
                 self.body.node = self.spec.instructions[index].node
                 own = [next(names) for _ in kinds(self.spec, index)]
-                self.values[index] = across_lanes(self.spec, index, self.vector, own)
+                self.k.values[index] = across_lanes(self.spec, index, self.vector, own)
                 self.body.node = NO_NODE
 
     def _first(self, each: Pass) -> list[str]:
@@ -196,25 +197,25 @@ class RowKernel(RowPoints):
 
     def _run(self, number: int, each: Pass, held: list[str]) -> list[str]:
         """The innermost loop once: whole vectors, then the rest."""
-        body, length = self.body, self.sizes[-1]
-        full = body.value(f"and i64 {length}, {-self.width}")
-        registers = self.registers(each)
+        body, length = self.body, self.k.sizes[-1]
+        full = body.value(f"and i64 {length}, {-self.k.width}")
+        registers = self.points.registers(each)
         if registers > 1:
             is_long = body.value(f"icmp sge i64 {length}, {_LONG}")
-            with self.only_if(is_long, self._carry(each, held)) as long:
+            with self.body.only_if(is_long, self._carry(each, held)) as long:
                 part = body.value(f"udiv i64 {full}, {registers}")
-                self.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
-                long.following = self._vectors(number, each, part, self.width // registers, held)
-                self.apart = []
+                self.points.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
+                long.following = self._vectors(number, each, part, self.k.width // registers, held)
+                self.points.apart = []
             is_short = body.value(f"xor i1 {is_long}, true")
-            with self.only_if(is_short, self._carry(each, long.joined)) as short:
-                short.following = self._vectors(number, each, full, self.width, long.joined)
+            with self.body.only_if(is_short, self._carry(each, long.joined)) as short:
+                short.following = self._vectors(number, each, full, self.k.width, long.joined)
             held = short.joined
         else:
-            held = self._vectors(number, each, full, self.width, held)
+            held = self._vectors(number, each, full, self.k.width, held)
         rest = body.value(f"sub i64 {length}, {full}")
-        with self.only_if(body.value(f"icmp sgt i64 {rest}, 0"), self._carry(each, held)) as end:
-            end.following = self._gathered(number, each, full, (rest, self.lanes_below(rest)), held)
+        with self.body.only_if(body.value(f"icmp sgt i64 {rest}, 0"), self._carry(each, held)) as end:
+            end.following = self._gathered(number, each, full, (rest, self.k.lanes_below(rest)), held)
         return end.joined
 
     def _vectors(self, number: int, each: Pass, end: str, step: int, held: list[str]) -> list[str]:
@@ -222,15 +223,15 @@ class RowKernel(RowPoints):
         if not (self.in_chunks and each.reductions):
             return self._few_vectors(number, each, ("0", end), step, held)
         stride = _CHUNK * step
-        with self.loop(end, step=stride, carry=self._carry(each, held)) as chunk:
-            stop = self.least(self.body.value(f"add i64 {chunk.index}, {stride}"), end)
+        with self.body.loop(end, step=stride, carry=self._carry(each, held)) as chunk:
+            stop = self.body.least(self.body.value(f"add i64 {chunk.index}, {stride}"), end)
             found = self._few_vectors(number, each, (chunk.index, stop), step, self._first(each))
             chunk.following = self._merged(each, chunk.carried, found)
         return chunk.carried
 
     def _few_vectors(self, number: int, each: Pass, span: tuple[str, str], step: int, held: list[str]) -> list[str]:
         start, stop = span
-        with self.loop(stop, start=start, step=step, carry=self._carry(each, held)) as loop:
+        with self.body.loop(stop, start=start, step=step, carry=self._carry(each, held)) as loop:
             loop.following = self._gathered(number, each, loop.index, None, loop.carried)
         return loop.carried
 
@@ -254,12 +255,12 @@ class RowKernel(RowPoints):
         """The accumulators with a vector of each row taken in; of the last one only `some` lanes, (count, mask)."""
         names, found = iter(held), list[str]()
         for _ in self._each_row():
-            self.point(number, each, index, some)
+            self.points.point(number, each, index, some)
             for reduction in each.reductions:
                 code = self.spec.instructions[reduction]
                 self.body.node = code.node
                 own = [next(names) for _ in kinds(self.spec, reduction)]
-                more = [self.operand(arg, self.vector) for arg in code.args]
+                more = [operand(self.k, arg, self.vector) for arg in code.args]
                 found += taken_in(self.spec, reduction, self.vector, own, more, some and some[1])
                 self.body.node = NO_NODE
         return found

@@ -1,3 +1,9 @@
+from .function_builder import (
+    Branch,
+    Carry,
+    FunctionBuilder,
+    Loop,
+)
 from .instruction_text import (
     MEMORY,
     REGISTER,
@@ -12,13 +18,15 @@ from .reduction_text import (
     taken_in,
 )
 from .vector_builder import (
-    FunctionBuilder,
     VectorBuilder,
 )
 
 __all__ = [
+    "Branch",
+    "Carry",
     "FunctionBuilder",
     "VectorBuilder",
+    "Loop",
     "MEMORY",
     "REGISTER",
     "across_lanes",

@@ -8,42 +8,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from irscope.codegen.kernel import NO_NODE, Lines
+from irscope.codegen.simd.function_builder import FunctionBuilder
 
-__all__ = ["FunctionBuilder", "VectorBuilder"]
-
-
-class FunctionBuilder:
-    """The instructions of one function: names for results, the label of the open basic block, needed declarations."""
-
-    def __init__(self) -> None:
-        self.lines = Lines()
-        self.declarations: set[str] = set()
-        self.node = NO_NODE
-        """The node that the lines now added compute."""
-        self.block = "entry"
-        """The label of the basic block now open."""
-        self._count = 0
-
-    def name(self, hint: str = "v") -> str:
-        """A fresh name."""
-        self._count += 1
-        return f"{hint}{self._count}"
-
-    def add(self, text: str) -> None:
-        """Append an instruction that has no result."""
-        self.lines.add(f"  {text}", node=self.node)
-
-    def value(self, text: str) -> str:
-        """Append an instruction and give the name of its result."""
-        result = f"%{self.name()}"
-        self.lines.add(f"  {result} = {text}", node=self.node)
-        return result
-
-    def label(self, label: str) -> None:
-        """Open a basic block; the one before must have ended with a branch."""
-        self.lines.add(f"{label}:")
-        self.block = label
+__all__ = ["VectorBuilder"]
 
 
 class VectorBuilder:

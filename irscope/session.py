@@ -34,8 +34,9 @@ __all__ = ["compare", "compile", "explore", "load", "one_graph", "timeline", "wr
 
 
 def load(
-    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False
-) -> Any:
+    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False,
+    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
+) -> Any:  # fmt: skip
     """Read a program from wherever it is.
 
     `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.onnx`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
@@ -50,6 +51,12 @@ def load(
     `distinct_inputs` is your promise that no two inputs share memory. `trust` lets a file run code of its author, which
     pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
 
+    With `backward` it is the joint graph of what a torch model or function computes and of its gradients, as autograd takes
+    them. Its results are the outputs, or the `loss` of them and of `targets` (which become inputs after the arguments), and
+    then a gradient for each parameter and argument that `requires_grad`: result `graph.gradients["fc.weight"]` is called
+    `%grad_fc.weight`, and is None where autograd's is. As with `Tensor.backward`, a model that gives one number is its own
+    loss; without a loss the gradients of other outputs are inputs (`%grad_output`), in the end.
+
     Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with what to do.
 
     >>> import numpy as np
@@ -62,6 +69,14 @@ def load(
     from irscope import frontends
     from irscope.ops.check import verify
 
+    if backward:
+        from irscope.frontends.torch.joint_graph import joint_graph
+
+        joint = joint_graph(source, example_args, loss=loss, targets=targets, name=name)
+        verify(joint)
+        return replace(joint, distinct_inputs=True) if distinct_inputs else joint
+    if loss is not None or len(targets):
+        raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
     graph = frontends.load(source, *example_args, name=name, trust=trust)
     if isinstance(graph, Module):
         if not example_args:

@@ -129,6 +129,9 @@ class Graph:
     functional: str = ""
     """The language that the program comes from, if its values have no memory that another could share (`ONNX`,
     `StableHLO`): its inputs are then distinct by construction."""
+    gradients: Mapping[str, int] = field(default_factory=dict)
+    """Of a joint graph of forward and backward: whose gradient each of the further results is, by the name of a parameter or
+    an argument; the number counts all results."""
     modes: Callable[[], str] | None = None
     """Says in words whether the model that the program was captured from has been switched to another mode since (training,
     evaluation), and gives an empty text if it has not; None where nothing depends on such modes."""

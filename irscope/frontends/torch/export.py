@@ -22,7 +22,7 @@ from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
 from irscope.ir import Graph, flatten_arguments
 
-__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
+__all__ = ["check_arguments", "load", "may_run_code", "name", "quietly", "reads", "suffixes", "trimmed"]
 
 T = TypeVar("T")
 
@@ -86,14 +86,14 @@ def _ran(file: str) -> bool:
 def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
     torch = require_torch("to export a model")
     is_module = isinstance(source, torch.nn.Module)
-    _check(source.forward if is_module else source, args, title)
+    check_arguments(source.forward if is_module else source, args, title)
     model = source if is_module else _as_module(source)
     apart = _apart(model, tuple(args))
     try:
-        return _quietly(lambda: put_off(lambda: torch.export.export(model, apart, strict=False)))
+        return quietly(lambda: put_off(lambda: torch.export.export(model, apart, strict=False)))
     except Exception as error:
         what = f"torch.export cannot capture {title}"
-        raise CaptureError(what, where=_trimmed(str(error)), hint=_advice(error)) from None
+        raise CaptureError(what, where=trimmed(str(error)), hint=_advice(error)) from None
 
 
 def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -121,7 +121,7 @@ def _alias(tensor: Any) -> Any:
     return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
-def _quietly(work: Callable[[], T]) -> T:
+def quietly(work: Callable[[], T]) -> T:
     """What a call gives without log lines of torch; what goes to the error stream meanwhile is passed on unless it fails.
 
     What went wrong stands in the error that is raised.
@@ -134,7 +134,7 @@ def _quietly(work: Callable[[], T]) -> T:
     return result
 
 
-def _check(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
+def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
     """Raises ArgumentError unless the function can be called with just these arguments."""
     try:
         signature = inspect.signature(function)
@@ -179,7 +179,7 @@ def _as_module(function: Callable[..., Any]) -> Any:
     return module
 
 
-def _trimmed(message: str, lines: int = 8) -> str:
+def trimmed(message: str, lines: int = 8) -> str:
     """Torch's message without its stack, its advice for torch's developers and its blank lines."""
     kept: list[str] = []
     for line in message.splitlines():
@@ -203,9 +203,9 @@ def _advice(error: Exception) -> str:
 
 def _open(path: Path, trust: bool) -> Any:
     try:
-        return _quietly(lambda: put_off(lambda: load_program(path, trust=trust)))
+        return quietly(lambda: put_off(lambda: load_program(path, trust=trust)))
     except LoadError:
         raise
     except Exception as error:
         what = f"{str(path)!r} is not a program that this torch reads"
-        raise LoadError(what, where=_trimmed(str(error)), hint="save it again with torch.export.save") from None
+        raise LoadError(what, where=trimmed(str(error)), hint="save it again with torch.export.save") from None

@@ -183,7 +183,8 @@ class _Import:
             self.append(node, schema.name, inputs, ())
             return None
         if len(schema.returns) > 1:
-            return self.append(node, schema.name, inputs, tuple(self.type(item) for item in val))
+            # a gradient that a mask leaves out is None to Python, and a tensor by the schema
+            return self.append(node, schema.name, inputs, tuple(TENSOR if v is None else self.type(v) for v in val))
         if not isinstance(val, list | tuple):
             return self.append(node, schema.name, inputs, (self.type(val),))[0]
         (made,) = self.append(node, schema.name, inputs, (ListType(TENSOR),))
@@ -192,6 +193,8 @@ class _Import:
     def append(self, node: Any, op: str, inputs: Sequence[Value], types: Sequence[Type]) -> tuple[Value, ...]:
         several = len(types) != 1 or op == "prim::ListUnpack"
         names = [f"{node.name}.{index}" for index in range(len(types))] if several else [node.name]
+        called = node.meta.get("result_names") or {}  # what a frontend calls them
+        names = [called.get(index, name) for index, name in enumerate(names)]
         return self.build.node(op, inputs, types, names=names, location=self.location(node), scope=_scope(node))
 
     def value(self, given: Any, type: Type, env: Mapping[Any, Any]) -> Value:

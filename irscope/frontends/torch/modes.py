@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from irscope.frontends.torch.values import require_torch
 
-__all__ = ["Modes", "modes_of"]
+__all__ = ["Modes", "modes_of", "roots_of"]
 
 _NAMES: Final = {True: "training", False: "evaluation"}
 
@@ -42,14 +42,15 @@ def modes_of(source: Any) -> Modes | None:
     """The modes of a module, or of the modules that a function closes over; None if none of their code depends on them."""
     found = [
         (f"{path}{'.' * bool(path and inner)}{inner}", module)
-        for path, root in _roots(source)
+        for path, root in roots_of(source)
         for inner, module in root.named_modules()
         if _reads_mode(module)
     ]
     return Modes(found) if found else None
 
 
-def _roots(source: Any) -> Iterator[tuple[str, Any]]:
+def roots_of(source: Any) -> Iterator[tuple[str, Any]]:
+    """The module that a source is, or those that a function is a method of or closes over, under the names it has for them."""
     torch = require_torch("to look at a model")
     if isinstance(source, torch.nn.Module):
         yield "", source

@@ -1,0 +1,287 @@
+"""The backward pass: the joint graph of what a torch model computes and of its gradients.
+
+A gradient needs a place to start. With a `loss` that is the loss of the model's outputs and of targets; without one the
+conventions are those of `Tensor.backward`: a model that gives one number is its own loss, and of any other the graph takes
+the gradient of each differentiable output as an input (`%grad_output`), after the arguments. AOTAutograd calls them tangents.
+
+The results are the loss, or the outputs, and after them one gradient for each parameter and each argument that
+`requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` says which result is whose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+from irscope._base.waiting import put_off
+from irscope.errors import ArgumentError, CaptureError, IrscopeError
+from irscope.frontends.torch.export import check_arguments, quietly, trimmed
+from irscope.frontends.torch.fx_import import import_exported
+from irscope.frontends.torch.joint_names import apart, argument_names, call_results
+from irscope.frontends.torch.joint_trace import fake_tensors, note_gradients, swapped, trace
+from irscope.frontends.torch.modes import modes_of, roots_of
+from irscope.frontends.torch.values import require_torch, tensor_type
+from irscope.ir import Graph
+
+__all__ = ["joint_graph"]
+
+_TOLD: Final = (
+    ("a leaf Variable that requires grad", "it writes in place into a parameter or argument of which a gradient is wanted",
+     "write into a copy (x.clone()), or take the gradient of something else (requires_grad_(False))"),
+    ("view of a leaf Variable that requires grad", "it writes in place into a view of a parameter or argument of which a "
+     "gradient is wanted", "write into a copy (x.clone())"),
+    ("modified by an inplace operation", "it overwrites a tensor that the backward pass needs as it was",
+     "use the op that makes a new tensor, there or in front of it"),
+    ("does not require grad", "no gradient flows from its result to a parameter or argument: it was detached, or computed "
+     "under no_grad", "compute the result from the parameters with gradients on"),
+    ("data-dependent", "the model branches on the values of a tensor, and a graph has no values to look at",
+     "write it with torch.where, or differentiate the parts on either side"),
+    ("DataDependent", "the model reads the values of a tensor (.item(), a branch), and a graph has no values to look at",
+     "write it with torch.where, or differentiate the parts on either side"),
+    ("derivative for", "one of its ops has no derivative", "leave that op out of what the loss depends on"),
+)  # fmt: skip
+"""What torch's messages hold; what went wrong; what to do."""
+
+
+def joint_graph(
+    source: Any, args: Sequence[Any], *, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
+    name: str | None = None,
+) -> Graph:  # fmt: skip
+    """Forward and gradients of a torch module or function, as one graph.
+
+    Parameters are those of the module, or of the modules that the function is a method of or closes over. `loss` is called
+    with the model's result and `targets`, which become inputs after the arguments. What is not a tensor among the arguments
+    is baked in.
+
+    Raises ArgumentError, CaptureError or MissingExtra.
+    """
+    torch = require_torch("to differentiate a model")
+    source = source.module() if isinstance(source, torch.export.ExportedProgram) else source
+    title = name or str(getattr(source, "__name__", type(source).__name__))
+    _check(source, args, loss, targets, title)
+    capture = _Capture(source, args, loss, targets, title)
+    try:
+        graph = quietly(lambda: put_off(capture.run))
+    except IrscopeError:
+        raise
+    except Exception as error:
+        raise _failed(error, title) from None
+    modes = modes_of(source)
+    return replace(graph, modes=modes) if modes is not None else graph
+
+
+def _check(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> None:
+    torch = require_torch("to differentiate a model")
+    if not callable(source):
+        raise ArgumentError(
+            f"backward=True takes a torch module or function, and not {type(source).__module__}.{type(source).__qualname__}",
+            hint="load the model itself; of a JAX function load jax.value_and_grad(function)",
+        )
+    check_arguments(source.forward if isinstance(source, torch.nn.Module) else source, args, title)
+    if loss is not None and not callable(loss):
+        raise ArgumentError(
+            f"a loss is a function of the model's result, and not {type(loss).__name__}",
+            hint="irs.load(model, x, backward=True, loss=torch.nn.functional.mse_loss, targets=(y,))",
+        )
+    if loss is None and len(targets):
+        raise ArgumentError("targets are for a loss, and none is given", hint="pass loss=function(result, *targets)")
+
+
+def _failed(error: Exception, title: str) -> CaptureError:
+    told = f"{type(error).__name__}: {error}"
+    for mark, why, hint in _TOLD:
+        if mark in told:
+            return CaptureError(
+                f"the gradients of {title} cannot be captured: {why}", where=trimmed(str(error)), hint=hint
+            )
+    return CaptureError(
+        f"the gradients of {title} cannot be captured: {type(error).__name__}", where=trimmed(str(error)),
+        hint="check that the model runs forward and backward with these arguments",
+    )  # fmt: skip
+
+
+@dataclass
+class _Entry:
+    """One input of the graph."""
+
+    name: str
+    kind: str
+    """`PARAMETER`, `BUFFER` or `USER_INPUT`."""
+    held: Any
+    """The tensor; or a plain value that is baked in."""
+    differentiable: bool = False
+
+
+class _Capture:
+    """One model on its way in: its inputs, how many results it has, and what they are called."""
+
+    def __init__(self, source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> None:
+        self.torch = require_torch("to differentiate a model")
+        self.source, self.loss, self.title = source, loss, title
+        roots = dict(roots_of(source))
+        self.roots = {f"{path}." if path else "": module for path, module in roots.items()}
+        self.held = list(self.own_tensors())
+        taken = {entry.name for entry in self.held}
+        pytree = self.torch.utils._pytree
+        leaves, self.shape = pytree.tree_flatten((tuple(args), tuple(targets)))
+        names = argument_names(source, args, pytree) + argument_names(loss, (None, *targets), pytree, "target")[1:]
+        self.given = [self.argument(apart(name, taken), leaf) for name, leaf in zip(names, leaves, strict=True)]
+        self.tangents: list[_Entry] = []
+        self.results: list[str] = []
+        """What the results are called, as far as they have names of their own."""
+
+    def own_tensors(self) -> Iterator[_Entry]:
+        """Parameters and buffers by their paths, each tensor once."""
+        seen = set()
+        for prefix, module in self.roots.items():
+            for kind, tensors in (("PARAMETER", module.named_parameters()), ("BUFFER", module.named_buffers())):
+                for path, tensor in tensors:
+                    if id(tensor) not in seen:
+                        seen.add(id(tensor))
+                        yield _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
+
+    def argument(self, name: str, leaf: Any) -> _Entry:
+        wanted = isinstance(leaf, self.torch.Tensor) and leaf.requires_grad
+        return _Entry(name, "USER_INPUT", leaf, wanted)
+
+    @property
+    def tensors(self) -> list[_Entry]:
+        """Those inputs so far that are tensors."""
+        return [e for e in (*self.held, *self.given, *self.tangents) if isinstance(e.held, self.torch.Tensor)]
+
+    @property
+    def wanted(self) -> list[_Entry]:
+        return [entry for entry in self.tensors if entry.differentiable]
+
+    def run(self) -> Graph:
+        if not self.wanted:
+            raise ArgumentError(
+                f"{self.title} has nothing to differentiate: no parameter of it and no argument requires a gradient",
+                hint="call requires_grad_() on the arguments, or on the model",
+            )
+        with self.torch.enable_grad():
+            self.find_tangents()
+            module = self.traced(self.joint)
+        return self.imported(module)
+
+    def traced(self, function: Callable[..., Any]) -> Any:
+        entries = self.tensors
+        fakes = self.fakes(entries)
+        return trace(function, fakes[1], fakes[0])
+
+    def fakes(self, entries: Sequence[_Entry]) -> tuple[Any, list[Any]]:
+        """Each argument is a tensor of its own, also one that is passed twice or is the model's."""
+        tensors = [entry.held if entry.kind != "USER_INPUT" else entry.held.detach() for entry in entries]
+        return fake_tensors(tensors, [entry.differentiable for entry in entries])
+
+    def outputs(self, fakes: Mapping[str, Any]) -> list[Any]:
+        """The leaves of what the model gives, or its loss."""
+        leaves = [fakes.get(entry.name, entry.held) for entry in self.given]
+        args, targets = self.torch.utils._pytree.tree_unflatten(leaves, self.shape)
+        with swapped(self.roots, {entry.name: fakes[entry.name] for entry in self.held}):
+            result = self.source(*args)
+            if self.loss is not None:
+                result = self.loss(result, *targets)
+        if self.loss is not None:
+            self.check_loss(result)
+        return list(self.torch.utils._pytree.tree_leaves(result, is_leaf=lambda item: item is None))
+
+    def check_loss(self, result: Any) -> None:
+        if not isinstance(result, self.torch.Tensor):
+            what = f"the loss of {self.title} is {type(result).__name__}, and not a tensor"
+            raise ArgumentError(what, hint="return the one number that is to become small")
+        if result.numel() != 1 or result.dim():
+            what = f"the loss of {self.title} is not one number but {tensor_type(result)}"
+            raise ArgumentError(what, hint="reduce it: loss=lambda *given: loss(*given).mean()")
+        if not result.requires_grad:
+            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_TOLD[3][1]}", hint=_TOLD[3][2])
+
+    def find_tangents(self) -> None:
+        """Run forward alone, to see which results take a gradient; a single number takes none."""
+        entries = self.tensors
+        mode, fakes = self.fakes(entries)
+        with mode:
+            outputs = self.outputs({entry.name: fake for entry, fake in zip(entries, fakes, strict=True)})
+        differentiable = [index for index, output in enumerate(outputs) if self.flows(output)]
+        if not differentiable:
+            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_TOLD[3][1]}", hint=_TOLD[3][2])
+        only = len(differentiable) == 1 and not outputs[differentiable[0]].dim()
+        self.results = ["" for _ in outputs]
+        if only:
+            self.results[differentiable[0]] = "loss" if self.loss is not None or len(outputs) == 1 else ""
+            return
+        taken = {entry.name for entry in (*self.held, *self.given)} | {f"grad_{entry.name}" for entry in self.wanted}
+        for index in differentiable:
+            name = "grad_output" if len(outputs) == 1 else f"grad_output_{index}"
+            with mode:
+                like = self.torch.empty_like(outputs[index])
+            held = self.torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+            self.tangents.append(_Entry(apart(name, taken), "USER_INPUT", held))
+
+    def flows(self, output: Any) -> bool:
+        return isinstance(output, self.torch.Tensor) and output.requires_grad
+
+    def joint(self, *given: Any) -> list[Any]:
+        fakes = {entry.name: fake for entry, fake in zip(self.tensors, given, strict=True)}
+        outputs = self.outputs(fakes)
+        starts = [output for output in outputs if self.flows(output)]
+        note_gradients(starts)
+        gradients = self.torch.autograd.grad(
+            starts,
+            [fakes[entry.name] for entry in self.wanted],
+            [fakes[entry.name] for entry in self.tangents] or None,
+            allow_unused=True,
+        )
+        return [*outputs, *gradients]
+
+    def imported(self, module: Any) -> Graph:
+        """The FX graph as ours, with the names of inputs and results."""
+        self.refuse_strangers(module)
+        specs = self.name_inputs(module)
+        returned = next(iter(module.graph.find_nodes(op="output"))).args[0]
+        gradients = {entry.name: len(self.results) + index for index, entry in enumerate(self.wanted)}
+        call_results(module, returned, [*self.results, *(f"grad_{name}" for name in gradients)])
+        program = SimpleNamespace(
+            graph_module=module,
+            graph_signature=SimpleNamespace(
+                input_specs=specs,
+                output_specs=[SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None) for _ in returned],
+            ),
+            state_dict={entry.name: entry.held for entry in self.held},
+            constants={},
+        )
+        title = self.title if self.title.isidentifier() else "joint"
+        return replace(import_exported(program, title, lambda _: True), gradients=gradients)
+
+    def refuse_strangers(self, module: Any) -> None:
+        """A tensor of the function's surroundings that wants a gradient would get none."""
+        for node in module.graph.find_nodes(op="get_attr"):
+            held = getattr(module, str(node.target), None)
+            if isinstance(held, self.torch.Tensor) and held.requires_grad:
+                raise CaptureError(
+                    f"{self.title} reads a tensor {tuple(held.shape)} that requires a gradient and is neither an argument "
+                    "nor a parameter of its module", hint="pass it as an argument",
+                )  # fmt: skip
+
+    def name_inputs(self, module: Any) -> list[Any]:
+        """A placeholder per input, in order, those of plain values among them; and the specs that say what each is."""
+        placeholders = dict(zip([e.name for e in self.tensors], module.graph.find_nodes(op="placeholder"), strict=True))
+        specs = []
+        before = next(node for node in module.graph.nodes if node.op != "placeholder")
+        for entry in (*self.held, *self.given, *self.tangents):
+            node = placeholders.get(entry.name)
+            if node is None:
+                with module.graph.inserting_before(before):
+                    node = module.graph.placeholder(entry.name)
+                node.meta["val"] = entry.held
+            else:
+                before.prepend(node)
+            if entry.kind == "USER_INPUT":
+                node.name = entry.name
+            value = None if isinstance(entry.held, self.torch.Tensor) else entry.held
+            specs.append(SimpleNamespace(
+                kind=SimpleNamespace(name=entry.kind), target=entry.name, arg=SimpleNamespace(name=node.name, value=value)
+            ))  # fmt: skip
+        return specs

@@ -1,0 +1,143 @@
+"""Forward and backward of a torch function in one FX graph, as AOTAutograd traces them: below autograd, with fake tensors.
+
+The function runs once, on tensors that have shapes and no elements, and `torch.autograd.grad` runs after it; every call that
+reaches torch's dispatcher below autograd is a node. So the graph holds what autograd does, whatever made it do that: custom
+functions, hooks, `no_grad`, `detach`. AOTAutograd goes on to make its trace functional; this one keeps in-place ops and views
+as they are, since the alias analysis wants to see them.
+
+A node of the backward pass carries the source line and the module of the forward op whose derivative it is: autograd numbers
+both (`seq_nr`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from irscope.frontends.torch.values import require_torch
+
+__all__ = ["fake_tensors", "note_gradients", "swapped", "trace"]
+
+
+def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tuple[Any, list[Any]]:
+    """A mode of fake tensors, and a leaf of it like each tensor; a tensor that comes twice has one fake."""
+    torch = require_torch("to differentiate a model")
+    from torch._subclasses import FakeTensorMode
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    made: dict[int, Any] = {}
+    for tensor, wanted in zip(tensors, differentiable, strict=True):
+        if id(tensor) not in made:
+            made[id(tensor)] = mode.from_tensor(tensor.detach(), static_shapes=True).requires_grad_(wanted)
+    assert all(isinstance(fake, torch.Tensor) for fake in made.values())
+    return mode, [made[id(tensor)] for tensor in tensors]
+
+
+@contextmanager
+def swapped(roots: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[None]:
+    """Modules with other parameters and buffers for a while, tied ones together; `tensors` are by dotted path."""
+    from contextlib import ExitStack
+
+    from torch.nn.utils.stateless import _reparametrize_module
+
+    with ExitStack() as stack:
+        for prefix, module in roots.items():
+            own = {path.removeprefix(prefix): held for path, held in tensors.items() if path.startswith(prefix)}
+            stack.enter_context(_reparametrize_module(module, own, tie_weights=True))
+            stack.enter_context(_noting_scopes(module, prefix))
+        yield
+
+
+@contextmanager
+def _noting_scopes(root: Any, prefix: str) -> Iterator[None]:
+    """FX nodes that a module's forward makes carry its path."""
+    from torch.fx import traceback
+
+    paths: list[str] = []
+
+    def note() -> None:
+        meta = traceback.current_meta
+        meta["nn_module_stack"] = {path: (path, "") for path in paths}
+
+    def hooks(path: str) -> tuple[Callable[..., None], Callable[..., None]]:
+        def enter(*_: object) -> None:
+            paths.append(path)
+            note()
+
+        def leave(*_: object) -> None:
+            paths.pop()
+            note()
+
+        return enter, leave
+
+    handles = []
+    try:
+        for path, module in root.named_modules():
+            enter, leave = hooks((prefix + path).rstrip("."))
+            handles.append(module.register_forward_pre_hook(enter))
+            handles.append(module.register_forward_hook(leave, always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def trace(function: Callable[..., Sequence[Any]], inputs: Sequence[Any], mode: Any) -> Any:
+    """The FX graph module of a function of fake tensors that gives a flat list; without what nobody reads."""
+    from torch.fx import traceback
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def forward(*given: Any) -> Sequence[Any]:  # torch looks for stack frames of this name
+        return function(*given)
+
+    with mode, traceback.preserve_node_meta():
+        module = make_fx(forward, record_stack_traces=True)(*inputs)
+    _tell_places(module)
+    _forget_detached(module)
+    module.graph.eliminate_dead_code()
+    return module
+
+
+def note_gradients(outputs: Sequence[Any]) -> None:
+    """From here on nodes are of the backward pass of these results, and carry the numbers of their forward ops."""
+    from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    tracing = get_proxy_mode()
+    assert tracing is not None
+    tracing.tracer.record_stack_traces = False  # all of them would lead here
+    setup_stacktrace_preservation_hooks([output.grad_fn for output in outputs if output.grad_fn is not None])
+
+
+def _tell_places(module: Any) -> None:
+    """Nodes of the backward pass get the place and the module of the forward op with their number; others of it none."""
+    forward: dict[Any, Any] = {}
+    in_backward = False
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        in_backward = in_backward or node.meta.get("autograd_backward", False)
+        number = node.meta.get("seq_nr")
+        if not in_backward:
+            forward.setdefault(number, node)
+            continue
+        origin = forward.get(number) if node.meta.get("autograd_backward") else None
+        for key in ("stack_trace", "nn_module_stack"):
+            told = origin.meta.get(key) if origin is not None else None
+            node.meta[key] = told if told is not None else {} if key == "nn_module_stack" else ""
+
+
+def _forget_detached(module: Any) -> None:
+    """Autograd saves results as detached ones. Below autograd these are the same tensors, and are not told apart.
+
+    Unless the program changes the shape of a tensor in place (`t_`), of which the detached one keeps the old shape.
+    """
+    torch = require_torch("to differentiate a model")
+    overloads = [node for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    if any(torch.Tag.inplace_view in node.target.tags for node in overloads):
+        return
+    for node in overloads:
+        if node.target._schema.name in ("aten::detach", "aten::alias"):
+            node.replace_all_uses_with(node.args[0])
+            module.graph.erase_node(node)

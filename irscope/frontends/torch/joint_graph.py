@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
-from irscope._base.waiting import put_off
+from irscope._base.concurrency.waiting import put_off
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.export import check_arguments, quietly, trimmed
 from irscope.frontends.torch.fx_import import import_exported

@@ -107,6 +107,21 @@ class GraphBuilder:
         finally:
             self._open.pop()
 
+    def mark(self) -> int:
+        """A place in the innermost open block, for `take_back`."""
+        return len(self._open[-1]._nodes)
+
+    def take_back(self, mark: int) -> list[Node]:
+        """Remove the nodes that were appended to the innermost open block since the mark; gives them."""
+        nodes = self._open[-1]._nodes
+        taken = nodes[mark:]
+        del nodes[mark:]
+        return taken
+
+    def put_back(self, nodes: Sequence[Node]) -> None:
+        """Append nodes that were taken back, or others in their place, to the innermost open block."""
+        self._open[-1]._nodes.extend(nodes)
+
     def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:
         """The frozen graph."""
         assert len(self._open) == 1, "a block is still open"

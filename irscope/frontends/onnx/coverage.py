@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from irscope.frontends.onnx.control import STRUCTURED
 from irscope.frontends.onnx.ops.table import builders
+from irscope.frontends.onnx.walk.control import STRUCTURED
 from irscope.ops.registry import overloads
 
 __all__ = ["Row", "refusals", "rows", "table"]
@@ -137,7 +137,7 @@ def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
     """Name and op of each node of a model that stays `onnx::`, and why."""
     import onnx
 
-    from irscope.frontends.onnx.importer import Importer
+    from irscope.frontends.onnx.walk.importer import Importer
 
     importer = Importer(onnx.load(path, load_external_data=False), path.parent, "graph", str(path))
     importer.run()

@@ -36,7 +36,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
         import onnx
     except ImportError:
         raise MissingExtra("onnx", extra="onnx", purpose="to load an ONNX model") from None
-    from irscope.frontends.onnx.importer import MALFORMED, Importer
+    from irscope.frontends.onnx.walk.importer import MALFORMED, Importer
 
     folder, file = (source.parent, str(source)) if isinstance(source, Path) else (None, "")
     model = _read(source, onnx) if isinstance(source, Path) else source

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.frontends.onnx.types import CODES, COMPUTED, ELEMENT_TYPES
+from irscope.frontends.onnx.reading.types import CODES, COMPUTED, ELEMENT_TYPES
 from irscope.ir import ITEM_SIZE, Value
 
 __all__ = ["OPS"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.held import Held
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Value
 

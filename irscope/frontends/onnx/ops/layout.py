@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.frontends.onnx.call import Call, Result, extents_of
-from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.building.call import Call, Result, extents_of
+from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Value
 

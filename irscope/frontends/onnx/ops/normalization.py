@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irscope.frontends.onnx.call import Call
+from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.frontends.onnx.types import CODES
+from irscope.frontends.onnx.reading.types import CODES
 from irscope.ir import Value
 
 __all__ = ["OPS"]

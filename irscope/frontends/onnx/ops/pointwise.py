@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from irscope.frontends.onnx.call import Call
+from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.frontends.onnx.types import FLOATS
+from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Value
 
 __all__ = ["OPS"]

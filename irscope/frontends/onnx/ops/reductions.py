@@ -7,10 +7,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from irscope.frontends.onnx.call import Call, Result, extents_of
-from irscope.frontends.onnx.held import Item
+from irscope.frontends.onnx.building.call import Call, Result, extents_of
+from irscope.frontends.onnx.building.held import Item
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.frontends.onnx.types import CODES, FLOATS
+from irscope.frontends.onnx.reading.types import CODES, FLOATS
 from irscope.ir import Value
 
 __all__ = ["OPS"]

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from irscope.frontends.onnx.call import Call
-from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.building.call import Call
+from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
-from irscope.frontends.onnx.types import FLOATS
+from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Dim, Value
 
 __all__ = ["OPS"]
@@ -113,7 +113,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         if place is None or pick is None:
             raise call.refuse(f"its way from place to place is {way}")
         index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
-        x = call.op("index_select", x, axis, call.importer.value_of(Held(array=np.array(index, np.int64))))
+        x = call.op("index_select", x, axis, call.values.value_of(Held(array=np.array(index, np.int64))))
     return x
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir import Value
 

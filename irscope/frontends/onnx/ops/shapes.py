@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir import INT, TENSOR, TensorType, Value
 
@@ -60,7 +60,7 @@ def _non_zero(call: Call) -> Value:
 
 @op(OPS, "EyeLike")
 def _eye_like(call: Call) -> Value:
-    from irscope.frontends.onnx.types import CODES, ELEMENT_TYPES
+    from irscope.frontends.onnx.reading.types import CODES, ELEMENT_TYPES
 
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
@@ -68,7 +68,7 @@ def _eye_like(call: Call) -> Value:
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST):
         raise call.refuse("the shape is not known, or too large to be written out")
-    return call.importer.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
+    return call.values.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 
 @op(OPS, "Trilu")

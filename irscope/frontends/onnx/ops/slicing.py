@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.ops.table import Table, op
 from irscope.ir import TENSOR, ListType, TensorType, Value
 
@@ -142,7 +142,7 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
         raise call.refuse(f"its mode is {mode}")
     import numpy as np
 
-    index = call.importer.value_of(Held(array=np.array(places, np.int64), name=""))
+    index = call.values.value_of(Held(array=np.array(places, np.int64), name=""))
     return call.op("index_select", x, axis, index)
 
 

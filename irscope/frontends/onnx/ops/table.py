@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.inference import schema_of_op
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.reading.inference import schema_of_op
 
 __all__ = ["Builder", "Table", "builders", "op", "rule_for"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx.types import ELEMENT_TYPES, type_of
+from irscope.frontends.onnx.reading.types import ELEMENT_TYPES, type_of
 from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Type
 
 __all__ = ["inferred", "proto_of", "schema_of_op"]

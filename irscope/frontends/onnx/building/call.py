@@ -6,17 +6,15 @@ Whatever a builder asks for and does not get raises `Refused`, and the node stay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.onnx.emit import Emitter, Refused
-from irscope.frontends.onnx.held import Held, Item
-from irscope.frontends.onnx.types import CODES, COMPUTED
+from irscope.frontends.onnx.building.emit import Emitter, Refused
+from irscope.frontends.onnx.building.held import Held, Item
+from irscope.frontends.onnx.building.values import Values
+from irscope.frontends.onnx.reading.types import CODES, COMPUTED
 from irscope.ir import INT, Dim, TensorType, Type, Value
-
-if TYPE_CHECKING:
-    from irscope.frontends.onnx.importer import Importer
 
 __all__ = ["Call", "Result", "extents_of"]
 
@@ -29,13 +27,13 @@ _REQUIRED: Final = object()
 class Call:
     """A node, with what its inputs are."""
 
-    def __init__(self, importer: Importer, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
-        self.importer = importer
+    def __init__(self, values: Values, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
+        self.values = values
         self.node = node
         self.inputs = inputs
         self.opset = opset
         """The version of the op's domain that the model is written for."""
-        self.emit: Emitter = importer.emit
+        self.emit: Emitter = values.emit
         self.attributes = {attribute.name: attribute for attribute in node.attribute}
         self.outputs = len(node.output)
 
@@ -62,7 +60,7 @@ class Call:
 
     def any(self, index: int = 0) -> Value:
         """An input as a value, whatever its type."""
-        return self.importer.value_of(self.held(index))
+        return self.values.value_of(self.held(index))
 
     def xs(self) -> list[Value]:
         """All inputs as tensors."""
@@ -105,7 +103,7 @@ class Call:
 
     def items(self, index: int) -> list[Item]:
         """The whole numbers in an input of rank 0 or 1, taken out of the tensor if the model does not say them."""
-        return list(self.importer.items_of(self.held(index), f"its input {index}"))
+        return list(self.values.items_of(self.held(index), f"its input {index}"))
 
     def number(self, index: int) -> Any:
         """The one element of an input, as a number: known, or of the graph."""
@@ -131,7 +129,7 @@ class Call:
             if default is _REQUIRED:
                 raise Refused(f"its attribute {name} is not given")
             return default
-        return self.importer.attribute(found)
+        return self.values.attribute(found)
 
     def integer(self, name: str, default: int | None = None) -> int:
         found = self.attr(name, _REQUIRED if default is None else default)
@@ -166,7 +164,7 @@ class Call:
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
         """A constant tensor of rank 0."""
-        return self.importer.constant(np.array(number, numpy_type(dtype)))
+        return self.values.constant(np.array(number, numpy_type(dtype)))
 
     def size(self, x: Value, axis: int) -> Item:
         """One extent: a number if it is known."""

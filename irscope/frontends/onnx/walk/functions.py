@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.emit import Refused
-from irscope.frontends.onnx.inference import proto_of, schema_of_op
-
-if TYPE_CHECKING:
-    from irscope.frontends.onnx.importer import Frame, Importer
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.emit import Refused
+from irscope.frontends.onnx.reading.inference import proto_of, schema_of_op
+from irscope.frontends.onnx.walk.frame import Frame, Walk
 
 __all__ = ["call", "check_sizes", "expanded", "with_attributes"]
 
@@ -92,14 +90,14 @@ def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tupl
     return found
 
 
-def call(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
+def call(walk: Walk, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
     """The body of one of the model's functions, in place of its call."""
     attributes = {proto.name: proto for proto in function.attribute_proto} | site.attributes
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import} or frame.opsets
-    return _inlined(importer, function, site, replace(frame, opsets=opsets, attributes=attributes))
+    return _inlined(walk, function, site, replace(frame, opsets=opsets, attributes=attributes))
 
 
-def expanded(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
+def expanded(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
     """The function that defines one of ONNX's ops, if there is one and all of it has an `aten::` meaning."""
     function = _definition(site, domain)
     if function is None:
@@ -107,12 +105,12 @@ def expanded(importer: Importer, site: Call, domain: str, frame: Frame) -> Seque
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
     versions = {**frame.opsets, domain: site.opset, **opsets}
     inner = replace(frame, opsets=versions, attributes=_filled(site, domain))
-    refused = len(importer.refusals)
-    found = _inlined(importer, function, site, inner)
-    if len(importer.refusals) == refused:
+    refused = len(walk.refusals)
+    found = _inlined(walk, function, site, inner)
+    if len(walk.refusals) == refused:
         return found
-    _, op, why = importer.refusals[refused]
-    del importer.refusals[refused:]
+    _, op, why = walk.refusals[refused]
+    del walk.refusals[refused:]
     raise Refused(f"its definition uses {op}: {why}")
 
 
@@ -158,9 +156,9 @@ def _type_bytes(site: Call, index: int) -> bytes | None:
     return None if proto is None else bytes(proto.SerializeToString())
 
 
-def _inlined(importer: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
+def _inlined(walk: Walk, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
     names = {name: held for name, held in zip(function.input, site.inputs, strict=False) if held is not None}
-    scope = importer.emit.scope
+    scope = walk.emit.scope
     title = site.node.name.rpartition("/")[2] or site.node.op_type
     inner = replace(
         frame, names=names, outer=(), told={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1
@@ -169,10 +167,10 @@ def _inlined(importer: Importer, function: Any, site: Call, frame: Frame) -> Seq
         name for name, held in zip(function.input, site.inputs, strict=False) if held is None
     }
     nodes = [_without(node, missing) for node in function.node] if missing else function.node
-    importer.nodes(nodes, inner)
+    walk.nodes(nodes, inner)
     wanted = function.output[: len(site.node.output)]
     found = [
-        inner.names.get(name) if not site.node.output[index] else importer.found(inner, name, function.name)
+        inner.names.get(name) if not site.node.output[index] else walk.found(inner, name, function.name)
         for index, name in enumerate(wanted)
     ]
     return [held.value if held is not None and held.value is not None else held for held in found]  # type: ignore[misc]

@@ -15,29 +15,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx import control, folding, functions, opaque
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.emit import Emitter, Refused
-from irscope.frontends.onnx.held import Held, Item
-from irscope.frontends.onnx.inference import inferred
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.emit import Emitter, Refused
+from irscope.frontends.onnx.building.held import Held
+from irscope.frontends.onnx.building.values import Values
 from irscope.frontends.onnx.ops.table import rule_for
-from irscope.frontends.onnx.places import location_of, scope_of
-from irscope.frontends.onnx.tensors import dense_of, elements_of
-from irscope.frontends.onnx.types import ELEMENT_TYPES, merged, type_of
-from irscope.ir import INT, Graph, TensorData, TensorType, Type, Value
-from irscope.ir.payload import element_name
+from irscope.frontends.onnx.reading.inference import inferred
+from irscope.frontends.onnx.reading.places import location_of, scope_of
+from irscope.frontends.onnx.reading.tensors import dense_of, elements_of
+from irscope.frontends.onnx.reading.types import ELEMENT_TYPES, merged, type_of
+from irscope.frontends.onnx.walk import control, folding, functions, opaque
+from irscope.frontends.onnx.walk.frame import Frame
+from irscope.ir import Graph, TensorType, Type, Value
 
-__all__ = ["MALFORMED", "Frame", "Importer"]
+__all__ = ["MALFORMED", "Importer"]
 
-_SMALL: Final = 16
-"""Elements of a constant that stands in the graph as such; a larger one is an input that is bound to it."""
 _MAX_DEPTH: Final = 100
 """How deep functions may call each other and bodies may nest."""
 
@@ -46,40 +45,14 @@ MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, Arithmet
 """What a builder runs into where attributes are of other types than ONNX says, or operands of other ranks."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Where a node stands: the names it sees, the versions its ops are of, and the attributes of the function around it."""
-
-    names: dict[str, Held]
-    outer: tuple[dict[str, Held], ...]
-    """The names of the bodies around it, innermost first."""
-    opsets: Mapping[str, int]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, Type] = field(default_factory=dict)
-    """What the file claims of its names: used for ops that ONNX does not define."""
-    scope: str = ""
-    depth: int = 0
-
-    def inner(self, names: dict[str, Held], told: Mapping[str, Type]) -> Frame:
-        """The frame of a body inside this one."""
-        return replace(self, names=names, outer=(self.names, *self.outer), told=told, depth=self.depth + 1)
-
-    def find(self, name: str) -> Held | None:
-        for names in (self.names, *self.outer):
-            if name in names:
-                return names[name]
-        return None
-
-
 class Importer:
     """One model: the graph so far, what is bound, and which ops stayed opaque and why."""
 
     def __init__(self, model: Any, folder: Path | None, name: str, file: str) -> None:
         self.model = model
-        self.folder = folder
         self.file = file
         self.emit = Emitter(name)
-        self.bound: dict[Value, Any] = {}
+        self.values = Values(self.emit, folder)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.refusals: list[tuple[str, str, str]] = []
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
@@ -96,11 +69,8 @@ class Importer:
                 self.define(frame, info.name, Held(self.emit.input(info.name, type_of(info.type))), info.name)
         self.initializers(graph, frame)
         self.nodes(graph.node, frame)
-        outputs = [self.value_of(self.found(frame, info.name, "the outputs")) for info in graph.output]
-        used = {value for node in self.emit.build._open[0]._nodes for value in _reads(node)} | set(outputs)
-        self.emit.build._inputs = [v for v in self.emit.build._inputs if v not in self.bound or v in used]
-        bound = {value: held for value, held in self.bound.items() if value in used}
-        return replace(self.emit.build.finish(outputs, bound=bound), functional="ONNX")
+        outputs = [self.values.value_of(self.found(frame, info.name, "the outputs")) for info in graph.output]
+        return _without_unused(replace(self.emit.build.finish(outputs, bound=self.values.bound), functional="ONNX"))
 
     def told_types(self, graph: Any) -> Mapping[str, Type]:
         return {info.name: type_of(info.type) for info in (*graph.value_info, *graph.output)}
@@ -127,89 +97,12 @@ class Importer:
         for tensor in graph.initializer:
             what = f"the initialiser {tensor.name!r}"
             told = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
-            load = _reader(elements_of, tensor, self.folder, what)
+            load = _reader(elements_of, tensor, self.values.folder, what)
             self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=told), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
-            array = dense_of(sparse, self.folder, what)
+            array = dense_of(sparse, self.values.folder, what)
             self.define(frame, sparse.values.name, Held(array=array, name=sparse.values.name, is_weight=True), sparse.values.name)
-
-    # Values
-
-    def value_of(self, held: Held) -> Value:
-        """The tensor, made here if it was none yet."""
-        if held.value is not None:
-            return held.value
-        array = held.known()
-        if array is None:
-            assert held.items is not None
-            return self.tensor_of(held)
-        if array.size > _SMALL or (held.is_weight and array.ndim):
-            held.value = self.emit.input(held.name, TensorType(element_name(array), array.shape))
-            self.bound[held.value] = array
-            return held.value
-        return self.constant(array)
-
-    def constant(self, array: np.ndarray[Any, Any]) -> Value:
-        """A small constant tensor."""
-        dtype = element_name(array)
-        held = array.view(np.uint16) if dtype == "bfloat16" else array
-        return self.emit.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
-
-    def tensor_of(self, held: Held) -> Value:
-        """Whole numbers of the graph as a tensor."""
-        from irscope.frontends.onnx.types import CODES
-
-        assert held.items is not None
-        code = CODES[held.dtype]
-        if held.is_scalar:
-            return self.emit.op("tensor", held.items[0], code, None, False, type=TensorType(held.dtype, ()))
-        listed = self.emit.list(held.items, INT)
-        return self.emit.op("tensor", listed, code, None, False, type=TensorType(held.dtype, (len(held.items),)))
-
-    def items_of(self, held: Held, what: str) -> Sequence[Item]:
-        """The whole numbers in a tensor of rank 0 or 1 and known length, as integers of the graph."""
-        if held.items is not None:
-            return held.items
-        known = held.known()
-        if known is not None:
-            if known.ndim > 1 or known.dtype.kind not in "iu":
-                raise Refused(f"{what} is no row of whole numbers")
-            return [int(item) for item in known.reshape(-1)]
-        type = held.type
-        if not isinstance(type, TensorType) or type.shape is None or len(type.shape) > 1:
-            raise Refused(f"{what} is not known to be a row of numbers")
-        value = self.value_of(held)
-        if not type.shape:
-            return [self.emit.op("Int", value, type=INT)]
-        (length,) = type.shape
-        if not isinstance(length, int) or length > 64:
-            raise Refused(f"how many numbers there are in {what} is not known")
-        taken = [self.emit.op("select", value, 0, index) for index in range(length)]
-        return [self.emit.op("Int", item, type=INT) for item in taken]
-
-    def attribute(self, proto: Any) -> Any:
-        """An attribute's value as Python has it; tensors as arrays."""
-        import onnx
-
-        kind = proto.type
-        if kind == onnx.AttributeProto.TENSOR:
-            return elements_of(proto.t, self.folder, f"the attribute {proto.name!r}")
-        if kind == onnx.AttributeProto.TENSORS:
-            return [elements_of(item, self.folder, f"the attribute {proto.name!r}") for item in proto.tensors]
-        if kind == onnx.AttributeProto.SPARSE_TENSOR:
-            return dense_of(proto.sparse_tensor, self.folder, f"the attribute {proto.name!r}")
-        try:
-            found = onnx.helper.get_attribute_value(proto)
-        except (ValueError, NotImplementedError) as error:
-            raise LoadError(f"the attribute {proto.name!r} cannot be read: {error}") from None
-        if isinstance(found, bytes):
-            return _text(found, proto.name)
-        if kind in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
-            return list(found)
-        if kind == onnx.AttributeProto.STRINGS:
-            return [_text(item, proto.name) for item in found]
-        return found
 
     # Nodes
 
@@ -241,7 +134,7 @@ class Importer:
         self.emit.location = location_of(node) or before[0]
         self.emit.scope = scope_of(node, frame.scope)
         opset = frame.opsets.get(domain, 0)
-        call = Call(self, node, inputs, opset)
+        call = Call(self.values, node, inputs, opset)
         results = self.meaning(call, domain, frame)
         self.emit.location, self.emit.scope = before
         for name, result in zip(node.output, results, strict=False):
@@ -311,13 +204,6 @@ class Importer:
         return LoadError(what, where=place, hint=hint)
 
 
-def _text(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise LoadError(f"the attribute {name!r} is no UTF-8 text: {error.reason} at byte {error.start}") from None
-
-
 def _reader(read: Any, tensor: Any, folder: Path | None, what: str) -> Any:
     return lambda: read(tensor, folder, what)
 
@@ -340,13 +226,10 @@ def _title(node: Any, index: int | None = None) -> str:
     return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
 
 
-def _reads(node: Any) -> list[Value]:
-    found = list(node.inputs)
-    stack = list(node.blocks)
-    while stack:
-        block = stack.pop()
-        found.extend(block.returns)
-        for inner in block.nodes:
-            found.extend(inner.inputs)
-            stack.extend(inner.blocks)
-    return found
+def _without_unused(graph: Graph) -> Graph:
+    """The graph without the weights that only a builder asked for which refused."""
+    unused = {v for v in graph.bound if v not in graph.users}
+    if not unused:
+        return graph
+    body = replace(graph.body, params=tuple(value for value in graph.body.params if value not in unused))
+    return replace(graph, body=body, bound={value: held for value, held in graph.bound.items() if value not in unused})

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx import control
-from irscope.frontends.onnx.call import Call, Result
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.walk import control
+from irscope.frontends.onnx.walk.frame import Frame, Walk
 from irscope.ir import TENSOR, Opaque, TensorData, Type
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.payload import element_name
-
-if TYPE_CHECKING:
-    from irscope.frontends.onnx.importer import Frame, Importer
 
 __all__ = ["append", "payload"]
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
-def append(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result]:
+def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result]:
     """The node itself; a body among its attributes is a block."""
     node = site.node
     name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
@@ -36,24 +34,24 @@ def append(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequenc
     blocks: list[BlockBuilder] = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
-            blocks.append(control.plain_block(importer, attribute.g, frame))
+            blocks.append(control.plain_block(walk, attribute.g, frame))
         elif attribute.graphs:
             raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart here")
         else:
-            attrs[attribute.name] = payload(importer.attribute(attribute))
+            attrs[attribute.name] = payload(walk.values.attribute(attribute))
     if getattr(node, "overload", ""):
         attrs["overload"] = node.overload
     attrs["opset"] = site.opset
-    inputs = [importer.emit.constant(None) if held is None else importer.value_of(held) for held in site.inputs]
-    return importer.emit.build.structured(
-        f"onnx::{name}", inputs, _types(importer, site, domain, frame), blocks, names=list(node.output), attrs=attrs,
-        location=importer.emit.location, scope=importer.emit.scope,
+    inputs = [walk.emit.constant(None) if held is None else walk.values.value_of(held) for held in site.inputs]
+    return walk.emit.build.structured(
+        f"onnx::{name}", inputs, _types(walk, site, domain, frame), blocks, names=list(node.output), attrs=attrs,
+        location=walk.emit.location, scope=walk.emit.scope,
     )  # fmt: skip
 
 
-def _types(importer: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Type]:
+def _types(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Type]:
     """What ONNX infers; of an op that it does not define, what the file says."""
-    told = importer.told(site, domain)
+    told = walk.told(site, domain)
     return [frame.told.get(name, TENSOR) if type == TENSOR else type for name, type in zip(site.node.output, told, strict=True)]
 
 

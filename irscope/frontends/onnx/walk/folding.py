@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.onnx.call import Call
-from irscope.frontends.onnx.held import Held, Item
+from irscope.frontends.onnx.building.call import Call
+from irscope.frontends.onnx.building.held import Held, Item
 from irscope.ir import INT, TensorType, Value
 
 __all__ = ["folded"]

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.onnx.call import Call, Result
-from irscope.frontends.onnx.held import Held
-from irscope.frontends.onnx.types import type_of
+from irscope.frontends.onnx.building.call import Call, Result
+from irscope.frontends.onnx.building.held import Held
+from irscope.frontends.onnx.reading.types import type_of
+from irscope.frontends.onnx.walk.frame import Frame, Walk
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
-
-if TYPE_CHECKING:
-    from irscope.frontends.onnx.importer import Frame, Importer
 
 __all__ = ["STRUCTURED", "plain_block"]
 
@@ -27,38 +25,38 @@ _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
 
 
-def plain_block(importer: Importer, body: Any, frame: Frame) -> BlockBuilder:
+def plain_block(walk: Walk, body: Any, frame: Frame) -> BlockBuilder:
     """A body whose inputs are the block's parameters."""
-    with importer.emit.block([(info.name, type_of(info.type)) for info in body.input]) as block:
+    with walk.emit.block([(info.name, type_of(info.type)) for info in body.input]) as block:
         names = {info.name: Held(value) for info, value in zip(body.input, block.params, strict=True)}
-        block.returns(_run(importer, body, frame, names))
+        block.returns(_run(walk, body, frame, names))
     return block
 
 
-def _run(importer: Importer, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
+def _run(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
     """Append a body to the open block; gives its outputs."""
-    return [importer.value_of(held) for held in _held(importer, body, frame, names)]
+    return [walk.values.value_of(held) for held in _held(walk, body, frame, names)]
 
 
-def _held(importer: Importer, body: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
-    inner = frame.inner(names, importer.told_types(body))
-    importer.initializers(body, inner)
-    importer.nodes(body.node, inner)
-    return [importer.found(inner, info.name, f"the outputs of {body.name!r}") for info in body.output]
+def _held(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
+    inner = frame.inner(names, walk.told_types(body))
+    walk.initializers(body, inner)
+    walk.nodes(body.node, inner)
+    return [walk.found(inner, info.name, f"the outputs of {body.name!r}") for info in body.output]
 
 
-def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _if(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     condition = call.number(0)
     blocks, results = [], []
     for name in ("then_branch", "else_branch"):
-        with importer.emit.block() as block:
-            results.append(_run(importer, call.attr(name), frame, {}))
+        with walk.emit.block() as block:
+            results.append(_run(walk, call.attr(name), frame, {}))
             block.returns(results[-1])
         blocks.append(block)
     if len({len(found) for found in results}) != 1:
         raise call.refuse("its branches give different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
-    return _structured(call, "prim::If", (importer.emit.value(condition),), types, blocks, list(call.node.output))
+    return _structured(call, "prim::If", (walk.emit.value(condition),), types, blocks, list(call.node.output))
 
 
 def _structured(
@@ -79,7 +77,7 @@ def _joined(a: Type, b: Type) -> Type:
     return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
 
 
-def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     emit, body = call.emit, call.attr("body")
     limit = emit.value(call.number(0) if call.has(0) else _FOREVER)
     condition = emit.value(bool(call.number(1)) if _is_known(call, 1) else call.number(1) if call.has(1) else True)
@@ -94,12 +92,12 @@ def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
             body.input[1].name: Held(array=np.array(True)),
             **{info.name: Held(value) for info, value in zip(body.input[2:], block.params[1:], strict=True)},
         }
-        found = _held(importer, body, frame, names)
+        found = _held(walk, body, frame, names)
         goes_on = found[0].known()
-        results = [importer.value_of(held) for held in found[1:]]
+        results = [walk.values.value_of(held) for held in found[1:]]
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
-        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.value_of(found[0]), type=BOOL)
+        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", walk.values.value_of(found[0]), type=BOOL)
         block.returns([again, *results[: len(starts)]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
@@ -137,7 +135,7 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     type = TensorType(dtype, None if shape is None else (*shape[:axis], None, *shape[axis:]))
     if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
-    from irscope.frontends.onnx.types import CODES
+    from irscope.frontends.onnx.reading.types import CODES
 
     some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
     with emit.block() as full:
@@ -152,7 +150,7 @@ def _flipped(call: Call, x: Value, axis: int, backwards: bool) -> Value:
     return call.op("flip", x, [axis], type=x.type) if backwards else x
 
 
-def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     if call.opset < 9:
         raise call.refuse("before opset 9 it had a batch axis of its own")
     emit, body = call.emit, call.attr("body")
@@ -174,7 +172,7 @@ def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         for info, x, axis, back in zip(body.input[states:], scanned, axes, backwards, strict=True):
             index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
             names[info.name] = Held(emit.op("select", x, axis, index))
-        results = _run(importer, body, frame, names)
+        results = _run(walk, body, frame, names)
         for held, item in zip(gathered, results[states:], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True), *results[:states]])
@@ -196,7 +194,7 @@ def _from_end(call: Call, rounds: Value, index: Value) -> Value:
     return call.emit.op("sub", last, index, type=INT)
 
 
-STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {
+STRUCTURED: Final[Mapping[str, Callable[[Walk, Call, Frame], Sequence[Result]]]] = {
     "If": _if, "Loop": _loop, "Scan": _scan,
 }  # fmt: skip
 """ONNX's control flow, by op."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx.types import ELEMENT_TYPES
+from irscope.frontends.onnx.reading.types import ELEMENT_TYPES
 
 __all__ = ["MAX_SPARSE", "dense_of", "elements_of"]
 

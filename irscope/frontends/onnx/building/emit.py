@@ -149,27 +149,24 @@ class Emitter:
 
     def mark(self) -> tuple[int, int]:
         """A place in the innermost block to come back to."""
-        return len(self.build._open[-1]._nodes), len(self._journal)
+        return self.build.mark(), len(self._journal)
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Forget all that was appended to the innermost block since the mark."""
-        del self.build._open[-1]._nodes[mark[0] :]
+        self.build.take_back(mark[0])
         for key in self._journal[mark[1] :]:
             del self._constants[-1][key]
         del self._journal[mark[1] :]
 
     def rename(self, mark: tuple[int, int], wanted: Mapping[Value, tuple[str, Type]]) -> dict[Value, Value]:
         """Give results of nodes since the mark other names and types; gives the new values of those that changed."""
-        nodes = self.build._open[-1]._nodes
-        made = {value for node in nodes[mark[0] :] for value in node.outputs}
+        nodes = self.build.take_back(mark[0])
+        made = {value for node in nodes for value in node.outputs}
         new = {v: make_value(v.id, type, name) for v, (name, type) in wanted.items() if v in made}
-        if not new:
-            return {}
+        self.build.put_back([_renamed(node, new) for node in nodes] if new else nodes)
         for value, fresh in new.items():
             if value in self.facts:
                 self.facts[fresh] = self.facts[value]
-        start = next(i for i in range(mark[0], len(nodes)) if any(value in new for value in nodes[i].outputs))
-        nodes[start:] = [_renamed(node, new) for node in nodes[start:]]
         for table in self._constants:
             table.update({key: new[value] for key, value in table.items() if value in new})
         return new
@@ -179,12 +176,10 @@ class Emitter:
         """Open a block; nodes go into it until the `with` ends."""
         journal, self._journal = self._journal, []
         self._constants.append({})
-        opened = len(self.build._open)
         try:
             with self.build.block(params) as made:
                 yield made
         finally:
-            assert len(self.build._open) == opened
             self._constants.pop()
             self._journal = journal
 
@@ -224,10 +219,17 @@ class Emitter:
 
 
 def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
-    """The node over the new values. Blocks of nodes that follow do not read what is renamed: it is a result of this op."""
+    """The node over the new values; recursive over the nesting of blocks, which the walk limits."""
     inputs = tuple(new.get(value, value) for value in node.inputs)
     outputs = tuple(new.get(value, value) for value in node.outputs)
-    return replace(node, inputs=inputs, outputs=outputs)
+    blocks = tuple(
+        replace(
+            block, nodes=tuple(_renamed(inner, new) for inner in block.nodes),
+            returns=tuple(new.get(value, value) for value in block.returns),
+        )
+        for block in node.blocks
+    )  # fmt: skip
+    return replace(node, inputs=inputs, outputs=outputs, blocks=blocks)
 
 
 def _type(fact: Any, declared: Type) -> Type:

@@ -1,0 +1,68 @@
+"""Where a node of a model stands, and what the parts of the walk ask of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from irscope.errors import LoadError
+from irscope.frontends.onnx.building.call import Call
+from irscope.frontends.onnx.building.emit import Emitter
+from irscope.frontends.onnx.building.held import Held
+from irscope.frontends.onnx.building.values import Values
+from irscope.ir import Type
+
+__all__ = ["Frame", "Walk"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a node stands: the names it sees, the versions its ops are of, and the attributes of the function around it."""
+
+    names: dict[str, Held]
+    outer: tuple[dict[str, Held], ...]
+    """The names of the bodies around it, innermost first."""
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Type] = field(default_factory=dict)
+    """What the file claims of its names: used for ops that ONNX does not define."""
+    scope: str = ""
+    depth: int = 0
+
+    def inner(self, names: dict[str, Held], told: Mapping[str, Type]) -> Frame:
+        """The frame of a body inside this one."""
+        return replace(self, names=names, outer=(self.names, *self.outer), told=told, depth=self.depth + 1)
+
+    def find(self, name: str) -> Held | None:
+        for names in (self.names, *self.outer):
+            if name in names:
+                return names[name]
+        return None
+
+
+class Walk(Protocol):
+    """The walk over a model: what control flow, functions and opaque ops need of it."""
+
+    emit: Emitter
+    values: Values
+    refusals: list[tuple[str, str, str]]
+    """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
+
+    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+        """Append a body's nodes to the open block."""
+
+    def initializers(self, graph: Any, frame: Frame) -> None:
+        """Define a body's weights."""
+
+    def found(self, frame: Frame, name: str, where: str) -> Held:
+        """What a name stands for. Raises LoadError for one that is not defined."""
+
+    def told_types(self, graph: Any) -> Mapping[str, Type]:
+        """What the file claims of the names of a body."""
+
+    def told(self, call: Call, domain: str) -> Sequence[Type]:
+        """What ONNX infers of a node's outputs."""
+
+    def error(self, what: str, where: str, hint: str = "") -> LoadError:
+        """An error that names the file and the node."""

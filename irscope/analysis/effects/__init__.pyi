@@ -13,9 +13,6 @@ from .memory_signatures import (
     is_type_variable,
 )
 from .op_effects import (
-    SHAPE_READERS,
-    SHAPE_WRITERS,
-    TENSOR_VIEWS,
     ReadKind,
     changes_random_state,
     is_fully_opaque,
@@ -28,11 +25,8 @@ __all__ = [
     "MemorySignature",
     "OBJECT",
     "ReadKind",
-    "SHAPE_READERS",
-    "SHAPE_WRITERS",
     "Signatures",
     "Source",
-    "TENSOR_VIEWS",
     "callee_of",
     "calls_in",
     "changes_random_state",

@@ -16,15 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from irscope.analysis.effects.op_effects import (
-    OBJECT_READERS,
-    READ_NOTHING,
-    SHAPE_READERS,
-    SHAPE_WRITERS,
-    TENSOR_VIEWS,
-    ReadKind,
-    is_fully_opaque,
-)
+from irscope.analysis.effects.op_effects import ReadKind, is_fully_opaque
 from irscope.ir import (
     BOOL,
     COMPLEX,
@@ -47,6 +39,7 @@ from irscope.ir import (
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, overloads, schema_of
 from irscope.ops.schema import has_side_effects
+from irscope.ops.traits import LIKE_ANOTHER, OBJECT_READERS, OBJECT_WRITERS, READ_NOTHING, READS_SHAPE, SHAPE_READERS
 
 __all__ = [
     "CONTENTS",
@@ -201,7 +194,7 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     ):
         return PURE
     resizes = bool(writes) and (
-        schema.name in SHAPE_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
+        schema.name in OBJECT_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
     )
     pure = not (any(results) or any(held) or writes or stores or container)
     return MemorySignature(
@@ -304,6 +297,7 @@ def _read_kind(schema: OpSchema, container: bool) -> ReadKind:
         name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)
     ):
         return "object"
-    if name in SHAPE_READERS or (name in TENSOR_VIEWS and not container):
-        return "shape"
+    if name in SHAPE_READERS or (name in READS_SHAPE and not container):
+        tensors = sum(isinstance(argument.type, TensorType) for argument in schema.arguments)
+        return "shape" if tensors < 2 or name in LIKE_ANOTHER else "deep"
     return "deep"

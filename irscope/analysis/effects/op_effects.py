@@ -1,20 +1,13 @@
-"""What ops do to memory that their schemas do not tell: who looks at shapes only, who may change them, who runs unseen code.
-
-A name that is in no table here is taken to read all of its operands, data and shape.
-"""
+"""What ops do beside what their schemas tell: who runs unseen code, who may end the program, who reads less than all."""
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
 from irscope.ops.schema import has_side_effects
+from irscope.ops.traits import READ_NOTHING, READS_SHAPE, SHAPE_READERS
 
 __all__ = [
-    "OBJECT_READERS",
-    "READ_NOTHING",
-    "SHAPE_READERS",
-    "SHAPE_WRITERS",
-    "TENSOR_VIEWS",
     "ReadKind",
     "changes_random_state",
     "is_fully_opaque",
@@ -25,62 +18,6 @@ __all__ = [
 ReadKind = Literal["deep", "shape", "object", "none"]
 """deep: data and shape of every tensor operand and of all that containers hold. shape: tensors' shapes alone.
 object: which things a container holds, not those things. none: operands are passed on unread."""
-
-TENSOR_VIEWS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    alias as_strided chunk detach diagonal expand expand_as hsplit vsplit dsplit movedim moveaxis narrow numpy_T permute select
-    slice split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unfold unsqueeze view view_as
-    view_as_real view_as_complex real imag unflatten mT mH adjoint""".split()
-) | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
-"""Views that never copy: they read the shape of a tensor and not its data."""
-
-SHAPE_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
-    is_contiguous ndimension element_size""".split()
-) | frozenset(
-    f"prim::{name}"
-    for name in """
-    device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
-    nbytes isinstance""".split()
-)
-
-OBJECT_READERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
-    list dict reverse slice select add_ mul_ add mul""".split()
-) | {"prim::ListUnpack"}
-"""Of these, the overloads on lists and dicts look at which things a container holds, not at the things."""
-
-READ_NOTHING: Final = frozenset(
-    {
-        "prim::If",
-        "prim::Loop",
-        "prim::ListConstruct",
-        "prim::TupleConstruct",
-        "prim::DictConstruct",
-        "prim::TupleUnpack",
-        "prim::TupleIndex",
-        "prim::TupleSlice",
-        "prim::Constant",
-        "prim::Uninitialized",
-        "aten::__is__",
-        "aten::__isnot__",
-        "prim::unchecked_unwrap_optional",
-        "aten::_unwrap_optional",
-        "prim::CreateObject",
-    }
-)
-
-SHAPE_WRITERS: Final = frozenset(
-    f"aten::{name}"
-    for name in """
-    t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ resize_as_sparse_ set_ as_strided_ rename_ detach_
-    _resize_output_ sparse_resize_ sparse_resize_and_clear_ _coalesced_ copy_sparse_to_sparse_ data set_data""".split()
-)
 
 _HARMLESS_SIDE_EFFECTS: Final = frozenset(
     {
@@ -124,7 +61,7 @@ def reads_by_name(op: str) -> ReadKind | None:
     """How an op with a rule of its own reads its operands, whatever its schema; None for ordinary ops."""
     if op in READ_NOTHING:
         return "none"
-    if op.startswith("prim::") and op in TENSOR_VIEWS | SHAPE_READERS:
+    if op.startswith("prim::") and (op in READS_SHAPE or op in SHAPE_READERS):
         return "shape"
     return "object" if op == "prim::ListUnpack" else None
 

@@ -8,45 +8,13 @@ union-find; a graph without such ops, which is nearly every graph, costs one loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, SHAPE_WRITERS
 
 __all__ = ["CallerVisible", "reshaped_objects"]
-
-_RESHAPING: Final = frozenset(
-    f"aten::{name}"
-    for name in (
-        "_resize_output_",
-        "as_strided_",
-        "resize_",
-        "resize_as_",
-        "resize_as_sparse_",
-        "rename_",
-        "set_",
-        "set_data",
-        "squeeze_",
-        "swapaxes_",
-        "swapdims_",
-        "t_",
-        "transpose_",
-        "unsqueeze_",
-        "_set_item_data",
-    )
-)
-
-
-_MAKES_ANOTHER: Final = frozenset(
-    f"aten::{name}"
-    for name in (
-        "as_strided", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "squeeze", "swapaxes", "swapdims",
-        "t", "transpose", "unsqueeze", "view",
-    )
-)  # fmt: skip
-"""Views that are a tensor of their own even where they show all that there was."""
-
 
 def reshaped_objects(graph: Graph) -> frozenset[Value]:
     """The values whose shape and strides may not be what the op that made them gave."""
@@ -76,7 +44,7 @@ class CallerVisible:
 
     def identity_is_observable(self, node: Node, stays: Value) -> bool:
         """Whether a caller could tell if the view that a node makes were another value, a view of just its elements."""
-        return node.op in _MAKES_ANOTHER and node.output in self._held and stays in self._held
+        return node.op in MAYBE_ANOTHER_OBJECT and node.output in self._held and stays in self._held
 
     def become_one(self, gone: Value, stays: Value) -> None:
         """Take note that a value stands for another from now on."""
@@ -109,7 +77,7 @@ def _is_unseen(node: Node) -> bool:
 
 
 def _changed(node: Node) -> tuple[Value, ...]:
-    if node.op in _RESHAPING:
+    if node.op in SHAPE_WRITERS:
         return node.inputs[:1]
     schema = schema_of(node) if effect_of(node) == "in-place" else None
     if schema is None:
@@ -140,7 +108,7 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
         "prim::DictConstruct",
     ):
         return pairs
-    if node.op in _MAKES_ANOTHER:
+    if node.op in ANOTHER_OBJECT:
         return pairs
     values = (*node.inputs, *node.outputs)
     return [(values[0], other) for other in values[1:]]

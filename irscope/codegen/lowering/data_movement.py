@@ -7,7 +7,7 @@ A view is an offset and strides in what it sees. A join puts tensors one behind 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -17,12 +17,11 @@ from irscope.errors import CodegenError
 from irscope.ir import Node, TensorType, Value
 from irscope.ops.checked_views import Unbounded
 from irscope.ops.schema import Op
+from irscope.ops.traits import JOINS, LOGICAL, PATCHES, SAME_PLACE
 from irscope.ops.typing import contiguous_strides, like_strides, wrap_dim
 
 __all__ = ["KnownValues", "no_kernel", "placed"]
 
-_SAME_PLACE: Final = frozenset({"aten::contiguous", "aten::detach", "aten::alias"})
-_NOT_LOGICAL: Final = frozenset({"aten::as_strided", "aten::detach_", "aten::view_as_real", "aten::view_as_complex"})
 
 _Placed = tuple[Step, TensorType]
 
@@ -53,11 +52,11 @@ def no_kernel(node: Node) -> CodegenError:
 
 def placed(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
     """How the elements of each result are found, and its type; a view that makes a list has several results."""
-    if node.op in ("aten::cat", "aten::concat", "aten::concatenate", "aten::stack"):
+    if node.op in JOINS:
         return [_joined(values, position, node, op, arguments)]
-    if node.op in ("aten::slice_scatter", "aten::select_scatter"):
+    if node.op in PATCHES:
         return [_patched(values, position, node, op, arguments)]
-    if op.category == "view" and op.type_rule is not None and node.op not in _NOT_LOGICAL:
+    if node.op in LOGICAL and op.type_rule is not None:
         return _viewed(values, position, node, op, arguments)
     raise no_kernel(node)
 
@@ -81,7 +80,7 @@ def _seen(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any])
     """Offset and strides of each result, were the operand laid out row by row: the op's reference on an array that
     has shape and strides, and one byte of memory."""
     shape = values.shape(node.inputs[0])
-    if node.op in _SAME_PLACE:
+    if node.op in SAME_PLACE:
         return [(0, contiguous_strides(shape))]
     probe = as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
     given = {name: _probe_argument(values, node, argument, probe) for name, argument in arguments.items()}

@@ -10,6 +10,7 @@ import numpy as np
 from irscope._base.concurrency.restored import without_gradients
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
+from irscope.ops.traits import STORAGE_WRITERS
 from irscope.runtime.arrays import (
     BufferPool,
     CupyLibrary,
@@ -41,8 +42,6 @@ __all__ = ["BoundProgram", "as_torch"]
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may hold with the other sign in memory."""
-_RESIZING: Final = ("aten::resize_", "aten::resize_as_", "aten::set_", "aten::resize_as_sparse_")
-"""Ops that exchange a tensor's memory, which must then be torch's own."""
 
 
 class BoundProgram:
@@ -61,7 +60,7 @@ class BoundProgram:
         if self.is_torch:
             self.library = TorchLibrary(device=self.move_to)
             ops = {node.op for node in graph.nodes()}
-            own = pool if ops.isdisjoint(_RESIZING) else None
+            own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # exchanged memory must be torch's own
             negated = not ops.isdisjoint(_NEGATING)
             self.memory = TorchMemory(
                 self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings

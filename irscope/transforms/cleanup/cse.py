@@ -23,9 +23,9 @@ from time import perf_counter
 from typing import Final
 
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.effects import TENSOR_VIEWS
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Rewriter, Step, TensorType, steps
+from irscope.ops.traits import READS_SHAPE
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo, attribute_key
 
@@ -161,7 +161,7 @@ class _Walk:
     def _is_same_memory(self, node: Node) -> bool:
         """Whether two such nodes give the same memory anyway, or numbers."""
         views = all(isinstance(value.type, TensorType) and value not in self._reshaped for value in node.outputs)
-        return node.op in _SAME_THING or (node.op in TENSOR_VIEWS and views)
+        return node.op in _SAME_THING or (node.op in READS_SHAPE and views)
 
     def _tell_write(self, node: Node, earlier: Node, places: list[tuple[int, bool]]) -> None:
         """Equal but for a write in between: worth telling where one of the memories read has a writer since."""

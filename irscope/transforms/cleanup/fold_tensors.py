@@ -35,6 +35,7 @@ from irscope.ir import (
     constant_of,
 )
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.traits import LOGICAL
 from irscope.ops.typing import contiguous_strides
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import remove_dead_nodes
@@ -48,16 +49,13 @@ _LIKE: Final = frozenset(
     f"aten::{name}" for name in "zeros_like ones_like full_like new_zeros new_ones new_full".split()
 )
 """Ops that look at a tensor's element type and extents only."""
-_VIEWS: Final = frozenset(
-    f"aten::{name}" for name in "view reshape unsqueeze squeeze slice select flatten contiguous".split()
-)
 _EXACT: Final = frozenset(
     f"aten::{name}"
     for name in (
         "add sub mul neg abs where eq ne lt le gt ge logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not "
         "__and__ __or__ to _to_copy clone minimum maximum clamp masked_fill diff"
     ).split()
-) | _VIEWS  # fmt: skip
+) | LOGICAL  # fmt: skip
 _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
 """Ops that are exact on whole numbers."""
 _CANDIDATES: Final = _FROM_NUMBERS | _LIKE | _EXACT | _WHOLE_ONLY

@@ -20,12 +20,13 @@ from irscope.analysis.shapes import Shapes, reshaped_objects
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
+from irscope.ops.traits import ANOTHER_OBJECT, INVERSES, LOGICAL, PUTS_BACK
 from irscope.ops.typing import is_contiguous, static_shape
 from irscope.transforms.functionalize.family_records import Escape, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
 from irscope.transforms.functionalize.pure_ops import NoTwin, Twin, Twins
 from irscope.transforms.functionalize.refusals import Refusal, why_no_member
-from irscope.transforms.functionalize.view_inverses import INVERSES, READ_ONLY, SCATTERS, are_alike, are_apart
+from irscope.transforms.functionalize.view_inverses import are_alike, are_apart
 
 __all__ = ["Families"]
 
@@ -176,7 +177,7 @@ class Families:
 
     def _is_member_view(self, node: Node) -> bool:
         """Whether a view of a member can be taken again of another tensor, wherever the view is visible."""
-        if node.op not in INVERSES and node.op not in SCATTERS and node.op not in READ_ONLY:
+        if node.op not in LOGICAL or node.op not in ANOTHER_OBJECT:
             return False
         parent = self.member_of.get(node.inputs[0])
         if parent is None or parent.depth >= _MOST_VIEWS or len(node.outputs) != 1 or node.output in self._reshaped:
@@ -280,11 +281,11 @@ class Families:
         while member.parent is not None and member.view is not None:
             op = member.view.op
             whole = f"%{self.graph.names[member.parent.value]}"
-            if op not in INVERSES and op not in SCATTERS:
+            if op not in INVERSES and op not in PUTS_BACK:
                 reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
                 told = f"{name} is {op} of {whole}, and {reason}"
                 return Refusal(node, member.value, "no-scatter", told, (member.view,))
-            if op in SCATTERS and not self._scatters(member.family):
+            if op in PUTS_BACK and not self._scatters(member.family):
                 told = f"{name} is a part of {whole}, all of which a pure op would copy"
                 return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
             member = member.parent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from irscope.ir import Block, Node, Value
+from irscope.ops.traits import INVERSES
 from irscope.transforms.functionalize.pure_ops import Twin
-from irscope.transforms.functionalize.view_inverses import INVERSES
 
 __all__ = ["Escape", "Family", "Member", "Write", "viewed"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.effects import SHAPE_READERS, is_fully_opaque
+from irscope.analysis.effects import is_fully_opaque
 from irscope.ir import AliasAnnotation, Graph, ListType, Node, OpSchema, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.traits import SHAPE_READERS
 
 __all__ = ["Operands", "is_steady", "written_operands"]
 

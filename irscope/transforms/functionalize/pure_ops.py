@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope.analysis.effects import SHAPE_WRITERS
 from irscope.analysis.shapes import NodeSignature, Shapes
 from irscope.errors import ArgumentError
 from irscope.ir import (
@@ -38,6 +37,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers
+from irscope.ops.traits import OBJECT_WRITERS
 from irscope.ops.typing import Unknown, kind_of, static_shape
 
 __all__ = ["NoTwin", "Twin", "Twins"]
@@ -96,7 +96,7 @@ class Twins:
         return found
 
     def _of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
-        if node.op in SHAPE_WRITERS:
+        if node.op in OBJECT_WRITERS:
             return NoTwin("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
         if draws_random_numbers(node.op):
             return NoTwin("random", f"{node.op} draws random numbers")

@@ -25,9 +25,10 @@ from irscope.ir import (
     new_id,
     steps,
 )
+from irscope.ops.traits import INVERSES, PUTS_BACK
 from irscope.transforms.functionalize.family_records import Member, Write
 from irscope.transforms.functionalize.versions import Frame, Names, Plan
-from irscope.transforms.functionalize.view_inverses import INVERSES, SCATTERS, restores
+from irscope.transforms.functionalize.view_inverses import restores
 
 __all__ = ["Plan", "renamed"]
 
@@ -195,7 +196,7 @@ class _Walk(Names):
         reason = f"puts back what {node.op} wrote through a view"
         while member.parent is not None and member.view is not None:
             parent, view = member.parent, member.view
-            if view.op in SCATTERS:
+            if view.op in PUTS_BACK:
                 value, apart = self._scattered(view, value, parent, reason), len(found)
             elif parent.is_part:
                 value = self._undone(view, value, parent, reason)
@@ -212,7 +213,7 @@ class _Walk(Names):
 
     def _scattered(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
         """A copy of the whole with the part replaced."""
-        op, inputs = SCATTERS[view.op], (self._elements(parent.value), value, *view.inputs[1:])
+        op, inputs = PUTS_BACK[view.op], (self._elements(parent.value), value, *view.inputs[1:])
         if not parent.is_part:
             return self._add(op, inputs, self._like(parent.value), view, reason)
         return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)

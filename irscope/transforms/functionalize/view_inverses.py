@@ -1,33 +1,12 @@
-"""Views that can be taken again and written back: which op undoes each, which puts a part into the whole, which parts of
-a tensor are certainly apart."""
+"""Views that can be taken again and written back: which parts of a tensor are certainly apart, what restores the whole."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, constant_of
+from irscope.ops.traits import PUTS_BACK
 from irscope.ops.typing import static_shape, view_strides
 
-__all__ = ["INVERSES", "READ_ONLY", "SCATTERS", "are_alike", "are_apart", "restores"]
-
-INVERSES: Final[Mapping[str, str]] = {
-    "aten::alias": "aten::alias",
-    "aten::swapaxes": "aten::swapaxes",
-    "aten::swapdims": "aten::swapdims",
-    "aten::t": "aten::t",
-    "aten::transpose": "aten::transpose",
-    "aten::unsqueeze": "aten::squeeze",
-    "aten::view": "aten::view_as",
-}
-"""Views of all elements, and the view that undoes each: with the same operands, `view_as` with the tensor viewed."""
-
-SCATTERS: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
-"""Views of a part, and the op that puts a part into a copy of the whole."""
-
-READ_ONLY: Final = frozenset(f"aten::{name}" for name in "detach diagonal expand narrow permute squeeze unfold".split())
-"""Further views that can be taken again; what is written through them stays as it is. What is written through `detach`
-is hidden from the gradient, and what is put back would cut it."""
+__all__ = ["are_alike", "are_apart", "restores"]
 
 
 def restores(whole: TensorType, seen: TensorType) -> bool:
@@ -96,7 +75,7 @@ def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
     type = node.inputs[0].type
     shape = type.shape if isinstance(type, TensorType) else None
     given = [constant_of(graph, value) for value in node.inputs[1:4]]
-    if node.op not in SCATTERS or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
+    if node.op not in PUTS_BACK or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
         return None
     dim = given[0] + (len(shape) if given[0] < 0 and shape is not None else 0)
     extent = shape[dim] if shape is not None and dim < len(shape) else None

@@ -20,7 +20,6 @@ from .node_rules import (
     NodeRules,
 )
 from .schema_rules import (
-    REBINDING,
     STATISTICS,
 )
 from .walk import (
@@ -40,7 +39,6 @@ __all__ = [
     "ModRef",
     "NodeRules",
     "OrderConflict",
-    "REBINDING",
     "STATISTICS",
     "WAITS",
     "Walk",

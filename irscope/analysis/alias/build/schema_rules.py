@@ -13,8 +13,9 @@ from irscope.analysis.alias.points_to import PointsToBuilder, Structures
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir import ANY, DictType, Graph, ListType, Node, OptionalType, TupleType, Value, constant_of
 from irscope.ops.registry import schema_of
+from irscope.ops.traits import REBINDS_STORAGE
 
-__all__ = ["REBINDING", "STATISTICS", "SchemaRules", "written_statistics"]
+__all__ = ["STATISTICS", "SchemaRules", "written_statistics"]
 
 STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
     "aten::batch_norm": (3, 4, 5),
@@ -25,10 +26,6 @@ STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
     "aten::_batch_norm_impl_index": (3, 4, 5),
 }
 """Positions of the running mean, the running variance, and the flag without which they are left alone."""
-
-REBINDING: Final = frozenset({"aten::set_", "aten::set_data"})
-"""Ops that exchange a tensor's storage."""
-
 
 def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
     """The running statistics that a normalisation updates: none if its training flag is known to be off."""
@@ -91,7 +88,7 @@ class SchemaRules:
                 container = builder.element(value)
                 if container is not None:
                     builder.hold(container, held, node)
-        if node.op in REBINDING and len(node.inputs) > 1:
+        if node.op in REBINDS_STORAGE and len(node.inputs) > 1:
             target, source = builder.element(node.inputs[0]), builder.element(node.inputs[1])
             if target is not None and source is not None:
                 builder.rebind_storage(target, source, node)

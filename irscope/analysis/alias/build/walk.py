@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries
 from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, NodeRules, Rule
-from irscope.analysis.alias.build.schema_rules import REBINDING, STATISTICS
+from irscope.analysis.alias.build.schema_rules import STATISTICS
 from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structures, Write
 from irscope.analysis.effects import OBJECT, MemorySignature, fits
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import overloads
+from irscope.ops.traits import REBINDS_STORAGE
 
 __all__ = ["NOTHING", "Plan", "Walk", "build", "is_inlined"]
 
@@ -136,7 +137,7 @@ class Walk(NodeRules):
         if len(candidates) > 1 and first is None and count:
             return {}
         tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)
-        simple = _simple(candidates[0]) if len(candidates) == 1 and tensors and op not in REBINDING else None
+        simple = _simple(candidates[0]) if len(candidates) == 1 and tensors and op not in REBINDS_STORAGE else None
         return simple if simple is not None and _takes_tensor(op, count, first, simple[0]) else NodeRules.by_signature
 
     # Nodes with blocks

@@ -6,18 +6,15 @@ A step says so in words, and whether it is always so. Chains of steps are follow
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from irscope.analysis.alias.build import is_inlined
 from irscope.analysis.alias.explain.names import Words
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
-from irscope.analysis.effects import OBJECT, TENSOR_VIEWS, Signatures
+from irscope.analysis.effects import OBJECT, Signatures
 from irscope.ir import Block, Graph, Node, Value
+from irscope.ops.traits import ALWAYS_SHARES
 
 __all__ = ["Derivation", "Step"]
-
-_ALWAYS_SHARE: Final = TENSOR_VIEWS | {f"aten::{name}" for name in "conj data lift positive".split()}
-"""Ops whose result is the operand or a view of it always. Others, such as `reshape` and `type_as`, may have to copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class Derivation(Words):
                 operand,
                 f"{name} is a view of %{self.name(operand)} ({node.op})",
                 node,
-                node.op in _ALWAYS_SHARE and self._keeps_storage(value),
+                node.op in ALWAYS_SHARES and self._keeps_storage(value),
             )
         return None
 

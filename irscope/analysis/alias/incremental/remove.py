@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from irscope.analysis.alias.build import NO_CALLEES, NOTHING, REBINDING, STATISTICS, NodeRules, Walk, is_inlined
+from irscope.analysis.alias.build import NO_CALLEES, NOTHING, STATISTICS, NodeRules, Walk, is_inlined
 from irscope.analysis.alias.incremental.delta_builder import CannotFollow, Extension
 from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structure, Structures, Write
 from irscope.analysis.effects import Signatures
 from irscope.ir import Graph, Node, TensorType, make_block
+from irscope.ops.traits import REBINDS_STORAGE
 
 __all__ = ["NO_CONSTANTS", "Erasing", "Knowledge"]
 
@@ -101,7 +102,7 @@ class Erasing(Walk):
         joins = signature.is_container and signature.writes
         if rule not in (NodeRules.by_signature, NodeRules.get_item) or signature.is_opaque or signature.stores or joins:
             raise CannotFollow(f"what {node.op} did cannot be taken back")
-        if node.op in REBINDING:
+        if node.op in REBINDS_STORAGE:
             raise CannotFollow(f"{node.op} exchanged a storage")
         self._writes[node.id] = ()
 

@@ -15,20 +15,14 @@ from .node_profile import (
     NodeProfiles,
 )
 from .view_ops import (
-    CUTS,
-    PATCHES,
-    SEEN_THROUGH,
     unpacked_cut,
 )
 
 __all__ = [
-    "CUTS",
     "Domain",
     "NodeProfiles",
     "MAX_PATCHES",
-    "PATCHES",
     "Eligibility",
-    "SEEN_THROUGH",
     "patched_range",
     "format_space",
     "unpacked_cut",

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value
 from irscope.ops.registry import schema_of
+from irscope.ops.traits import JOINS
 from irscope.transforms.fusion.legality.iteration_space import format_space
-from irscope.transforms.fusion.legality.view_ops import JOINS, has_finer_space, joined_list, unpacked_cut
+from irscope.transforms.fusion.legality.view_ops import has_finer_space, joined_list, unpacked_cut
 from irscope.transforms.grouping import Refusal
 
 __all__ = ["Moving", "NodeFacts", "patched_range"]

@@ -33,9 +33,9 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers
+from irscope.ops.traits import JOINS, PATCHES, SEEN_THROUGH
 from irscope.transforms.fusion.legality.data_movement import Moving
 from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
-from irscope.transforms.fusion.legality.view_ops import JOINS, PATCHES, SEEN_THROUGH
 from irscope.transforms.grouping import Refusal
 
 __all__ = ["Eligibility"]

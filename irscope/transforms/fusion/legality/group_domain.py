@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from irscope.ir import Node, Value
+from irscope.ops.traits import RESHAPES
 from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.iteration_space import Space, format_space, same_space
 from irscope.transforms.fusion.legality.reduction_layout import gathered_shapes, is_aligned
-from irscope.transforms.fusion.legality.view_ops import RESHAPES
 from irscope.transforms.grouping import Refusal
 
 __all__ = ["MAX_PATCHES", "Domain", "Domains", "Meeting"]

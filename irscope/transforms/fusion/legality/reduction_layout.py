@@ -10,22 +10,15 @@ back, or have left; a reader with the shape of S before that is in the wrong pla
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from irscope.ir import Dim, Node, Value
 from irscope.ops.registry import bind, op_of, schema_of
+from irscope.ops.traits import KEEPS_ORDER
 from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.iteration_space import Space, same_space
 
 __all__ = ["is_aligned", "gathered_shapes"]
-
-_KEEPS_ORDER: Final = frozenset(
-    f"aten::{name}"
-    for name in (
-        "unsqueeze squeeze view reshape view_as reshape_as _unsafe_view flatten unflatten expand expand_as broadcast_to"
-    ).split()
-)
-"""Views that put axes of extent 1 in, take them out, or stretch them, but exchange none."""
 
 
 def gathered_shapes(space: Space, axes: Sequence[int]) -> tuple[Space, Space]:
@@ -98,7 +91,7 @@ class _Follow:
         return reader.outputs if self._is_gone(shape) and self._is_gone(result) else None
 
     def _through_view(self, shape: tuple[Dim, ...], result: tuple[Dim, ...], reader: Node) -> Sequence[Value] | None:
-        if reader.op not in _KEEPS_ORDER:
+        if reader.op not in KEEPS_ORDER:
             return None
         if self._is_kept(result) or self._is_gone(result):
             same = [dim for dim in shape if dim != 1] == [dim for dim in result if dim != 1]

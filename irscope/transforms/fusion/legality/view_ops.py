@@ -11,27 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import Final
 
 from irscope.ir import Dim, Graph, Node
+from irscope.ops.traits import CUTS, JOINS, RESHAPES
 
-__all__ = ["CUTS", "JOINS", "PATCHES", "RESHAPES", "SEEN_THROUGH", "has_finer_space", "joined_list", "unpacked_cut"]
-
-CUTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes unbind tensor_split".split())
-"""Views that cut a tensor into a list, which something must unpack."""
-JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
-"""Ops that put a list of tensors one behind the other."""
-PATCHES: Final = frozenset({"aten::slice_scatter", "aten::select_scatter"})
-"""Ops that give a tensor with a range of it replaced."""
-RESHAPES: Final = frozenset(f"aten::{name}" for name in "view reshape _unsafe_view flatten unflatten".split())
-"""Views that may put axes together."""
-SEEN_THROUGH: Final = CUTS | RESHAPES | frozenset(
-    f"aten::{name}"
-    for name in (
-        "select slice narrow transpose swapaxes swapdims t numpy_T mT permute movedim unsqueeze squeeze expand "
-        "broadcast_to contiguous"
-    ).split()
-)  # fmt: skip
+__all__ = ["has_finer_space", "joined_list", "unpacked_cut"]
 
 
 def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:

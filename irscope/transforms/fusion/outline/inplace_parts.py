@@ -23,8 +23,9 @@ from typing import Final, NamedTuple
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import Block, Graph, Node, Value
+from irscope.ops.traits import PATCHES
 from irscope.transforms.functionalize import functionalize
-from irscope.transforms.fusion.legality import MAX_PATCHES, PATCHES, Eligibility, patched_range
+from irscope.transforms.fusion.legality import MAX_PATCHES, Eligibility, patched_range
 from irscope.transforms.fusion.policy import BlockPlan
 
 __all__ = ["Chain", "chains_of", "split_chains", "written_in_parts"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.alias.query import AliasDb
@@ -32,18 +32,14 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ops.registry import effect_of
+from irscope.ops.traits import ALWAYS_SHARES, CUTS
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
-from irscope.transforms.fusion.legality import CUTS, SEEN_THROUGH, unpacked_cut
+from irscope.transforms.fusion.legality import unpacked_cut
 from irscope.transforms.fusion.outline.outline import common_scope, unused_numbers
 from irscope.transforms.grouping import Partition
 
-__all__ = ["NEVER_COPY", "group_views"]
-
-NEVER_COPY: Final = SEEN_THROUGH - {"aten::reshape", "aten::flatten", "aten::_unsafe_view", "aten::contiguous"} | {
-    f"aten::{name}" for name in "diagonal unfold view_as expand_as moveaxis detach".split()
-}
-"""Ops whose results always share the memory of their first argument."""
+__all__ = ["group_views"]
 
 
 def group_views(
@@ -111,7 +107,7 @@ def _never_copies(graph: Graph, node: Node) -> bool:
     """Whether a node is a view whatever it is given, and whether its list, if it makes one, is only unpacked."""
     if node.op in CUTS or node.op == "prim::ListUnpack":
         return unpacked_cut(graph, node) is not None
-    return node.op in NEVER_COPY and effect_of(node) == "view"
+    return node.op in ALWAYS_SHARES and effect_of(node) == "view"
 
 
 def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:

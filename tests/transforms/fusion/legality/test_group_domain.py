@@ -15,10 +15,10 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.ir.verify import verify
+from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
 from irscope.transforms.fusion.legality.group_domain import Domain
-from irscope.transforms.fusion.legality.view_ops import SEEN_THROUGH
 from tests.strategies import FEATURES, MORE_FEATURES, Program, programs
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 

@@ -23,7 +23,6 @@ from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.functionalize.functionalize_pass import functionalize
 from irscope.transforms.fusion.fuse_pass import Fusion, fuse
 from irscope.transforms.fusion.outline.alias_maintenance import _differences
-from irscope.transforms.fusion.outline.view_groups import NEVER_COPY
 from tests.strategies import random_program
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 from tests.transforms.fusion.test_semantics import eager
@@ -226,16 +225,3 @@ def test_random_programs_mean_the_same() -> None:
             assert not any(remark.subject in view_groups(fusion) for remark in run.remarks)
             assert not any(group in view_groups(fusion) for kernel in run.kernels for group in kernel.groups)
     assert groups > 30
-
-
-def test_the_ops_never_copy() -> None:
-    """PyTorch's own schemas: a result of each overload that reads a tensor is annotated as its first argument."""
-    torch = pytest.importorskip("torch")
-    for name in sorted(NEVER_COPY):
-        schemas = torch._C._jit_get_schemas_for_operator(name)
-        for schema in schemas:
-            first = schema.arguments[0]
-            if str(first.type) != "Tensor" or "Dimname" in str(schema):
-                continue
-            assert first.alias_info is not None, schema
-            assert all(result.alias_info is not None for result in schema.returns), schema

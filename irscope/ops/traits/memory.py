@@ -1,0 +1,65 @@
+"""What ops do to memory that their schemas do not tell: who looks at shapes only, who may change them, and whose storage.
+
+A name that is in no set here is taken to read all of its operands, elements and shape, and to write what its schema says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "OBJECT_READERS",
+    "OBJECT_WRITERS",
+    "READ_NOTHING",
+    "REBINDS_STORAGE",
+    "SHAPE_READERS",
+    "SHAPE_WRITERS",
+    "STORAGE_WRITERS",
+]
+
+REBINDS_STORAGE: Final = frozenset({"aten::set_", "aten::set_data"})
+"""The first operand gets the storage of the second: what was a view of it is none any more."""
+
+STORAGE_WRITERS: Final = REBINDS_STORAGE | {
+    "aten::_resize_output_", "aten::resize_", "aten::resize_as_", "aten::resize_as_sparse_", "aten::sparse_resize_",
+    "aten::sparse_resize_and_clear_",
+}  # fmt: skip
+"""The first operand may get other storage, of another size."""
+
+SHAPE_WRITERS: Final = STORAGE_WRITERS | {
+    "aten::_coalesced_", "aten::as_strided_", "aten::copy_sparse_to_sparse_", "aten::squeeze_",
+    "aten::swapaxes_", "aten::swapdims_", "aten::t_", "aten::transpose_", "aten::unsqueeze_",
+}  # fmt: skip
+"""The first operand may have another shape, other strides or other sparse parts afterwards, and so under all its names."""
+
+OBJECT_WRITERS: Final = SHAPE_WRITERS | {"aten::detach_"}
+"""The first operand, the object, may have other properties than its elements afterwards, among them what autograd knows of
+it: what torch tags `inplace_view`, and more. What makes a view of it must not change places with them."""
+
+SHAPE_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
+    is_contiguous ndimension element_size""".split()
+) | frozenset(
+    f"prim::{name}"
+    for name in """
+    device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
+    nbytes isinstance""".split()
+)
+"""They look at the shape and the type of a tensor, not at its elements, and give a number."""
+
+OBJECT_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
+    list dict reverse slice select add_ mul_ add mul""".split()
+) | {"prim::ListUnpack"}
+"""Of these, the overloads on lists and dicts look at which things a container holds, not at the things."""
+
+READ_NOTHING: Final = frozenset({
+    "prim::If", "prim::Loop", "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::TupleUnpack",
+    "prim::TupleIndex", "prim::TupleSlice", "prim::Constant", "prim::Uninitialized", "prim::unchecked_unwrap_optional",
+    "prim::CreateObject", "aten::__is__", "aten::__isnot__", "aten::_unwrap_optional",
+})  # fmt: skip
+"""They pass on what they get, or ask which object it is."""

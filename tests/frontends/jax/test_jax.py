@@ -101,11 +101,6 @@ def _branchy(x: Any) -> Any:
 _branchy.__name__ = "branchy"
 
 
-def test_random_numbers_stay_visible() -> None:
-    graph = irs.load(lambda key: jax.random.bits(key, (3,)), jax.random.PRNGKey(0))
-    assert all(value.type is not None for value in graph.values())
-
-
 @pytest.mark.parametrize("model", ["mlp", "attention", "cnn"])
 def test_models_equal_jit(model: str) -> None:
     function, arguments = _MODELS[model]()

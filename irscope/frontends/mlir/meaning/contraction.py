@@ -63,6 +63,18 @@ def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[l
     return reshaped(e, made, op.shape)
 
 
+_FFTS: Final = {"FFT": "fft_fftn", "IFFT": "fft_ifftn", "RFFT": "fft_rfftn", "IRFFT": "fft_irfftn"}
+
+
+def _fft(op: Operation) -> Value | None:
+    """Fourier transforms over the last dimensions."""
+    lengths, kind = op.ints("fft_length"), op.text("fft_type").rpartition(" ")[2].rstrip(">")
+    if lengths is None or not op.is_static or kind not in _FFTS or 0 in (*op.shape, *lengths):
+        return None
+    axes = list(range(len(op.shape) - len(lengths), len(op.shape)))
+    return op.e.aten(_FFTS[kind], op.operands[0], list(lengths), axes, None, type=op.type)
+
+
 def _layout(text: str) -> dict[str, Any] | None:
     """The dimension numbers, `#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, as places by letter."""
     found = re.search(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]", text)
@@ -126,6 +138,7 @@ def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
 RULES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dot": _dot,
+    "stablehlo.fft": _fft,
     "stablehlo.convolution": _convolution,
 }
 """What each op becomes."""

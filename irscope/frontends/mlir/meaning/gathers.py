@@ -111,6 +111,10 @@ def _gather(op: Operation) -> Value | None:
     return e.aten("index", op.operands[0], places, type=op.type)
 
 
+_REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+"""What torch's `scatter_reduce` calls it."""
+
+
 def _scatter(op: Operation) -> Sequence[Value] | None:
     if len(op.operands) != 3 or not op.is_static:
         return None
@@ -119,7 +123,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     kind = "set" if keeps_new(region) else reducer(region)
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
     is_known = op.dtype in FLOATS | INTEGERS or (op.dtype == "bool" and kind == "set")
-    if kind not in ("set", "add") or not is_known or prod(shape) == 0:
+    if kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0:
         return None
     if prod(moved) == 0:
         return [x]
@@ -157,6 +161,11 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
         flat = e.tensor("where", lies_inside, flat, count, dtype="int64", shape=around)
     places = reshaped(e, spread(e, flat, index.moved), [total])
     longer = e.tensor("constant_pad_nd", reshaped(e, x, [count]), [0, 1], 0, dtype=op.dtype, shape=[count + 1])
+    if kind in ("mul", "max", "min"):
+        source = reshaped(e, updates, [total])
+        given = (longer, 0, places, source, _REDUCES[kind], True)
+        made = e.tensor("scatter_reduce", *given, dtype=op.dtype, shape=[count + 1])
+        return reshaped(e, sliced(e, made, 0, 0, count), shape)
     made = e.tensor(
         "index_put", longer, [places], reshaped(e, updates, [total]), kind == "add", dtype=op.dtype, shape=[count + 1]
     )

@@ -2,7 +2,8 @@
 
 Integer division by zero gives -1 and the dividend as remainder in XLA, and stops a torch program: where the divisor is
 not a constant, it is guarded. `sign` keeps NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero,
-torch to even. Comparisons by total order, and functions of complex numbers beyond the field operations, stay as they are.
+torch to even. Comparisons by total order are torch's where the
+program has made one zero and one NaN of a float before, as JAX does.
 """
 
 from __future__ import annotations
@@ -81,6 +82,14 @@ def divided(op: Operation, aten: str, *rest: Any) -> Value:
     all_bits = np.iinfo(op.dtype).max if op.dtype.startswith("u") else -1
     by_zero = e.scalar(all_bits, op.dtype) if aten == "div" else a
     return e.aten("where", zero, by_zero, made, type=op.type)
+
+
+def _abs(op: Operation) -> Value | None:
+    (x,) = op.operands
+    if dtype_of(x) not in _COMPLEX:
+        return op.e.aten("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
+    parts = (op.e.like("real", x, dtype=op.dtype), op.e.like("imag", x, dtype=op.dtype))
+    return op.e.aten("hypot", *parts, type=op.type)
 
 
 def _sign(op: Operation) -> Value | None:
@@ -193,12 +202,29 @@ def _shift(right: bool) -> Rule:
             return None
         bits = np.iinfo(op.dtype).bits
         if known is None or known.size == 0 or not np.all((known >= 0) & (known < bits - right)):
-            return op.e.aten("__rshift__" if right else "__lshift__", *op.operands, type=op.type)
+            return _shifted(op, "__rshift__" if right else "__lshift__", bits)
         power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
         by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
         return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
 
     return rule
+
+
+def _shifted(op: Operation, aten: str, bits: int) -> Value:
+    """A shift by what the program computes; of small unsigned numbers, which torch does not shift, in int64."""
+    if op.dtype[0] != "u" or bits == 64:
+        return op.e.aten(aten, *op.operands, type=op.type)
+    wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
+    return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
+
+
+def _bitcast(op: Operation) -> Value | None:
+    """The same bits as elements of another type of the same width."""
+    source = dtype_of(op.operands[0])
+    plain = (FLOATS | INTEGERS) - {"bfloat16"}
+    if not {source, op.dtype} <= plain or np.dtype(source).itemsize != np.dtype(op.dtype).itemsize:
+        return None
+    return op.e.aten("view", op.operands[0], op.e.code(op.dtype), type=op.type)
 
 
 def _shift_right_logical(op: Operation) -> Value | None:
@@ -232,21 +258,25 @@ def _subtract(op: Operation) -> Value | None:
     return op.e.aten("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
 
 
-def all_float(names: str) -> dict[str, Rule]:
-    """Rules of functions of floats, from `mlir=aten` words."""
+def _functions(names: str, accepted: frozenset[str]) -> dict[str, Rule]:
+    """Rules of functions of one operand or two, from `mlir=aten` words."""
     pairs = (word.partition("=") for word in names.split())
-    return {name: simple(aten or name.partition(".")[2], FLOATS) for name, _, aten in pairs}
+    return {name: simple(aten or name.partition(".")[2], accepted) for name, _, aten in pairs}
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    **all_float(
-        "stablehlo.ceil stablehlo.floor stablehlo.cosine=cos stablehlo.sine=sin stablehlo.tan stablehlo.tanh "
-        "stablehlo.exponential=exp stablehlo.exponential_minus_one=expm1 stablehlo.log stablehlo.log_plus_one=log1p "
-        "stablehlo.logistic=sigmoid stablehlo.round_nearest_even=round stablehlo.rsqrt stablehlo.sqrt "
-        "stablehlo.is_finite=isfinite stablehlo.atan2 chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.digamma "
-        "chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.cosh chlo.sinh chlo.tan chlo.is_inf=isinf"
+    **_functions(
+        "stablehlo.ceil stablehlo.floor stablehlo.round_nearest_even=round stablehlo.is_finite=isfinite stablehlo.atan2 "
+        "stablehlo.logistic=sigmoid chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.digamma chlo.is_inf=isinf "
+        "chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.cosh chlo.sinh chlo.tan",
+        FLOATS,
     ),
-    "stablehlo.abs": simple("abs", FLOATS | INTEGERS),
+    **_functions(
+        "stablehlo.cosine=cos stablehlo.sine=sin stablehlo.tan stablehlo.tanh stablehlo.exponential=exp "
+        "stablehlo.exponential_minus_one=expm1 stablehlo.log stablehlo.log_plus_one=log1p stablehlo.rsqrt stablehlo.sqrt",
+        FLOATS | _COMPLEX,
+    ),
+    "stablehlo.abs": _abs,
     "stablehlo.negate": simple("neg", _NUMBERS),
     "stablehlo.sign": _sign,
     "stablehlo.cbrt": _cube_root,
@@ -270,6 +300,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.clamp": _clamp,
     "stablehlo.select": _select,
     "stablehlo.convert": _convert,
+    "stablehlo.bitcast_convert": _bitcast,
+    "stablehlo.real": simple("real", _COMPLEX),
+    "stablehlo.imag": simple("imag", _COMPLEX),
+    "stablehlo.complex": simple("complex", frozenset({"float32", "float64"})),
+    "chlo.next_after": simple("nextafter", frozenset({"float32", "float64"})),
     "stablehlo.reduce_precision": _reduce_precision,
     "chlo.square": lambda op: op.e.aten("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
     "chlo.is_pos_inf": _infinite(1),

@@ -200,9 +200,13 @@ def _constant_pad(e: Emitter, value: Value, pads: Sequence[int], fill: float) ->
 
 def _pad(op: Operation) -> Value | None:
     low, high, inner = (op.ints(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
-    if low is None or high is None or inner is None or not op.is_static or op.dtype not in FLOATS | INTEGERS | {"bool"}:
+    if low is None or high is None or inner is None or not op.is_static:
         return None
     e, (x, fill) = op.e, op.operands
+    if not any((*low, *high, *inner)):
+        return x
+    if op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"}:
+        return None
     if any(
         extent > 0 and left + right + extent + gap * (extent - 1) < 0
         for extent, left, right, gap in zip(shape_of(x) or (), low, high, inner, strict=True)
@@ -211,7 +215,7 @@ def _pad(op: Operation) -> Value | None:
     number = splat(e, fill)
     if number is not None:
         return padded(e, x, low, high, inner, number)
-    if op.dtype == "bool":
+    if op.dtype not in FLOATS | INTEGERS:
         return None
     mask = e.tensor("ones", list(shape_of(x) or ()), e.code("bool"), None, e.device, None, dtype="bool", shape=shape_of(x) or ())
     return e.aten("where", padded(e, mask, low, high, inner, False), padded(e, x, low, high, inner, 0), fill, type=op.type)

@@ -6,7 +6,6 @@ which is what passes and runtimes want that know nothing of calls.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -83,18 +82,39 @@ def inlined(module: Module, name: str = "") -> Graph:
       return (%y)
     """
     graph = module.graphs[name or entry(module)]
+    size = run(_size(graph, module.graphs, {}, []))
+    if size > MAX_INLINED:
+        raise ArgumentError(f"inlined, the program has {size} nodes; {MAX_INLINED} is the most", hint="load it as a Module")
     inliner = _Inliner(module.graphs)
     body = run(inliner.main(graph))
     languages = [graph.functional, *inliner.languages]
     return replace(graph, body=body, functional=max(languages) if all(languages) else "")
 
 
+def _size(graph: Graph, graphs: Mapping[str, Graph], known: dict[str, int], opened: list[str]) -> Call:
+    """How many nodes a graph has with all calls opened. Raises ArgumentError for one that calls itself."""
+    total = 0
+    for node in graph.nodes():
+        callee = _callee(node, graphs)
+        if callee is None:
+            total += 1
+            continue
+        name = _callee_name(node)
+        if name in opened:
+            circle = " → ".join([*opened[opened.index(name) :], name])
+            raise ArgumentError(f"{name!r} calls itself ({circle}), so it cannot be inlined", hint="load it as a Module")
+        if name not in known:
+            opened.append(name)
+            known[name] = yield _size(callee, graphs, known, opened)
+            opened.pop()
+        total += known[name]
+    return total
+
+
 def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
     """A body with other records for some of its values, such as inputs under other names."""
     env = dict(renamed)
-    inliner = _Inliner({})
-    inliner.left = sys.maxsize
-    nodes = run(inliner.nodes(body, env, "", fresh=False))
+    nodes = run(_Inliner({}).nodes(body, env, "", fresh=False))
     params = tuple(env.get(value, value) for value in body.params)
     return make_block(body.id, params, nodes, tuple(env.get(value, value) for value in body.returns))
 
@@ -104,8 +124,6 @@ class _Inliner:
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = graphs
-        self.open: list[str] = []
-        self.left = MAX_INLINED
         self.languages: list[str] = []
         """Of the callees opened: of a program in which one has memory, nothing is promised."""
 
@@ -123,9 +141,6 @@ class _Inliner:
             if callee is not None:
                 made.extend((yield self.opened(node, callee, env, scope)))
                 continue
-            self.left -= 1
-            if self.left < 0:
-                raise ArgumentError(f"inlined, the program has over {MAX_INLINED} nodes", hint="load it as a Module")
             blocks = []
             for inner in node.blocks:
                 blocks += [(yield self.block(inner, env, scope, fresh=fresh))]
@@ -143,25 +158,23 @@ class _Inliner:
 
     def opened(self, node: Node, callee: Graph, env: dict[Value, Value], scope: str) -> Call:
         """The callee's nodes; the call's results are what they return."""
-        name = str(node.attrs["callee"]).removeprefix("@")
-        if name in self.open:
-            circle = " → ".join([*self.open[self.open.index(name) :], name])
-            raise ArgumentError(f"{name!r} calls itself ({circle}), so it cannot be inlined", hint="load it as a Module")
-        self.open.append(name)
+        name = _callee_name(node)
         self.languages.append(callee.functional)
         operands = [env.get(value, value) for value in node.inputs]
         own = dict(zip(callee.inputs, operands, strict=True))
         path = ".".join(part for part in (scope, node.scope, name) if part)
         nodes = yield self.nodes(callee.body, own, path, fresh=True)
-        self.open.pop()
         returned = [own.get(value, value) for value in callee.outputs]
         env.update(zip(node.outputs, returned, strict=True))
         return nodes
 
 
+def _callee_name(node: Node) -> str:
+    return str(node.attrs.get("callee", "")).removeprefix("@")
+
+
 def _callee(node: Node, graphs: Mapping[str, Graph]) -> Graph | None:
-    name = node.attrs.get("callee") if node.op in _CALLS else None
-    return graphs.get(name.removeprefix("@")) if isinstance(name, str) else None
+    return graphs.get(_callee_name(node)) if node.op in _CALLS else None
 
 
 def _copied(node: Node, env: dict[Value, Value], blocks: tuple[Block, ...], scope: str, *, fresh: bool) -> Node:

@@ -76,7 +76,7 @@ def _check(content: bytes, tmp: Path) -> bool:
 
 
 def test_some_garbled_files_are_errors_of_ours(tmp_path: Path) -> None:
-    assert sum(_check(content, tmp_path) for content in _mutations(0, 8)) >= 5
+    assert sum(_check(content, tmp_path) for content in _mutations(0, 5)) >= 3
 
 
 @pytest.mark.long

@@ -1,0 +1,125 @@
+"""Modules: text that reads back, what inlining does, and what is refused."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope._base.frozen import FrozenDict
+from irscope.errors import ArgumentError, IrscopeError, ParseError, VerifyError
+from irscope.ir import Symbol, TensorData
+from irscope.ir.module import MAX_INLINED, entry, graphs_of, inlined, parse_module, print_module, verify_module
+
+RELU = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)"
+CALLS = """graph(%a : Tensor, %c : bool):
+  %r : Tensor = prim::If(%c)
+    block0():
+      %b : Tensor = func::call[callee="@relu"](%a)
+      -> (%b)
+    block1():
+      %d : Tensor = func::call[callee="@twice"](%a)
+      -> (%d)
+  return (%r)"""
+TWICE = """graph(%a : Tensor):
+  %b : Tensor = func::call[callee="@relu"](%a)
+  %c : Tensor = func::call[callee="@relu"](%b)
+  return (%c)"""
+
+
+def _module() -> irs.Module:
+    counts = irs.parse("graph():\n  %one : int = prim::Constant[value=1]()\n  return (%one)")
+    inner = irs.Module(
+        {"F": irs.parse(RELU)}, name="ex", symbols=(Symbol("F", "flow::executable.export", "public", FrozenDict(n=1), counts),)
+    )
+    graphs = {"relu": irs.parse(RELU), "twice": irs.parse(TWICE), "main": irs.parse(CALLS)}
+    symbols = tuple(Symbol(name, "func::func", "public" if name == "main" else "private") for name in graphs)
+    constants = {"w": TensorData.of(np.arange(6.0).reshape(2, 3)), "odd name": TensorData.of(np.array(3))}
+    return irs.Module(graphs, constants, 'na"me', {"ex": inner}, symbols, FrozenDict(version=(1, "two")))
+
+
+def test_a_module_reads_back_from_its_text() -> None:
+    module = _module()
+    again = parse_module(str(module))
+    assert print_module(again) == str(module)
+    assert again.constants == module.constants
+    assert again.attrs == module.attrs
+    for (path, graph), (other, same) in zip(graphs_of(module), graphs_of(again), strict=True):
+        assert path == other
+        assert irs.same_structure(graph, same)
+    export = again.modules["ex"].symbols[0]
+    assert (export.visibility, export.attrs["n"], export.body is not None) == ("public", 1, True)
+    assert irs.load(str(module)).name == module.name
+
+
+def test_inlining_opens_every_call_with_values_of_its_own() -> None:
+    module = _module()
+    assert entry(module) == "main"
+    graph = inlined(module)
+    irs.verify(graph)
+    assert [node.op for node in graph.nodes() if node.op == "aten::relu"] == ["aten::relu"] * 3
+    assert [node.scope for node in graph.nodes() if node.op == "aten::relu"] == ["relu", "twice.relu", "twice.relu"]
+    assert graph.inputs == module.graphs["main"].inputs
+
+
+def test_the_alias_db_follows_the_calls_of_a_module() -> None:
+    identity = irs.parse("graph(%x : Tensor):\n  return (%x)")
+    caller = irs.parse('graph(%a : Tensor):\n  %b : Tensor = func::call[callee="@id"](%a)\n  return (%b)')
+    assert irs.AliasDb(caller, callees=irs.Module({"id": identity})).may_alias("a", "b")
+    relu = irs.Module({"id": irs.parse(RELU)})
+    assert not irs.AliasDb(caller, callees=relu).may_alias("a", "b")
+
+
+def test_calls_of_what_is_not_there_stay() -> None:
+    caller = irs.parse('graph(%a : Tensor):\n  %b : Tensor = func::call[callee="@far"](%a)\n  return (%b)')
+    assert inlined(irs.Module({"f": caller})).node("b").op == "func::call"
+
+
+def test_a_call_that_does_not_fit_is_refused() -> None:
+    caller = irs.parse('graph():\n  %b : Tensor = func::call[callee="@relu"]()\n  return (%b)')
+    with pytest.raises(VerifyError, match="call-fits"):
+        verify_module(irs.Module({"f": caller, "relu": irs.parse(RELU)}))
+
+
+def test_calls_of_calls_do_not_grow_without_end() -> None:
+    graphs = {"f0": irs.parse(RELU)}
+    for level in range(1, 40):
+        graphs[f"f{level}"] = irs.parse(TWICE.replace("@relu", f"@f{level - 1}"))
+    with pytest.raises(ArgumentError, match=str(MAX_INLINED)):
+        inlined(irs.Module(graphs), "f39")
+
+
+def test_several_public_graphs_must_be_named() -> None:
+    with pytest.raises(ArgumentError, match="2 public graphs") as error:
+        entry(irs.Module({"f": irs.parse(RELU), "g": irs.parse(RELU)}))
+    assert "'f', 'g'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "the text ends"),
+        ('module "m" = module::attributes():\n', "the text ends"),
+        ("graph():\n  return ()\n", "expected module"),
+        ('module "m" = module::attributes():\nend\nend', "the end of the text"),
+        ('module "m" = module::attributes():\ngraph "f":\ngraph(:\nend', "expected"),
+        ('module "m" = module::attributes():\ngraph "f":\ngraph():\n  return ()\ngraph "f":\ngraph():\n  return ()\nend', "two parts"),
+        ('module "m" = module::attributes([:\nend', "expected"),
+    ],
+)
+def test_text_that_is_no_module_says_where(text: str, what: str) -> None:
+    with pytest.raises(ParseError, match=what):
+        parse_module(text)
+
+
+def test_garbled_text_is_an_error_of_ours() -> None:
+    text, rng = str(_module()), random.Random(0)
+    for _ in range(300):
+        place = rng.randrange(len(text))
+        garbled = text[:place] + rng.choice(["", "\n", '"', "end\n", "(", "module ", "!<", "%"]) + text[place + rng.randrange(3) :]
+        try:
+            parse_module(garbled)
+        except IrscopeError as error:
+            assert str(error)

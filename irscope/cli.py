@@ -224,7 +224,7 @@ def _bench(options: argparse.Namespace) -> None:
         if min(threads) < 1:
             raise ValueError
     except ValueError:
-        raise ArgumentError(f"{options.threads!r} are no thread counts", hint="write them like 1,2") from None
+        raise ArgumentError(f"{options.threads!r} are not thread counts", hint="write them like 1,2") from None
     peers = None if options.peers is None else _words(options.peers)
     found = run_suite(
         options.suite, quick=options.quick, threads=threads, peers=peers, names=_words(options.cases), dry=options.dry,

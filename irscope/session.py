@@ -114,7 +114,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
         if not _may_be(given, value.type):
             raise ArgumentError(
                 f"the example argument for %{graph.names[value]} is {given}, and the program takes {value.type}",
-                hint="pass one like that, or load the program anew from where it comes from",
+                hint="pass one like that, or load the program again from its source",
             )  # fmt: skip
         types[value] = FLOAT if value.type == FLOAT else given
     types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}

@@ -179,7 +179,7 @@ def test_opt_prints_a_program_that_reads_back(in_place: Path, capsys: pytest.Cap
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[:2] == [
-        "# functionalize: passed [pure-twin] %b: aten::relu computes what aten::relu_ wrote",
+        "# functionalize: passed [pure-twin] %b: aten::relu_ became its functional variant aten::relu",
         "# cse: passed [same-value] %c: %a is the same",
     ]
     wanted = irs.Pipeline("functionalize,cse,dce")(irs.parse(IN_PLACE)).graph

@@ -111,9 +111,9 @@ def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound
     name = op if "::" in op else f"aten::{op}"
     found = lookup(name)
     if found is None:
-        raise ArgumentError(f"{name} is no op that irscope knows")
+        raise ArgumentError(f"{name} is not an op that irscope knows")
     if found.expression is None or found.category != "pointwise":
-        raise ArgumentError(f"the error of {name} has no bound here: it is no pointwise op that kernels compute")
+        raise ArgumentError(f"the error of {name} has no bound here: it is not a pointwise op that kernels compute")
     complaint = ""
     for schema in found.schemas:
         try:

@@ -158,7 +158,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _kernel_text(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._kernel_in is None:
-            raise UnknownName("nobody here knows the kernels", hint="irs.explore(fusion) does")
+            raise UnknownName("this explorer has no kernels to show", hint="irs.explore(fusion) does")
         return {"kind": "kernel", "kernel": self._kernel_in(int(message["id"]), str(message["language"]))}
 
     def _text(self) -> str:

@@ -86,8 +86,8 @@ def test_the_command_measures_and_writes(tmp_path: Path, capfd: pytest.CaptureFi
 
 @pytest.mark.parametrize(("arguments", "told"), [
     (["--suite", "trains"], "there is no suite 'trains'"), (["--cases", "k9"], "there is no case 'k9'"),
-    (["--peers", "abacus"], "there is no competitor 'abacus'"), (["--threads", "none"], "are no thread counts"),
-    (["--threads", "0"], "are no thread counts"),
+    (["--peers", "abacus"], "there is no competitor 'abacus'"), (["--threads", "none"], "are not thread counts"),
+    (["--threads", "0"], "are not thread counts"),
 ])  # fmt: skip
 def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *arguments]) == 2

@@ -53,7 +53,7 @@ def test_whole_numbers_become_floats_first() -> None:
 @pytest.mark.parametrize(
     ("op", "arguments", "reason"),
     [
-        ("nothing", {}, "aten::nothing is no op that irscope knows"),
+        ("nothing", {}, "aten::nothing is not an op that irscope knows"),
         ("sum", {}, "aten::sum has no bound here"),
         ("asin", {}, "aten::asin has no bound here"),
         ("exp", {"dtype": "complex64"}, "kernels do not compute with complex64"),

@@ -129,7 +129,7 @@ def test_a_kernel_is_asked_for_by_language() -> None:
     assert answer == {"kind": "kernel", "token": 4, "kernel": {"language": "assembly", "source": "ret"}}
     assert asked == [(7, "assembly")]
     assert (
-        "nobody here knows the kernels"
+        "this explorer has no kernels to show"
         in explorer().receive({"kind": "kernel", "id": 7, "language": "llvm"})["message"]
     )
 

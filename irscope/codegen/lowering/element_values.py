@@ -167,7 +167,7 @@ class GroupValues:
             axes, kinds = reduced_axes(expr), reductions_of(expr)
             shape = self.shape(leaves[0][1]) if axes else ()
             if kinds & _PEAKS and 0 in [shape[axis] for axis in axes]:
-                raise CodegenError("nothing has no largest element", where=repr(node), rule="codegen-empty")
+                raise CodegenError("cannot take the maximum over an empty axis", where=repr(node), rule="codegen-empty")
             self.steps[output] = Compute(position, expr, operands, axes, shape, bool(kinds & POSITIONS))
             self.types[output] = type
 

@@ -153,7 +153,7 @@ class Walk:
             self.space.gather(extents)
         if prod(self.gathered) != prod(extents):
             raise CodegenError(
-                f"one reduction gathers {prod(self.gathered)} elements, another {prod(extents)}",
+                f"one reduction reduces {prod(self.gathered)} elements, another {prod(extents)}",
                 rule="codegen-reduction",
             )
         walked = {axis for form in kept for axis in form.axes}
@@ -194,7 +194,7 @@ def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
     """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
     if axis is None or len(shape) != 1:
         if len(shape) > len(forms):
-            raise CodegenError(f"an operand has {len(shape)} axes, and what reads it {len(forms)}", rule="codegen-axis")
+            raise CodegenError(f"an operand has {len(shape)} axes, and its user has {len(forms)}", rule="codegen-axis")
         own = forms[len(forms) - len(shape) :]
     elif axis < len(forms):
         own = (forms[axis],)

@@ -64,4 +64,4 @@ def _read(path: Path, onnx: Any) -> Any:
     try:
         return onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf's DecodeError, of a package that need not be imported by name
-        raise LoadError(f"{str(path)!r} is no ONNX model: {str(error)[:200]}", hint=_HINT) from None
+        raise LoadError(f"{str(path)!r} is not an ONNX model: {str(error)[:200]}", hint=_HINT) from None

@@ -44,7 +44,7 @@ def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None
 def permuted(a: Any, order: Sequence[int]) -> Any:
     """The axes in another order."""
     if sorted(order) != list(range(a.ndim)):
-        raise refused(f"axes {tuple(order)} are no order of {a.ndim} axes", wrong_arguments=True)
+        raise refused(f"axes {tuple(order)} are not an order of {a.ndim} axes", wrong_arguments=True)
     return view_of("permute", a, tuple(order), shape=[a.shape[place] for place in order])
 
 

@@ -156,7 +156,7 @@ def any_or_all(word: str) -> Callable[..., Expr]:
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
         require_known(keepdim, "keepdim")
         if dim is not None and known_ints(dim) == []:
-            raise NoExpression(f"{word} over an empty list of dimensions gathers nothing")
+            raise NoExpression(f"{word} over an empty list of dimensions reduces nothing")
         found = reduce(f"reduce_{word}", cast(self, "bool"), _axes(self, dim))
         return cast(found, "uint8") if self.dtype == "uint8" else found
 

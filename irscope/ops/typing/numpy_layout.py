@@ -47,7 +47,7 @@ def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
         return default_dtype
     name = dtype_name(argument, None)
     if name is None:
-        raise RunError(f"{argument!r} is no element type")
+        raise RunError(f"{argument!r} is not an element type")
     try:
         found: np.dtype[Any] = np.dtype(_STAND_INS.get(name, name))
     except TypeError:

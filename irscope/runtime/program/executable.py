@@ -154,7 +154,7 @@ class Executable:
         """
         if group not in self._groups:
             raise UnknownName(
-                f"{group!r} is no group of this program with kernels", hint="graph.nodes() has the groups"
+                f"{group!r} is not a group of this program with kernels", hint="graph.nodes() has the groups"
             )
         types = self._groups[group].known_types()
         return None if types is None else self._groups[group].plan(types)

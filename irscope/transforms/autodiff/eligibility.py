@@ -46,7 +46,7 @@ class GradientRules:
 
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
-            what = f"{self.name(node.output)} is a constant, which each group that reads it has inside"
+            what = f"{self.name(node.output)} is a constant, which is copied into each group that uses it"
             return Refusal("constant", what, (node,))
         if node.blocks:
             return Refusal("has-blocks", f"{node.op} has blocks of its own", (node,))

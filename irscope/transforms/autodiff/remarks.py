@@ -25,7 +25,7 @@ def path_words(plan: BlockSlices, path: Sequence[int]) -> Refusal:
         if found is not None:
             return Refusal(rule, found.because, (found.node, found.obstacle.later, *nodes))
     told = " → ".join(plan.rules.db.node_words(node) for node in nodes)
-    return Refusal("cycle", f"together they would wait for themselves: {told}", nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {told}", nodes)
 
 
 def _tie(plan: BlockSlices, a: int, b: int) -> Dependence:

@@ -144,7 +144,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
         refusal = plan.left.get(index)
         if refusal is not None:
             return no(
-                f"%{plan.rules.graph.names[plan.block.nodes[index].outputs[0]]} went out again: {refusal.because}",
+                f"%{plan.rules.graph.names[plan.block.nodes[index].outputs[0]]} was taken out again: {refusal.because}",
                 *refusal.evidence,
             )
     if plan.segment[first] != plan.segment[last]:
@@ -160,7 +160,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
         return no(refusal.because, *refusal.evidence)
     if plan.partition.find(first) == plan.partition.find(last):
         return no(f"their subgraph would have fewer than {plan.threshold} nodes", a, b)
-    return no("neither subgraph reads from the other, and only producers are merged with their readers", a, b)
+    return no("neither subgraph reads from the other, and only producers are merged with their users", a, b)
 
 
 def autodiff_subgraphs(

@@ -108,7 +108,7 @@ def _plan(families: Families, kept: list[Write]) -> Plan:
 
 def _passed(write: Write) -> Remark:
     subject = write.node.outputs[0] if write.node.outputs else write.node
-    return Remark("passed", "pure-twin", subject, f"{write.twin.op} computes what {write.node.op} wrote", (write.node,))
+    return Remark("passed", "pure-twin", subject, f"{write.node.op} became its functional variant {write.twin.op}", (write.node,))
 
 
 def _missed(families: Families) -> list[Remark]:

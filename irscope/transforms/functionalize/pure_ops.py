@@ -103,7 +103,7 @@ class Twins:
         pure = make_node(node.id, node.op[:-1], node.inputs, node.outputs, node.attrs, (), None, "")
         declared, op = schema_of(pure), op_of(pure)
         if not node.op.endswith("_") or declared is None or op is None or not _is_twin(schema, declared, pure):
-            return NoTwin("no-twin", f"no pure op is known that computes what {node.op} writes")
+            return NoTwin("no-twin", f"{node.op} has no functional variant")
         return self._compared(pure, op, declared)
 
     def _compared(self, node: Node, op: Op, schema: OpSchema) -> Twin | NoTwin:

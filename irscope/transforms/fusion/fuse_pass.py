@@ -85,7 +85,7 @@ class Fusion:
 
     def __reduce__(self) -> str:
         what = "a Fusion cannot be pickled: it answers questions from what is known of the ops in this process"
-        raise ArgumentError(what, hint="pickle f.original and fuse it anew, or f.graph, which is the result")
+        raise ArgumentError(what, hint="pickle f.original and fuse it again, or f.graph, which is the result")
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -221,7 +221,7 @@ class Fusion:
         for other in (*users, *makers):
             if isinstance(other, Node) and rules.refusal(other) is None:
                 return self._why_not(node, other)
-        return no("nothing that it reads from or that reads it can be part of a kernel", node)
+        return no("none of its producers and users can be part of a kernel", node)
 
     def _find(self, subject: Node | Value | str) -> Node | Verdict:
         """The node of the folded graph that is meant, or why there is none."""
@@ -234,7 +234,7 @@ class Fusion:
             what = f"{node!r} is not a node of graph {self.original.name!r}"
             raise UnknownName(what, hint="ask the graph it came from")
         if found is None:
-            return no(f"{node!r} is gone: its result was known before the program runs, or nobody read it", node)
+            return no(f"{node!r} is gone: its result was known before the run, or unused", node)
         return found
 
     def _maker(self, subject: Value | str) -> Node | None:

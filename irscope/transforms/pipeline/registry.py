@@ -33,23 +33,24 @@ class Pass:
 
 
 _ALL: Final = (
-    Pass("fold-constants", "known numbers become constants, ifs with a known condition their branch", "cleanup.fold:fold_constants"),
+    Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
     Pass(
-        "functionalize", "in-place ops become pure where nobody can tell", "functionalize:functionalize", {"scatter": bool}
+        "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
+        "functionalize:functionalize", {"scatter": bool},
     ),
-    Pass("fold-tensors", "small tensors that are the same at every run become constants", "cleanup.fold_tensors:fold_tensors"),
+    Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
-    Pass("cse", "what is computed twice is computed once", "cleanup.cse:eliminate_common_subexpressions"),
-    Pass("pool-constants", "equal constants become one, where all readers see it", "cleanup.pool_constants:pool_constants"),
+    Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
+    Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
     Pass(
-        "fuse", "ops that can run as one kernel become a group", "fusion:fuse",
+        "fuse", "groups ops that can run as one kernel", "fusion:fuse",
         {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
     ),
     Pass(
-        "autodiff-subgraphs", "ops with gradient formulas become differentiable subgraphs",
+        "autodiff-subgraphs", "groups ops that have gradient formulas",
         "autodiff:autodiff_subgraphs", {"threshold": int},
     ),
-    Pass("dce", "what nobody reads and does nothing else goes", "cleanup.dce:remove_dead_nodes"),
+    Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 
 PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}

@@ -143,7 +143,7 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
   const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
   const kept = values.some((value) => steps.isKept(value));
-  const said = kept ? "only its group reads it by now, so it needs no memory of its own" : "";
+  const said = kept ? "only its group uses it now, so it needs no memory of its own" : "";
   const when = `at step ${steps.at}`;
   return [note(said ? `${when}: ${said}` : when)];
 }

@@ -76,7 +76,7 @@ class AliasDb(WriteQuestions):
         self.graph = graph = graph_of(graph, "AliasDb")
         self.callees = callees_of(callees)
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
-        self.was_rebuilt: Verdict = no("it was made from the graph alone, and follows nothing")
+        self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db")
         """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
         self._structures = Structures()
         self._points_to: PointsTo = build(

@@ -31,7 +31,7 @@ def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
     if already and abs(start - end) == 1:
         return yes("it stands there already", node)
     if db.accesses(node).side_effect is not None:
-        return no(f"{db.node_words(node)} has an effect on the world, and stays where it is", node)
+        return no(f"{db.node_words(node)} has a side effect and cannot move", node)
     company = WorkingSet(db, towards_end=step > 0)
     company.add(node)
     for index in range(start + step, end, step):

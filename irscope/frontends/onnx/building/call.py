@@ -134,13 +134,13 @@ class Call:
     def integer(self, name: str, default: int | None = None) -> int:
         found = self.attr(name, _REQUIRED if default is None else default)
         if not isinstance(found, int):
-            raise Refused(f"its attribute {name} is no whole number")
+            raise Refused(f"its attribute {name} is not a whole number")
         return found
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         found = self.attr(name, _REQUIRED if default is None else default)
         if not isinstance(found, list | tuple) or not all(isinstance(item, int) for item in found):
-            raise Refused(f"its attribute {name} is no row of whole numbers")
+            raise Refused(f"its attribute {name} is not a list of whole numbers")
         return list(found)
 
     def text(self, name: str, default: str) -> str:

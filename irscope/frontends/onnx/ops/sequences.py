@@ -74,7 +74,7 @@ def _split(call: Call) -> Value:
 def _list(call: Call, index: int) -> Value:
     found = call.any(index)
     if not isinstance(found.type, ListType):
-        raise call.refuse(f"its input {index} is no sequence")
+        raise call.refuse(f"its input {index} is not a sequence")
     return found
 
 

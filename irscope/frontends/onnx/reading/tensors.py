@@ -90,7 +90,7 @@ def _beside(location: str, folder: Path | None, what: str) -> Path:
         hint = "load the model by the path of its file, or onnx.load_external_data_for_model(model, folder) first"
         raise LoadError(f"the elements of {what} lie in another file, {location!r}, of an unknown folder", hint=hint)
     if not location or "\0" in location or location.startswith(("/", "\\")) or ":" in location:
-        raise LoadError(f"{what} names {location!r} as the file of its elements, which is no relative path", hint=_HINT)
+        raise LoadError(f"{what} names {location!r} as the file of its elements, which is not a relative path", hint=_HINT)
     home = folder.resolve()
     try:
         path = (home / location).resolve()

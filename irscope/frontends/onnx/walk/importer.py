@@ -126,7 +126,7 @@ class Importer:
     def one(self, node: Any, frame: Frame) -> None:
         """Append what one node means, and define its outputs."""
         if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
-            raise LoadError("a name in it is no UTF-8 text", hint="the model is damaged: export it again")
+            raise LoadError("a name in it is not UTF-8 text", hint="the model is damaged: export it again")
         node = functions.with_attributes(node, frame.attributes)
         domain = node.domain or "ai.onnx"
         inputs = [self.found(frame, name, _title(node)) if name else None for name in node.input]

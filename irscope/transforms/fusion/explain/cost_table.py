@@ -35,7 +35,7 @@ def bytes_per_second(bandwidth: str | float) -> float:
         speed = 0.0
     if not 0 < speed < float("inf"):
         hint = "a text such as '20 GB/s', or bytes per second as a number"
-        raise ArgumentError(f"{bandwidth!r} is no bandwidth", hint=hint)
+        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint=hint)
     return speed
 
 

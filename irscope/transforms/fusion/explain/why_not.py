@@ -29,7 +29,7 @@ def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
             named = (found.node, found.obstacle.later)
             return Refusal(rule, found.because + _between(plan.rules.db, nodes, named), (*named, *nodes))
     told = " → ".join(plan.rules.db.node_words(node) for node in nodes)
-    return Refusal("cycle", f"together they would wait for themselves: {told}", nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {told}", nodes)
 
 
 def _between(db: AliasDb, nodes: tuple[Node, ...], named: tuple[Node, Node]) -> str:
@@ -107,7 +107,7 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     score = policy.score(candidate) if policy.score is not None else 1
     if score is None or score <= 0:
         return Refusal("declined", f"policy {policy.name!r} declines: its score is {score}", nodes)
-    return Refusal("declined", f"policy {policy.name!r} had gone past them, and did not come back", nodes)
+    return Refusal("declined", f"policy {policy.name!r} never reconsidered this pair", nodes)
 
 
 def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:

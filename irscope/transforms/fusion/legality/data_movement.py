@@ -57,7 +57,7 @@ class Moving:
         if self._between is None:
             self._between = frozenset(self._views_between())
         if node not in self._between:
-            return Refusal("not-pointwise", f"{node.op} is a view, and not one between two nodes of a kernel", (node,))
+            return Refusal("not-pointwise", f"{node.op} is a view that does not lie between two nodes of one kernel", (node,))
         return None
 
     def join_refusal(self, node: Node) -> Refusal | None:
@@ -108,7 +108,7 @@ class Moving:
             else (*part.shape[:axis], 1, *part.shape[axis:])
         )
         if seen != own or part.dtype is None or part.dtype != whole.dtype:
-            return Refusal("not-pointwise", f"{node.op} here does not replace just what it is given", (node,))
+            return Refusal("not-pointwise", f"{node.op} replaces a range of another shape or element type than its source", (node,))
         return None
 
     def _is_computed_for(self, value: Value) -> bool:

@@ -41,7 +41,7 @@ from irscope.transforms.grouping import Refusal
 __all__ = ["Eligibility"]
 
 _LIBRARY_WORDS: Final = {
-    "reduction": "gathers windows or prefixes", "normalization": "is a normalisation without a kernel",
+    "reduction": "is a windowed or prefix reduction", "normalization": "is a normalisation without a kernel",
     "matmul": "is a matrix product", "convolution": "is a convolution", "memory": "moves or makes elements",
     "random": "draws random numbers", "other": "is of no kind known to fuse", "pointwise": "has no expression",
 }  # fmt: skip
@@ -145,7 +145,7 @@ class Eligibility:
         if node.op == "prim::Constant":
             return Refusal(
                 "not-pointwise",
-                f"{self.name(node.output)} is a constant, which each group that reads it has inside",
+                f"{self.name(node.output)} is a constant, which is copied into each group that uses it",
                 (node,),
             )
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
@@ -162,7 +162,7 @@ class Eligibility:
                 if node.blocks
                 else "has no known overload"
                 if known
-                else "is an op nobody described"
+                else "has no schema"
             )
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         effect = effect_of(node)
@@ -285,7 +285,7 @@ class Eligibility:
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:
                 same = f"{node.op} may give back {self.name(operand)} itself"
-                what = f"{same}, and a copy could be told from it: {safe.because}"
+                what = f"{same}, and a copy would be observable: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
 

@@ -167,7 +167,7 @@ class BlockPlan:
         path = self.partition.merge(candidate.producer_index, candidate.consumer_index)
         if path:
             nodes = tuple(self.block.nodes[index] for index in path)
-            return Refusal("cycle", "together they would wait for what waits for them", nodes)
+            return Refusal("cycle", "fusing them would create a cycle", nodes)
         self._commit(candidate, domain)
         return None
 

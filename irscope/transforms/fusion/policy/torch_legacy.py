@@ -52,7 +52,7 @@ def _fuse(plan: BlockPlan, candidate: Candidate) -> Refusal | None:
     path = plan.partition.bring(candidate.producer_index, candidate.consumer_index)
     if path:
         nodes = tuple(plan.block.nodes[index] for index in path)
-        return Refusal("cycle", "together they would wait for what waits for them", nodes)
+        return Refusal("cycle", "fusing them would create a cycle", nodes)
     count = sum(_arguments(plan, index) for index in (candidate.producer_index, candidate.consumer_index))
     limit = plan.limits.arguments
     if count > limit:

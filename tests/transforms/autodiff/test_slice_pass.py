@@ -144,7 +144,7 @@ def test_producers_join_their_readers() -> None:
 def test_independent_nodes_stay_apart() -> None:
     found = sliced("%a : Tensor = aten::tanh(%x)\n%b : Tensor = aten::tanh(%y)\nreturn (%a, %b)")
     assert found.groups == () and found.graph is found.original
-    assert "only producers are merged with their readers" in found.why_not("a", "b").because
+    assert "only producers are merged with their users" in found.why_not("a", "b").because
 
 
 def test_a_small_subgraph_is_left_in_the_open() -> None:

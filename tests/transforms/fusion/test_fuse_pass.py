@@ -184,7 +184,7 @@ def test_the_time_is_that_of_a_named_bandwidth() -> None:
     assert fusion.table(bandwidth="2 TB/s")["µs at 2 TB/s"].tolist() == [4.0]
     assert fusion.table(bandwidth=1e9)["µs at 1 GB/s"].tolist() == [8000.0]
     for nonsense in ("fast", "0 GB/s", -1, None):
-        with pytest.raises(ArgumentError, match="no bandwidth"):
+        with pytest.raises(ArgumentError, match="not a bandwidth"):
             fusion.table(bandwidth=nonsense)  # type: ignore[arg-type]
 
 
@@ -226,7 +226,7 @@ def test_why_not_knows_folded_and_inner_names() -> None:
   %b : Float(2, 3) = aten::relu(%a)
   return (%b)""")
     fusion = fuse(graph)
-    assert "nobody read it" in fusion.why_not("dead", "b").because
+    assert "unused" in fusion.why_not("dead", "b").because
     assert fusion.why_not("b.1", "a")
     assert not fusion.why_not("n", "a")
     with pytest.raises(UnknownName):

@@ -66,7 +66,7 @@ class Values:
         known = held.known()
         if known is not None:
             if known.ndim > 1 or known.dtype.kind not in "iu":
-                raise Refused(f"{what} is no row of whole numbers")
+                raise Refused(f"{what} is not a list of whole numbers")
             return [int(item) for item in known.reshape(-1)]
         type = held.type
         if not isinstance(type, TensorType) or type.shape is None or len(type.shape) > 1:
@@ -108,4 +108,4 @@ def _text(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise LoadError(f"the attribute {name!r} is no UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise LoadError(f"the attribute {name!r} is not UTF-8 text: {error.reason} at byte {error.start}") from None

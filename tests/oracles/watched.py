@@ -60,7 +60,7 @@ def _one_process(work: Work, jobs: Sequence[Any], skip: int) -> Iterator[Ended]:
     """One child; gives how many jobs are over, and how many programs of the next one."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
-    child = context.Process(target=_in_child, args=(there, work, jobs, skip), daemon=True)
+    child = context.Process(target=_in_child, args=(here, there, work, jobs, skip), daemon=True)
     child.start()
     there.close()
     over, stage, watch = 0, Stage("before the first program", ours=False), _Watch(child.pid or 0)
@@ -92,7 +92,8 @@ def _one_process(work: Work, jobs: Sequence[Any], skip: int) -> Iterator[Ended]:
         here.close()
 
 
-def _in_child(there: Connection, work: Work, jobs: Sequence[Any], skip: int) -> None:
+def _in_child(here: Connection, there: Connection, work: Work, jobs: Sequence[Any], skip: int) -> None:
+    here.close()  # so that a child whose parent is gone cannot go on telling
     if not os.environ.get("ORACLES_LOUD"):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout.fileno(), sys.stderr.fileno()):  # C++ warns there as well

@@ -38,7 +38,7 @@ def is_exact(given: object) -> bool:
     """Whether torch's bits are asked for. Raises ArgumentError for anything but `"torch"` and None."""
     if given in (None, "torch"):
         return given is not None
-    raise ArgumentError(f"there are no bits of {given!r} to give", hint='exact is "torch" or None')
+    raise ArgumentError(f"exact={given!r} is not a choice", hint='exact is "torch" or None')
 
 
 @dataclass(frozen=True, slots=True)

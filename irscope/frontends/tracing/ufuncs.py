@@ -119,7 +119,7 @@ def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np
 
 def _shifted(array: Any, name: str, bits: Any) -> Any:
     if isinstance(bits, Traced | np.ndarray) or array.dtype.kind not in "iu":
-        raise refused("a shift by an array, or of what are no integers, cannot be traced", "multiply by a power of two")
+        raise refused("a shift by an array, or of values that are not integers, cannot be traced", "multiply by a power of two")
     if isinstance(bits, np.generic):
         array = cast(array, np.result_type(array.dtype, bits.dtype))
     if not 0 <= bits < 8 * array.dtype.itemsize - 1:

@@ -229,5 +229,5 @@ def _inputs(graph: Graph, names: Iterable[Value | str]) -> Iterator[Value]:
     for name in names:
         value = graph.value(name)
         if value not in graph.inputs:
-            raise ArgumentError(f"%{graph.names[value]} is no input", hint="say which inputs require a gradient")
+            raise ArgumentError(f"%{graph.names[value]} is not an input", hint="say which inputs require a gradient")
         yield value

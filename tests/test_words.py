@@ -1,0 +1,58 @@
+"""Errors, remarks and verdicts use the field's words: each pattern here was replaced by what stands beside it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1] / "irscope"
+
+INSTEAD = {
+    r"\bnobody\b": "say what is not observable, unused, or unknown",
+    r"\bsomebody\b": "say who: the caller, a user, another node",
+    r"\banew\b": "again, or from scratch",
+    r"(?<!there )\bis no [a-z]": "is not a …, or has no …",
+    r"\bare no [a-z]": "are not …",
+    r"\bcomputes what\b": "functional variant",
+    r"\btaken in\b": "accumulated",
+    r"\b(whoever|whosoever)\b": "name the caller or the user",
+    r"\bat hand\b": "available, or installed",
+    r"\bturned reads?\b": "transposed reads",
+    r"\bmakers?\b": "producer",
+    r"\breaders? of\b": "users of",
+    r"\btwins?\b": "functional variant",
+    r"\bcalm\b": "reorderable",
+    r"\bdear\b": "expensive",
+}
+
+SAID = {"Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"}
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """What users are told, with where it is written: arguments of errors, remarks, refusals and verdicts."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                call = node.exc
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SAID:
+                call = node
+            else:
+                continue
+            for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
+                for part in ast.walk(argument):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str) and " " in part.value:
+                        yield f"{path.relative_to(ROOT)}:{part.lineno}", part.value
+
+
+def test_what_users_read_is_in_the_fields_words() -> None:
+    found = list(sentences())
+    assert len(found) > 500, "the sentences were found"
+    wrong = [
+        f"{where}: {text!r} ({better})"
+        for where, text in found
+        for pattern, better in INSTEAD.items()
+        if re.search(pattern, text)
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -82,8 +82,8 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
         return value
     if may_write and apart:
         raise ArgumentError(
-            f"an argument, an array of {value.dtype}, has elements that lie {value.strides} bytes apart, which is no whole "
-            "number of elements, and the program may write into it",
+            f"an argument, an array of {value.dtype}, has elements that lie {value.strides} bytes apart, which is not a "
+            "whole number of elements, and the program may write into it",
             rule="byte-steps",
             hint="pass x.copy(), which the program then writes instead",
         )

@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("name", "size"), [("yolov3", 64), ("lstm", 100), ("bert", 2)])
+@pytest.mark.parametrize(("name", "size"), [("yolov3", 64), ("lstm", 100), ("bert", 2), ("training_step", 50)])
 def test_an_example_with_a_model(name: str, size: int, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("torch")
     if name == "bert":

@@ -40,6 +40,8 @@ _TOLD: Final = (
      "write it with torch.where, or differentiate the parts on either side"),
     ("DataDependent", "the model reads the values of a tensor (.item(), a branch), and a graph has no values to look at",
      "write it with torch.where, or differentiate the parts on either side"),
+    ("DynamicOutputShape", "the shape of one of its results depends on the values of a tensor",
+     "write it with a mask of fixed shape (torch.where)"),
     ("derivative for", "one of its ops has no derivative", "leave that op out of what the loss depends on"),
 )  # fmt: skip
 """What torch's messages hold; what went wrong; what to do."""

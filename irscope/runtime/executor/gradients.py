@@ -66,7 +66,7 @@ class Gradients:
             wanting.append(self._one_for(flags))
         if wanting and self.written:
             self._refuse_writes(given)
-        return wanting
+        return [] if self.graph.gradients else wanting  # a backward pass gives plain tensors, as torch.autograd.grad does
 
     def _is_traced(self) -> bool:
         binding = self.torch._C

@@ -329,3 +329,9 @@ def overwritten(x: Any) -> Any:
     y = x.exp()
     y.mul_(2)
     return y.sum()
+
+
+def test_results_want_no_gradient_of_their_own():
+    model, x = nn.Linear(3, 2), torch.rand(4, 3)
+    run = irs.compile(model_graph := irs.load(model, x, backward=True, loss=torch.sum))
+    assert model_graph.gradients and not any(result.requires_grad for result in run(x))

@@ -1,0 +1,172 @@
+"""Which kernels the backward pass has, and which of them are the same (pytorch#14541 found six kinds in an unrolled LSTM).
+
+    python tests/benchmarks/backward_kernels.py [--steps 100] [--only lstm]
+
+Each model is loaded with its gradients (`irs.load(…, backward=True)`), fused, deduplicated and compiled. A node or a group is of
+the forward pass if the loss depends on it, and of the backward pass otherwise. Classes are by `alpha` (names aside) and by
+`extents` (sizes aside as well). Of the LSTM each class of the backward pass is listed, with what keeps it apart from the earlier
+class that is most like it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+import irscope as irs
+
+
+class Residual(nn.Module):
+    """Two blocks of a ResNet, each of two convolutions with batch normalisation."""
+
+    def __init__(self, channels: int = 16):
+        super().__init__()
+        self.body = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+                nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels),
+            ) for _ in range(2)
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.body:
+            x = torch.relu(x + part(x))
+        return x
+
+
+def lstm(steps: int) -> tuple[Any, tuple[Any, ...]]:
+    from lstm import lstm as make
+
+    return make(), (torch.rand(steps, 8, 64),)
+
+
+def bert() -> tuple[Any, tuple[Any, ...]]:
+    from bert import bert as make
+    from bert import tokens
+
+    return make(layers=4, hidden=64), (tokens(2, 32),)
+
+
+def gpt2() -> tuple[Any, tuple[Any, ...]]:
+    from transformers import GPT2Config, GPT2Model
+
+    config = GPT2Config(
+        vocab_size=500, n_positions=64, n_embd=64, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0,
+        attn_implementation="eager", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    )  # fmt: skip
+    model = GPT2Model(config)
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gpt2 = model
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.gpt2(tokens, use_cache=False, return_dict=False)[0]
+
+    return Plain(), (torch.randint(0, 500, (2, 32)),)
+
+
+def resnet() -> tuple[Any, tuple[Any, ...]]:
+    return Residual(), (torch.rand(2, 16, 16, 16),)
+
+
+def square(result: torch.Tensor) -> torch.Tensor:
+    return result.square().mean()
+
+
+def needed_for(graph: irs.Graph, values: Iterable[irs.Value]) -> set[irs.Node]:
+    """The top nodes that these values depend on."""
+    found: set[irs.Node] = set()
+    open_values = list(values)
+    while open_values:
+        node = graph.producer.get(open_values.pop())
+        if node is None:
+            continue
+        top = node
+        while graph.block_of[top] is not graph.body:
+            top = graph.owner[graph.block_of[top]]
+        if top not in found:
+            found.add(top)
+            open_values += top.inputs
+    return found
+
+
+def measure(name: str, make: Callable[[], tuple[Any, tuple[Any, ...]]]) -> dict[str, Any]:
+    torch.manual_seed(0)
+    model, args = make()
+    start = time.process_time()
+    graph = irs.load(model, *args, backward=True, loss=square)
+    loaded = time.process_time()
+    fusion = irs.fuse(graph)
+    fused = time.process_time()
+    found, alike = irs.dedup(fusion), irs.dedup(fusion, relation="extents")
+    run = irs.compile(fusion)
+    check(model, args, run)
+    ops = [node for node in graph.nodes() if node.op != "prim::Constant"]
+    forward = needed_for(graph, graph.outputs[:1])
+    group_forward = needed_for(fusion.graph, fusion.graph.outputs[:1])
+    back = [cls for cls in found.classes if cls.representative not in group_forward]
+    groups = [node for cls in found.classes for node in cls.members]
+    return {
+        "model": name, "ops": f"{sum(n in forward for n in ops)} + {sum(n not in forward for n in ops)}",
+        "groups": f"{sum(n in group_forward for n in groups)} + {sum(n not in group_forward for n in groups)}",
+        "classes": f"{len(found.classes) - len(back)} + {len(back)}", "by extents": len(alike.classes), "kernels": len(run.kernels),
+        "load s": round(loaded - start, 2), "fuse s": round(fused - loaded, 2), "dedup": found, "backward": back,
+    }  # fmt: skip
+
+
+def check(model: Any, args: tuple[Any, ...], run: Any) -> None:
+    """The gradients are autograd's."""
+    loss = square(model(*args))
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    expected = torch.autograd.grad(loss, parameters, allow_unused=True)
+    found = run(*args)
+    scale = max(float(item.abs().max()) for item in expected if item is not None)
+    for mine, its in zip(found[1:], expected, strict=True):
+        assert (mine is None) == (its is None)
+        assert its is None or torch.allclose(mine, its, rtol=1e-3, atol=1e-4 * scale)
+
+
+def tell_classes(found: irs.Dedup, classes: list[Any]) -> None:
+    print("\n| members | ops | apart from an earlier class by |\n|---|---|---|")
+    earlier: list[Any] = []
+    for cls in classes:
+        ops = [node.op.removeprefix("aten::") for node in cls.representative.blocks[0].nodes]
+        ops = [op for op in ops if not op.startswith("prim::")]
+        told = " ".join(ops[:12]) + (f" … ({len(ops)})" if len(ops) > 12 else "")
+        reasons = [str(found.difference(other.representative, cls.representative).because) for other in earlier]
+        nearest = min(reasons, key=lambda text: ("built differently" in text, len(text)), default=": -")
+        print(f"| {len(cls.members)} | {told} | {nearest.partition(': ')[2].partition(';')[0]} |")
+        earlier.append(cls)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--steps", type=int, default=100)
+    options.add_argument("--only", choices=("lstm", "bert", "gpt2", "resnet"))
+    chosen = options.parse_args()
+    models = {"lstm": lambda: lstm(chosen.steps), "bert": bert, "gpt2": gpt2, "resnet": resnet}
+    columns = ("model", "ops", "groups", "classes", "by extents", "kernels", "load s", "fuse s")
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
+    details = []
+    for name, make in models.items():
+        if chosen.only in (None, name):
+            row = measure(name, make)
+            print("| " + " | ".join(str(row[column]) for column in columns) + " |", flush=True)
+            details.append(row)
+    for row in details[:1]:
+        tell_classes(row["dedup"], row["backward"])
+
+
+if __name__ == "__main__":
+    main()

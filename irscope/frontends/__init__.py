@@ -1,4 +1,4 @@
-"""How a program gets in: text, TorchScript, torch.export; `load` picks the frontend that reads a source."""
+"""How a program gets in: text, TorchScript, torch.export, MLIR, JAX, ONNX, plain Python; `load` picks the frontend that reads a source."""
 
 import lazy_loader
 

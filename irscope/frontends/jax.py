@@ -38,7 +38,8 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def _is_jitted(source: object) -> bool:
-    return callable(getattr(source, "lower", None)) and callable(getattr(source, "trace", None)) and callable(source)
+    home = type(source).__module__.partition(".")[0]
+    return home in ("jax", "jaxlib") and callable(getattr(source, "lower", None)) and callable(source)
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:

@@ -187,6 +187,20 @@ def test_branches_that_are_not_structured_name_the_block() -> None:
     assert error.value.rule == "unstructured-branches"
 
 
+def test_branches_of_llvm() -> None:
+    graph = load("""llvm.func @f(%c: i1, %p: !llvm.ptr) -> i32 {
+  %0 = llvm.load %p : !llvm.ptr -> i32
+  llvm.cond_br %c, ^a(%0 : i32), ^b
+^a(%x: i32):
+  llvm.br ^b
+^b:
+  llvm.return %0 : i32
+}""")
+    assert "prim::If" in {node.op for node in graph.nodes()}
+    assert graph.functional == ""
+    assert irs.AliasDb(graph).has_writers(graph.inputs[1])
+
+
 def test_scf_loops_and_ifs() -> None:
     graph = load("""func.func @f(%n: index, %x: tensor<2xf32>) -> tensor<2xf32> {
   %c1 = arith.constant 1 : index

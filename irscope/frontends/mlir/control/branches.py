@@ -1,4 +1,4 @@
-"""Blocks with jumps between them (`cf.br`, `cf.cond_br`) as `prim::If` and `prim::Loop`, where they are structured.
+"""Blocks with jumps between them, those of `cf`, `llvm` and `vm`, as `prim::If` and `prim::Loop`, where they are structured.
 
 A branch is structured if both ways meet again in the block that post-dominates it (or both return), and nothing else
 jumps to that block. A loop is structured if all jumps back go to its header, which dominates it, and it is left from one
@@ -10,7 +10,7 @@ defines and others read are carried. Anything else is an error that names the bl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from irscope._base.trampoline import Call
 from irscope.errors import CaptureError
@@ -19,7 +19,11 @@ from irscope.frontends.mlir.control.structured import as_bool, emit_if, emit_whi
 from irscope.frontends.mlir.reader import BlockReader
 from irscope.ir import Type, Value
 
-__all__ = ["read_branches"]
+__all__ = ["CHOICES", "JUMPS", "read_branches"]
+
+JUMPS: Final = frozenset({"cf.br", "llvm.br", "vm.br"})
+CHOICES: Final = frozenset({"cf.cond_br", "llvm.cond_br", "vm.cond_br"})
+"""Their operands are the condition, and what goes to the one block and to the other."""
 
 
 def read_branches(reader: BlockReader, blocks: Sequence[Any]) -> Call:
@@ -57,13 +61,13 @@ class _Branches:
                 continue
             yield self.ops(at)
             name = self.ends[at].name
-            if name == "cf.br":
+            if name in JUMPS:
                 (target,) = self.flow.successors[at]
                 passed = self.passed(at, 0)
                 if target == stop:
                     return passed
                 at = self.enter(at, target, passed)
-            elif name == "cf.cond_br":
+            elif name in CHOICES:
                 done, at = yield self.branch(at, stop)
                 if at < 0:
                     return done
@@ -137,7 +141,7 @@ class _Branches:
         """What a jump gives to the arguments of its target."""
         end = self.ends[at]
         operands = self.reader.operands(end)
-        if end.name == "cf.br":
+        if end.name in JUMPS:
             return operands
         first = len(self.blocks[self.flow.successors[at][0]].arguments)
         return operands[1 : 1 + first] if way == 0 else operands[1 + first :]
@@ -146,7 +150,7 @@ class _Branches:
         """A loop whose header's arguments are bound; gives the block after it, whose arguments it binds."""
         flow, reader = self.flow, self.reader
         leaving = flow.exit_of(header)
-        if leaving is None or self.ends[leaving[0]].name != "cf.cond_br":
+        if leaving is None or self.ends[leaving[0]].name not in CHOICES:
             raise self.unstructured(header, "heads a loop that is left from several blocks, or from none")
         tail, way_out = leaving
         self.open_loops.add(header)

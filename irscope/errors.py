@@ -15,10 +15,13 @@
     └── DeviceUnavailable     what is missing, and what works instead
 
 All have one shape: *what* happened, *where* (an excerpt of the IR or text), *why* (the rule), *what now* (a hint).
-They are for the user's mistakes; our own are assertions.
+They are for the user's mistakes; our own are assertions. What they quote of a file is made visible as they are printed: a
+terminal takes no commands from it.
 """
 
 from __future__ import annotations
+
+from irscope._base.escaping import marked, printable
 
 __all__ = [
     "ArgumentError",
@@ -61,10 +64,10 @@ class IrscopeError(Exception):
     def __str__(self) -> str:
         parts = [f"{self.what}   [{self.rule}]" if self.rule else self.what]
         if self.where:
-            parts += ["", *(f"  {line}".rstrip() for line in self.where.splitlines()), ""]
+            parts += ["", *(f"  {line}".rstrip() for line in printable(self.where).split("\n")), ""]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
-        return "\n".join(parts)
+        return printable("\n".join(parts))
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -88,8 +91,7 @@ class ParseError(IrscopeError):
         self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = ""
     ) -> None:
         place = f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
-        caret = f"{source_line}\n{' ' * (column - 1)}^" if source_line else ""
-        super().__init__(f"{place}: {what}", where=caret, hint=hint)
+        super().__init__(f"{place}: {what}", where=marked(source_line, column), hint=hint)
         self.line = line
         self.column = column
 

@@ -13,7 +13,7 @@ import re
 from html import escape
 from typing import Any, Final
 
-__all__ = ["LONGEST", "in_dot", "in_markup", "in_script", "one_line", "printable", "shortened"]
+__all__ = ["LONGEST", "in_dot", "in_markup", "in_script", "marked", "one_line", "printable", "shortened"]
 
 LONGEST: Final = 20_000
 """Letters of a line that is shown; nobody reads more of a constant, and browsers give up at some millions."""
@@ -43,6 +43,16 @@ def one_line(text: str) -> str:
     a\nb
     """
     return printable(text).replace("\n", "\\n")
+
+
+def marked(line: str, column: int) -> str:
+    r"""A line with a caret under this column, counted from 1, where that stands once the line is printed; nothing for no line.
+
+    >>> print(printable(marked("a\x1b[0m?", 6)))
+    a\x1b[0m?
+            ^
+    """
+    return f"{line}\n{' ' * len(printable(line[: column - 1]))}^" if line else ""
 
 
 def shortened(text: str, most: int = LONGEST) -> str:

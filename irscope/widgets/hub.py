@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from irscope._base.front_end import front_end
+from irscope.display.front_end import front_end
 from irscope.errors import MissingExtra
 
 try:

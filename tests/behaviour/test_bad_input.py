@@ -6,6 +6,7 @@ own code in what a notebook shows.
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -64,7 +65,7 @@ def refused(kind: type[IrscopeError], action: Callable[[], object], *words: str)
 
 def test_files_that_are_no_programs(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).bytes(3000)
-    for suffix in (".ir", ".pt", ".pt2", ".onnx"):
+    for suffix in (".ir", ".pt", ".pt2", ".onnx", ".mlir", ".mlirbc"):
         (tmp_path / f"noise{suffix}").write_bytes(b"\xff" + noise)
         (tmp_path / f"empty{suffix}").write_bytes(b"")
     (tmp_path / "plain").write_text(PROGRAM)
@@ -75,9 +76,24 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     refused(LoadError, lambda: irs.load("hello"), "graph(")
     refused(LoadError, lambda: irs.load(tmp_path / "noise.ir"), "UTF-8")
     refused(LoadError, lambda: irs.load(tmp_path / "noise.onnx"), "ONNX")
+    refused(LoadError, lambda: irs.load(tmp_path / "noise.mlir"), "neither MLIR text nor bytecode")
     refused(LoadError, lambda: irs.load(tmp_path / "plain"), ".pt2")
     refused(ParseError, lambda: irs.load(tmp_path / "empty.ir"), "empty.ir:1:1")
     refused(ParseError, lambda: irs.load(""), "no text")
+
+
+@pytest.mark.parametrize("suffix", [".ir", ".mlir"])
+def test_what_an_error_quotes_of_a_file_gives_a_terminal_no_commands(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"bad{suffix}"
+    start = "graph(%x" if suffix == ".ir" else "module {"
+    path.write_text(f"{start} \x1b]0;owned\x07 ?\u202e\u2028\x0c !\n", encoding="utf-8")
+    with pytest.raises(ParseError) as caught:
+        irs.load(path)
+    shown = str(caught.value)
+    assert "\\x1b]0;owned\\x07" in shown
+    assert not [letter for letter in shown if not letter.isprintable() and letter != "\n"]
+    quoted, caret = next(pair for pair in itertools.pairwise(shown.splitlines()) if pair[1].strip() == "^")
+    assert quoted[caret.index("^") :].startswith("\\x1b")
 
 
 @pytest.mark.torch

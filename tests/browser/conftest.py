@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from irscope._base.front_end import front_end
+from irscope.display.front_end import front_end
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from irscope._base.front_end import front_end
+from irscope.display.front_end import front_end
 from tests.browser.fixtures import network
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

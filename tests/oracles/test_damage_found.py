@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -76,6 +77,9 @@ CONSTANTS = """
         ("%r : Tensor = aten::add(%x, %x, %none)", "operand-kind"),
         ("%r : Tensor = aten::add(%x, %x, %text)", "operand-kind"),
         ("%r : int = prim::Constant[value=[0.5]]()", "constant-kind"),
+        ("%r : int = prim::Constant[value={}]()", "constant-kind"),
+        ("%r : int = prim::Constant[val0=1]()", "constant-kind"),
+        ("%r : float = prim::Constant[value={}]()", "constant-kind"),
         ("%r : float = prim::Constant[value=None]()", "constant-kind"),
         ("%r : int = prim::Constant[value=1" + "0" * 200 + "]()", "constant-kind"),
         ("%r : Float(3, 4) = prim::Constant[value=1]()", "constant-kind"),
@@ -101,3 +105,65 @@ def test_a_tensor_where_a_number_is_wanted_is_carried_along() -> None:
   %f : Float(2) = aten::mul(%a, %s)
   return (%f)"""
     assert trouble(text) == ""
+
+
+@pytest.mark.parametrize("declared", ["Tenso", "Any", "__torch__.M", "Tensor?"])
+def test_a_view_of_what_may_be_anything_given_to_unseen_code(declared: str) -> None:
+    text = f"""graph(%x : Tensor):
+  %a : {declared} = my::makes(%x)
+  %n : {declared} = aten::neg(%x)
+  %v : Tensor = aten::t(%a)
+  %w : Tensor = aten::t(%n)
+  %b : Tensor = prim::unchecked_cast(%a)
+  my::knows(%a, %n, %b)
+  %u : Tensor = aten::relu_(%b)
+  return (%v)"""
+    if declared in ("Tenso", "Any"):
+        db = irs.AliasDb(irs.load(text))
+        assert db.may_alias("v", "b") and db.may_alias("v", "u")
+        assert db.has_writers("v") and db.has_writers("w")
+    assert trouble(text) == ""
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "aten::slice_scatter(%x, %part, %axis, %none, %two, %half)",
+        "aten::slice_scatter(%x, %part, %half, %none, %two, %axis)",
+        "aten::slice_scatter(%x, %part, %axis, %none, %two, %zero)",
+        "aten::slice_scatter(%x, %part, %axis, %none, %two, %none)",
+        "aten::slice_scatter(%x, %part, %axis, %none, %two, %least)",
+        "aten::select_scatter(%x, %row, %half, %axis)",
+        "aten::select_scatter(%x, %row, %axis, %half)",
+    ],
+)
+def test_a_range_is_replaced_from_somewhere_between_two_places(patch: str) -> None:
+    text = f"""graph(%x : Float(4, 6), %part : Float(4, 2), %row : Float(4)):
+  %axis : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %least : int = prim::Constant[value=-9223372036854775808]()
+  %two : int = prim::Constant[value=2]()
+  %none : NoneType = prim::Constant()
+  %half : float = prim::Constant[value=0.5]()
+  %a : Float(4, 6) = aten::neg(%x)
+  %p : Float(4, 6) = {patch}
+  %r : Float(4, 6) = aten::mul(%p, %a)
+  return (%r)"""
+    assert trouble(text, compiled=True) == ""
+
+
+@pytest.mark.parametrize(("given", "columns"), [("", 6), (", %axis", 6), (", %axis, %two", 4), (", %axis, %none, %two", 2)])
+def test_a_range_is_replaced_with_operands_left_out(given: str, columns: int) -> None:
+    rows = 4
+    graph = irs.parse(f"""graph(%x : Float({rows}, 6), %part : Float({rows}, {columns})):
+  %axis : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %none : NoneType = prim::Constant()
+  %a : Float({rows}, 6) = aten::neg(%x)
+  %p : Float({rows}, 6) = aten::slice_scatter(%x, %part{given})
+  %r : Float({rows}, 6) = aten::mul(%p, %a)
+  return (%r)""")
+    pick = np.random.default_rng(0)
+    args = [pick.normal(size=size).astype(np.float32) for size in ((rows, 6), (rows, columns))]
+    expected = irs.compile(graph, device="reference")(*args)
+    np.testing.assert_array_equal(irs.compile(irs.fuse(graph))(*args), expected)

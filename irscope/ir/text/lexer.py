@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
+from irscope._base.escaping import marked
 from irscope.errors import ParseError
 
 __all__ = ["NAME", "Cursor", "quote", "unquote"]
@@ -131,7 +132,7 @@ class Cursor:
         error = ParseError(what, line=line, column=column - shift, source_line=source_line, hint=hint, file=self.file)
         if shift:
             error = ParseError(what, line=line, column=column, hint=hint, file=self.file)
-            error.where = f"{source_line}\n{' ' * (column - shift - 1)}^"
+            error.where = marked(source_line, column - shift)
         raise error
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.ir import (
     ANY,
@@ -25,6 +26,7 @@ from irscope.ir import (
     ListType,
     Node,
     OptionalType,
+    TensorData,
     TensorType,
     TupleType,
     Type,
@@ -103,7 +105,7 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
 def _wrong_constant(node: Node) -> tuple[str, str] | None:
     """A number, string or list that is no value of the type that the constant has."""
     value, payload = node.outputs[0], node.attrs.get("value")
-    absent = payload is None and ("value" not in node.attrs or value.type not in _PAYLOADS)
+    absent = payload is None and value.type not in _PAYLOADS
     if absent or (payload is not None and _may_be_value(payload, value.type)):
         return None
     told = repr(payload)
@@ -125,7 +127,9 @@ def _may_be_value(payload: object, type: Type) -> bool:
             plain = inner.element in _PAYLOADS
             return not plain or all(item is None or _may_be_value(item, inner.element) for item in payload)
         return inner not in _PLAIN
-    return True
+    if isinstance(payload, FrozenDict):
+        return inner not in _PLAIN and not isinstance(inner, ListType | TupleType | TensorType)
+    return not isinstance(payload, TensorData) or inner not in _PLAIN
 
 
 _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {

@@ -98,6 +98,9 @@ class Walk(NodeRules):
                     shared = inputs[index]
                     element = element_of.get(shared)
                     if element is None:
+                        if shared.type.__class__ is not TensorType:  # anything, of which the op makes a tensor
+                            NodeRules.by_signature(self, node)
+                            continue
                         element = element_of[shared] = len(labels)
                         labels.append(shared)
                     if does_write:

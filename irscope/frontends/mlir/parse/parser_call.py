@@ -59,7 +59,7 @@ _HOME: Final = str(Path(__file__).parent / "bindings.py")
 _SCRIPT: Final = (Path(__file__).parent / "child.py").read_text(encoding="utf-8")
 
 
-def _refused(said: str, content: bytes, file: str) -> ParseError:
+def _refused(said: str, content: bytes, file: str) -> LoadError | ParseError:
     """The error for what the parser said first."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("Unable to parse")]
     found = _MESSAGE.match(lines[0].strip() if lines else said)
@@ -70,7 +70,11 @@ def _refused(said: str, content: bytes, file: str) -> ParseError:
     if content.startswith(BYTECODE):
         hint = "write the bytecode anew with the tool's newest version"
         return ParseError(what or "not MLIR bytecode", line=1, column=1, file=file, hint=hint)
-    text = content.decode("utf-8", "replace").splitlines()
+    try:
+        text = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        what = f"{file or 'this'} is neither MLIR text nor bytecode: byte {error.start} is not UTF-8"
+        return LoadError(what, hint="the file is damaged, or no MLIR: export it again")
     source = text[line - 1].replace("\t", " ") if 0 < line <= len(text) else ""
     shown = source if len(source) <= 160 else ""
     hint = "; ".join(re.sub(r'^"-":\d+:\d+: ', "", note) for note in notes if note)

@@ -6,7 +6,8 @@ replaced range from what replaces it.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value
 from irscope.ops.registry import schema_of
@@ -178,7 +179,9 @@ def patched_range(rules: NodeFacts, node: Node) -> tuple[int, int, int] | None:
     None where that is not known."""
     whole = rules.tensor_type(node.inputs[0])
     given = [rules.known(value) for value in node.inputs[2:]]
-    if whole is None or not whole.is_static or not whole.shape or NOT_CONSTANT in given:
+    if node.op == "aten::slice_scatter":
+        given += _WHOLE_AXIS[len(given) :]
+    if whole is None or not whole.is_static or not whole.shape or not _are_places(given, node):
         return None
     rank = len(whole.shape)
     if not -rank <= given[0] < rank:
@@ -189,5 +192,15 @@ def patched_range(rules: NodeFacts, node: Node) -> tuple[int, int, int] | None:
     if node.op == "aten::select_scatter":
         start = given[1] % max(extent, 1)
         return (axis, start, start + 1) if -extent <= given[1] < extent else None
-    start, stop, step = slice(*given[1:4]).indices(extent)
-    return (axis, start, max(start, stop)) if step == 1 else None
+    start, stop, _ = slice(*given[1:3]).indices(extent)
+    return (axis, start, max(start, stop)) if given[3] == 1 else None
+
+
+_WHOLE_AXIS: Final = (0, None, None, 1)
+"""What `slice_scatter` takes for the axis, the start, the end and the step that are left out."""
+
+
+def _are_places(given: Sequence[Any], node: Node) -> bool:
+    """Whether these are integers that are known: the axis, then a place, or a start, an end and a step that may be None."""
+    absent = (None,) if node.op == "aten::slice_scatter" else ()
+    return bool(given) and given[0].__class__ is int and all(one.__class__ is int or one in absent for one in given[1:])

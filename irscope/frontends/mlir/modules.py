@@ -35,7 +35,7 @@ def import_module(operation: Any, bindings: Bindings, *, file: str = "", name: s
 
     Raises CaptureError for what has no counterpart, with op, file and line.
     """
-    reading = Reading(bindings, file, {**CONTROL, **LOOP_NESTS}, MEANINGS, read_branches)
+    reading = Reading(bindings, file, operation, {**CONTROL, **LOOP_NESTS}, MEANINGS, read_branches)
     return without_collector(_import, reading, operation, name)
 
 

@@ -19,6 +19,7 @@ from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.parse.bindings import Bindings
 from irscope.frontends.mlir.read.attributes import AttributeReader
 from irscope.frontends.mlir.read.places import PlaceReader
+from irscope.frontends.mlir.read.resources import Resources
 from irscope.frontends.mlir.read.types import TypeReader
 from irscope.ir import Value
 from irscope.ir.builder import BlockBuilder
@@ -34,7 +35,7 @@ class Reading:
     """What all functions of one module share: readers of types, attributes and places."""
 
     def __init__(
-        self, bindings: Bindings, file: str, control: Mapping[str, Callable[[BlockReader, Any], Call]],
+        self, bindings: Bindings, file: str, root: Any, control: Mapping[str, Callable[[BlockReader, Any], Call]],
         meanings: Mapping[str, Callable[[Operation], Any]], branches: Callable[[BlockReader, Sequence[Any]], Call],
     ) -> None:  # fmt: skip
         self.control = control
@@ -48,7 +49,7 @@ class Reading:
         self.ir = bindings.ir
         self.file = file
         self.types = TypeReader(bindings.ir)
-        self.attributes = AttributeReader(bindings.ir)
+        self.attributes = AttributeReader(bindings.ir, Resources(root))
         self.places = PlaceReader(bindings.ir, file)
 
 

@@ -125,6 +125,29 @@ def test_constants_keep_every_bit(spelled: str, bits: list[int] | None) -> None:
     assert array.view(f"u{array.itemsize}").tolist() == bits
 
 
+def test_one_element_that_stands_for_many_takes_no_memory() -> None:
+    graph = load("""func.func @f() -> (tensor<99999x99999xf32>, tensor<300x300xbf16>, tensor<70000x!my.type>) {
+  %0 = stablehlo.constant dense<0xFF800000> : tensor<99999x99999xf32>
+  %1 = stablehlo.constant dense<0x7FC1> : tensor<300x300xbf16>
+  %2 = "my.op"() {v = dense<2> : tensor<99999x99999xi64>} : () -> tensor<70000x!my.type>
+  return %0, %1, %2 : tensor<99999x99999xf32>, tensor<300x300xbf16>, tensor<70000x!my.type>
+}""")
+    infinity, nan = (graph.producer[graph.producer[value].inputs[0]].attrs["value"] for value in graph.outputs[:2])
+    assert (float(infinity.array), int(nan.array)) == (-np.inf, 0x7FC1)
+    assert graph.node("my::op").attrs["v"] == "dense<2> : tensor<99999x99999xi64>"
+
+
+def test_blobs_at_the_end_of_the_file() -> None:
+    graph = load("""func.func @f() -> (tensor<2xf32>, tensor<3xf32>) {
+  %0 = stablehlo.constant dense_resource<weights> : tensor<2xf32>
+  %1 = "my.op"() {v = dense_resource<missing> : tensor<3xf32>} : () -> tensor<3xf32>
+  return %0, %1 : tensor<2xf32>, tensor<3xf32>
+}
+{-# dialect_resources: {builtin: {weights: "0x0400000000000080000080FF"}} #-}""")
+    assert graph.producer[graph.outputs[0]].attrs["value"].array.view(np.uint32).tolist() == [0x80000000, 0xFF800000]
+    assert graph.node("my::op").attrs["v"] == "dense_resource<missing> : tensor<3xf32>"
+
+
 def test_complex_and_small_integer_constants() -> None:
     graph = load("""func.func @f() -> (tensor<2xcomplex<f32>>, tensor<2xi4>) {
   %0 = stablehlo.constant dense<[(1.0, -0.0), (0x7F800000, 2.0)]> : tensor<2xcomplex<f32>>

@@ -9,6 +9,7 @@ from typing import Final
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, splat
 from irscope.frontends.mlir.operation import Operation
+from irscope.frontends.mlir.read.dense import splat_data
 from irscope.ir import TensorData, TensorType, Value
 
 __all__ = ["RULES", "clamped_start", "dilated", "iota", "padded", "sliced", "spread"]
@@ -19,6 +20,9 @@ _SPREAD: Final = 1024
 
 def _constant(op: Operation) -> Value | None:
     payload = op.payload("value")
+    if isinstance(payload, str) and op.is_static:
+        one = splat_data(payload)
+        return None if one is None else _repeated(op.e, one, op.shape)
     if not isinstance(payload, TensorData) or payload.array is None or not isinstance(op.types[0], TensorType):
         return None
     return dense_constant(op.e, payload, op.types[0])
@@ -31,8 +35,11 @@ def dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
     flat = array.reshape(-1)
     if flat.size < _SPREAD or flat.tobytes() != flat[:1].tobytes() * flat.size:
         return e.constant(payload, type)
-    one = e.constant(TensorData(payload.dtype, (), flat[0].reshape(())), TensorType(payload.dtype, (), ()))
-    return spread(e, one, payload.shape)
+    return _repeated(e, TensorData(payload.dtype, (), flat[0].reshape(())), payload.shape)
+
+
+def _repeated(e: Emitter, one: TensorData, shape: Sequence[int]) -> Value:
+    return spread(e, e.constant(one, TensorType(one.dtype, (), ())), shape)
 
 
 def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.frontends.mlir.read.dense import dense_data
+from irscope.frontends.mlir.read.resources import Resources
 
 __all__ = ["AttributeReader", "attribute_items", "attribute_of"]
 
@@ -26,8 +27,9 @@ _MAX_DEPTH: Final = 64
 class AttributeReader:
     """Reads the attributes of one context, each once."""
 
-    def __init__(self, ir: Any) -> None:
+    def __init__(self, ir: Any, resources: Resources) -> None:
         self._ir = ir
+        self._resources = resources
         self._known: dict[Any, Any] = {}
         self._maps: dict[tuple[Any, ...], FrozenDict[str, Any]] = {}
 
@@ -74,7 +76,9 @@ class AttributeReader:
         if isinstance(attribute, ir.DenseElementsAttr):
             made = dense_data(attribute)
             return str(attribute) if made is None else made
-        return str(attribute)
+        text = str(attribute)
+        made = self._resources.data(text) if text.startswith("dense_resource<") else None
+        return text if made is None else made
 
 
 def attribute_items(operation: Any) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Constant tensors of MLIR, every bit of them: `dense<…>`, `dense_resource<…>`.
+"""Constant tensors of MLIR, every bit of them: `dense<…>`.
 
 NumPy reads the common ones through the bindings' buffers. Those that it has no buffer for (bfloat16, the eight- and
 four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only when that
@@ -17,13 +17,16 @@ import numpy as np
 from irscope.frontends.mlir.read.types import element_name
 from irscope.ir import TensorData
 
-__all__ = ["MAX_ELEMENTS", "dense_data"]
+__all__ = ["MAX_ELEMENTS", "dense_data", "splat_data"]
 
 MAX_ELEMENTS: Final = 1 << 28
-"""A splat of more elements is not spread out; it stays a text."""
+"""A constant of more elements stays a text."""
+MAX_SPLAT: Final = 1 << 16
+"""One element that stands for more is not spread out; it stays a text, however many there are."""
 
 _STORAGE: Final = {"bfloat16": "uint16"}
-_DENSE = re.compile(r"(?:dense|dense_resource)<(.*)> : tensor<((?:\d+x)*)(.+)>", re.DOTALL)
+_SINGLE = re.compile(r"[\w.+-]+|\([\w.+-]+,\s*[\w.+-]+\)")
+_DENSE = re.compile(r"dense<(.*)> : tensor<((?:\d+x)*)(.+)>", re.DOTALL)
 
 
 def dense_data(attribute: Any, text: str | None = None) -> TensorData | None:
@@ -43,7 +46,7 @@ def _by_buffer(attribute: Any) -> TensorData | None:
     shaped = attribute.type
     element = element_name(shaped.element_type)
     shape = tuple(shaped.shape)
-    if element is None or element in _STORAGE or prod(shape) > MAX_ELEMENTS:
+    if element is None or element in _STORAGE or prod(shape) > (MAX_SPLAT if attribute.is_splat else MAX_ELEMENTS):
         return None
     try:
         array = np.array(attribute)
@@ -54,6 +57,18 @@ def _by_buffer(attribute: Any) -> TensorData | None:
     return TensorData(element, shape, array)
 
 
+def splat_data(text: str) -> TensorData | None:
+    """The one element that a constant's text repeats, without dimensions; None for any other text.
+
+    >>> float(splat_data("dense<0xFF800000> : tensor<99999x99999xf32>").array)
+    -inf
+    """
+    found = _DENSE.fullmatch(text)
+    if found is None or not _SINGLE.fullmatch(found.group(1)):
+        return None
+    return _by_text(f"dense<{found.group(1)}> : tensor<{found.group(3)}>")
+
+
 def _by_text(text: str) -> TensorData | None:
     found = _DENSE.fullmatch(text)
     if found is None:
@@ -61,7 +76,7 @@ def _by_text(text: str) -> TensorData | None:
     body, dims, element_text = found.groups()
     element = element_name(element_text)
     shape = tuple(map(int, dims.split("x")[:-1]))
-    if element is None or prod(shape) > MAX_ELEMENTS:
+    if element is None or prod(shape) > (MAX_SPLAT if _SINGLE.fullmatch(body) else MAX_ELEMENTS):
         return None
     try:
         storage = np.dtype(_STORAGE.get(element, element))

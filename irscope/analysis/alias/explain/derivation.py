@@ -29,11 +29,12 @@ class Step:
     """Whether the source always is (a view of) the target."""
 
 
-class Derivation(Words):
+class Derivation:
     """Steps from values to what they are derived from, in one graph."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
-        super().__init__(graph, points_to, reach)
+    def __init__(self, words: Words) -> None:
+        self._words, self._graph, self._points_to = words, words.graph, words.points_to
+        self._name = words.name
         self._signatures = Signatures()
 
     def element(self, value: Value) -> int | None:
@@ -42,16 +43,16 @@ class Derivation(Words):
     def certain(self, value: Value) -> list[Step]:
         """The steps from a value back through views and casts alone."""
         steps: list[Step] = []
-        step = self.derivation(value)
+        step = self.step(value)
         while step is not None and step.is_certain and isinstance(step.target, Value):
             steps.append(step)
-            step = self.derivation(step.target)
+            step = self.step(step.target)
         return steps
 
-    def derivation(self, value: Value) -> Step | None:
+    def step(self, value: Value) -> Step | None:
         """What a value is by the node that makes it, or by the node whose parameter it is."""
         node = self._graph.producer.get(value)
-        name = f"%{self.name(value)}"
+        name = f"%{self._name(value)}"
         if node is None:
             return self._parameter(value)
         index = node.outputs.index(value)
@@ -59,20 +60,20 @@ class Derivation(Words):
             holder = node.inputs[0]
             element = self.element(value)
             label = self._points_to.labels[element] if element is not None else holder
-            return Step(value, label, f"{name} is taken out of %{self.name(holder)} ({node.op})", node, False)
+            return Step(value, label, f"{name} is taken out of %{self._name(holder)} ({node.op})", node, False)
         if node.blocks:
             return self._structured(value, node, index)
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
             certain = node.op != "prim::ConstantChunk" or self._keeps_storage(value)
             return Step(
-                value, node.inputs[0], f"{name} is {kind} %{self.name(node.inputs[0])} ({node.op})", node, certain
+                value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, certain
             )
         called = self._points_to.calls.get(node.id)
         if called is not None:
             element = self.element(value)
             given = self._points_to.labels[element] if element is not None else value
-            words = f"{name} is {self.describe_label(given)}, which {called.callee} gives back ({node.op})"
+            words = f"{name} is {self._words.describe_label(given)}, which {called.callee} gives back ({node.op})"
             return Step(value, given, words, node, False) if given is not value else None
         signature = self._signatures.of(node)
         sources = signature.results[index] if index < len(signature.results) else ()
@@ -80,18 +81,18 @@ class Derivation(Words):
             element = self.element(value)
             if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
                 return Step(
-                    value, node.inputs[0], f"{name} is %{self.name(node.inputs[0])} after {node.op}", node, True
+                    value, node.inputs[0], f"{name} is %{self._name(node.inputs[0])} after {node.op}", node, True
                 )
             label = self._points_to.labels[element] if element is not None else node.inputs[0]
-            return Step(value, label, f"{name} is taken out of %{self.name(node.inputs[0])} ({node.op})", node, False)
+            return Step(value, label, f"{name} is taken out of %{self._name(node.inputs[0])} ({node.op})", node, False)
         if len(sources) == 1 and sources[0][1] == OBJECT:
             operand = node.inputs[sources[0][0]]
             if signature.writes:
-                return Step(value, operand, f"{name} is %{self.name(operand)} after {node.op}", node, True)
+                return Step(value, operand, f"{name} is %{self._name(operand)} after {node.op}", node, True)
             return Step(
                 value,
                 operand,
-                f"{name} is a view of %{self.name(operand)} ({node.op})",
+                f"{name} is a view of %{self._name(operand)} ({node.op})",
                 node,
                 node.op in ALWAYS_SHARES and self._keeps_storage(value),
             )
@@ -103,17 +104,17 @@ class Derivation(Words):
         return element is None or not self._points_to.is_reshaped[self._points_to.class_of[element]]
 
     def _structured(self, value: Value, node: Node, index: int) -> Step | None:
-        name = f"%{self.name(value)}"
+        name = f"%{self._name(value)}"
         if node.op == "prim::Loop" and len(node.blocks[0].params) > index + 1:
             param = node.blocks[0].params[index + 1]
-            return Step(value, param, f"{name} is %{self.name(param)} after the loop", node, False)
+            return Step(value, param, f"{name} is %{self._name(param)} after the loop", node, False)
         found = [block.returns[index] for block in node.blocks if len(block.returns) > index]
         if not found:
             return None
         element = self.element(value)
         returned = next((other for other in found if self.element(other) == element), found[0])
         certain = is_inlined(node) and node.op != "prim::fork"
-        return Step(value, returned, f"{name} is %{self.name(returned)}, a result of {node.op}", node, certain)
+        return Step(value, returned, f"{name} is %{self._name(returned)}, a result of {node.op}", node, certain)
 
     def _parameter(self, value: Value) -> Step | None:
         block: Block = self._graph.block_of[value]
@@ -121,15 +122,15 @@ class Derivation(Words):
         if owner is None:
             return None
         index = block.params.index(value)
-        name = f"%{self.name(value)}"
+        name = f"%{self._name(value)}"
         if owner.op == "prim::Loop":
             start = owner.inputs[index + 1] if index else None
             return (
-                Step(value, start, f"{name} is %{self.name(start)} in every round of the loop", owner, False)
+                Step(value, start, f"{name} is %{self._name(start)} in every round of the loop", owner, False)
                 if start is not None
                 else None
             )
         if len(block.params) == len(owner.inputs):
             operand = owner.inputs[index]
-            return Step(value, operand, f"{name} stands for %{self.name(operand)} in {owner.op}", owner, True)
+            return Step(value, operand, f"{name} stands for %{self._name(operand)} in {owner.op}", owner, True)
         return None

@@ -11,10 +11,11 @@ from typing import Any
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
-from irscope.analysis.alias.explain.derivation import Step
+from irscope.analysis.alias.explain.derivation import Derivation, Step
+from irscope.analysis.alias.explain.names import Words
 from irscope.analysis.alias.explain.paths import Paths
-from irscope.analysis.alias.points_to import MIXED, Label, Place, Write
-from irscope.ir import Node, Value
+from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
+from irscope.ir import Graph, Node, Value
 from irscope.ops.functional import functional_source
 
 __all__ = ["Explainer"]
@@ -24,31 +25,41 @@ _LONG = 3
 """Paths with more steps than this are told by their ends."""
 
 
-class Explainer(Paths):
+class Explainer:
     """Finds and phrases the reasons for one graph's answers."""
+
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
+        self._graph, self._points_to, self._reach = graph, points_to, reach
+        self.words = Words(graph, points_to)
+        self._derivation = Derivation(self.words)
+        self._paths = Paths(self._derivation, self.words, reach)
+        self._name, self._node = self.words.name, self.words.node_words
 
     # Verdicts
 
     def why_alias(self, a: Value, b: Value) -> Verdict:
         """The paths on which two values meet."""
-        left, right, meeting = self.paths(a, b)
+        left, right, meeting = self._paths.between(a, b)
         return yes(self._joined(a, b, left, right, meeting), *_witness([*left, *right], a, b))
 
     def why_contain(self, a: Value, b: Value) -> Verdict:
         """What one holds, or both hold, that the other reaches."""
         for holder, held in ((a, b), (b, a)):
-            inside = self.inner_meeting(holder, held)
+            inside = self._paths.inner_meeting(holder, held)
             if inside is not None:
-                other = self.element(held)
+                other = self._derivation.element(held)
                 assert other is not None
-                chain = self.search(inside, self.elements_below(other))
-                steps = [*self.edge_steps(chain), *self.path(held, {chain[-1]})]
+                chain = self._paths.search(inside, self._paths.elements_below(other))
+                steps = [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
                 told = (
                     self._told(steps)
-                    or f"%{self.name(holder)} holds {self.describe_label(self._points_to.labels[inside])}"
+                    or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
                 )
                 return yes(told, *_witness(steps, holder, held))
-        return yes(f"%{self.name(a)} and %{self.name(b)} may hold the same things", a, b)
+        return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same things", a, b)
+
+    def _why_shared(self, a: Value, b: Value) -> Verdict:
+        return self.why_alias(a, b) if self._paths.meets(a, b) else self.why_contain(a, b)
 
     def why_apart(self, a: Value, b: Value) -> Verdict:
         """Where the two different memories come from."""
@@ -56,42 +67,40 @@ class Explainer(Paths):
 
     def why_must(self, a: Value, b: Value) -> Verdict:
         """The chain of views and casts that makes two values one memory, if there is one."""
-        left, right = self.certain(a), self.certain(b)
+        left, right = self._derivation.certain(a), self._derivation.certain(b)
         ends = [a, *(step.target for step in left)]
         for index, end in enumerate([b, *(step.target for step in right)]):
             if end in ends:
                 steps = [*left[: ends.index(end)], *right[:index]]
                 return yes(self._told(steps) or "they are one value", *_witness(steps, a, b))
-        if self.element(a) is not None and self.meets(a, b):
+        if self._derivation.element(a) is not None and self._paths.meets(a, b):
             return no(f"they may be the same memory, but need not be: {self.why_alias(a, b).because}", a, b)
         return self.why_apart(a, b)
 
     def why_written(self, value: Value, write: Write) -> Verdict:
         """Which node writes the memory of a value, through what, and why that is the same memory."""
         node = write.node
-        through = next((v for v in node.inputs if self.is_at(v, write.element)), None)
+        through = next((v for v in node.inputs if self._paths.is_at(v, write.element)), None)
         if through is None and self._is_any_input(write):
-            return yes(
-                f"{self.node_words(node)} waits for a task of the caller's, which may write any input", node, value
-            )
+            return yes(f"{self._node(node)} waits for a task of the caller's, which may write any input", node, value)
         if through is None:
             return yes(
-                f"{self.node_words(node)} may write anything that it was given or that was given away before",
+                f"{self._node(node)} may write anything that it was given or that was given away before",
                 node,
                 value,
             )
-        writes = f"{node.op} writes %{self.name(through)}"
+        writes = f"{node.op} writes %{self._name(through)}"
         if through is value:
             return yes(writes, node, value)
-        shared = self.why_alias(value, through) if self.meets(value, through) else self.why_contain(value, through)
+        shared = self._why_shared(value, through)
         return yes(f"{writes}, and {shared.because}", node, value, *shared.witness)
 
     def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another."""
-        earlier, later = self.node_words(obstacle.earlier), self.node_words(obstacle.later)
+        earlier, later = self._node(obstacle.earlier), self._node(obstacle.later)
         if obstacle.kind == "data":
             assert obstacle.value is not None
-            return f"{later} uses %{self.name(obstacle.value)}, which {earlier} makes"
+            return f"{later} uses %{self._name(obstacle.value)}, which {earlier} makes"
         if obstacle.kind == "effect":
             return f"{earlier} and {later} both have an effect on the world, in this order"
         if obstacle.kind == "random":
@@ -103,19 +112,21 @@ class Explainer(Paths):
         """Two accesses that collide, and why they are to the same memory."""
         if EVERYTHING in (first.place, second.place):
             waiting = first if first.place == EVERYTHING else second
-            return f"{self.node_words(waiting.node)} waits for a task that may have written anything"
+            return f"{self._node(waiting.node)} waits for a task that may have written anything"
         a, b = first.value, second.value
         words = f"{self.access_words(first)} and {self.access_words(second)} afterwards"
         if a is None or b is None or a is b:
             return words
-        shared = self.why_alias(a, b) if self.meets(a, b) else self.why_contain(a, b)
+        shared = self._why_shared(a, b)
         return f"{words}, and {shared.because}"
 
     def access_words(self, access: Access, verb: str = "") -> str:
         """`aten::relu_ writes %b`."""
         doing = verb or ("writes" if self._does_write(access) else "reads")
-        thing = f"%{self.name(access.value)}" if access.value is not None else self._unnamed(access)
-        return f"{self.node_words(access.node)} {doing} {'the shape of ' if access.shape and doing == 'reads' else ''}{thing}"
+        thing = f"%{self._name(access.value)}" if access.value is not None else self._unnamed(access)
+        return (
+            f"{self._node(access.node)} {doing} {'the shape of ' if access.shape and doing == 'reads' else ''}{thing}"
+        )
 
     def _unnamed(self, access: Access) -> str:
         """The memory that a node gets at by no operand."""
@@ -144,24 +155,28 @@ class Explainer(Paths):
 
     def origin(self, value: Value) -> str:
         """Where the memory of a value comes from: `%a is made by aten::mul`."""
-        element = self.element(value)
-        steps = self.certain(value)
+        element = self._derivation.element(value)
+        steps = self._derivation.certain(value)
         root = steps[-1].target if steps else value
-        name = f"%{self.name(value)}"
+        name = f"%{self._name(value)}"
         start = root if isinstance(root, Value) else value
         if start in self._graph.inputs:
             language = self._graph.functional
             why = f" of a program in {language}, whose values share no memory" if language else ""
-            return f"{name} is an input{why}" if start is value else f"{name} is memory of the input %{self.name(start)}{why}"
+            return (
+                f"{name} is an input{why}"
+                if start is value
+                else f"{name} is memory of the input %{self._name(start)}{why}"
+            )
         if element is not None and self._points_to.class_of[element] in self._points_to.targets:
             leaves = self._reach.leaves(self._points_to.class_of[element])
-            words = ", ".join(self.describe_label(self.label_of(leaf)) for leaf in sorted(leaves)[:3])
+            words = ", ".join(self.words.describe_label(self.words.label_of(leaf)) for leaf in sorted(leaves)[:3])
             return f"{name} may only be {words}{f' or {len(leaves) - 3} more' if len(leaves) > 3 else ''}"
         made = self._graph.producer.get(start)
         by = "a block parameter" if made is None else f"made by {made.op}"
         language = "" if made is None else functional_source(made.op)
         by += f", and results of {language} ops are new" if language else ""
-        return f"{name} is {by}" if start is value else f"{name} is memory of %{self.name(start)} ({by})"
+        return f"{name} is {by}" if start is value else f"{name} is memory of %{self._name(start)} ({by})"
 
     # Phrases
 
@@ -178,11 +193,11 @@ class Explainer(Paths):
             roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
             if roots[0] is roots[1] and told:
                 pass  # the views of one value; where that came from does not matter
-            elif meeting.kind == "input" and all(root in self.inputs for root in roots):
-                names = " and ".join(self.describe_label(root) for root in roots)
+            elif meeting.kind == "input" and all(root in self._paths.inputs for root in roots):
+                names = " and ".join(self.words.describe_label(root) for root in roots)
                 told.append(f"{names} are both inputs, and two inputs may be the same object")
-            elif not (told and told[-1].endswith(self.describe_place(meeting))):
-                told.append(f"both may be {self.describe_place(meeting)}")
+            elif not (told and told[-1].endswith(self.words.describe_place(meeting))):
+                told.append(f"both may be {self.words.describe_place(meeting)}")
         return ", and ".join(told) or "they are one memory"
 
 

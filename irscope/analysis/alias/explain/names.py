@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irscope._base.concurrency.cached import cached_property
-from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
+from irscope.analysis.alias.points_to import Label, PointsTo
 from irscope.ir import Graph, Node, Value
 
 __all__ = ["Words"]
@@ -14,13 +14,12 @@ __all__ = ["Words"]
 class Words:
     """The words for what is in one graph and its points-to graph."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
-        self._graph = graph
-        self._points_to = points_to
-        self._reach = reach
+    def __init__(self, graph: Graph, points_to: PointsTo) -> None:
+        self.graph = graph
+        self.points_to = points_to
 
     def name(self, value: Value) -> str:
-        return self._graph.names.get(value, value.name or f"#{value.id}")
+        return self.graph.names.get(value, value.name or f"#{value.id}")
 
     def node_words(self, node: Node) -> str:
         """The op, and what it makes: `aten::mul (%c)`."""
@@ -29,13 +28,17 @@ class Words:
 
     def label_of(self, place: int) -> Label:
         """The label of a class: that of its first element that is a value's, or of its first."""
-        labels = [self._points_to.labels[element] for element in self._members[place]]
+        labels = [self.points_to.labels[element] for element in self._members[place]]
         return next((label for label in labels if isinstance(label, Value)), labels[0])
+
+    def next_labels(self, element: int) -> tuple[Label, ...]:
+        """The labels that an element's edges lead to."""
+        return tuple(self.points_to.labels[target] for target in self.points_to.edges.get(element, ()))
 
     @cached_property
     def _members(self) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = {}
-        for element, place in enumerate(self._points_to.class_of):
+        for element, place in enumerate(self.points_to.class_of):
             found.setdefault(place, []).append(element)
         return found
 

@@ -12,23 +12,28 @@ from itertools import pairwise
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.explain.derivation import Derivation, Step
-from irscope.analysis.alias.points_to import Label, Place
+from irscope.analysis.alias.explain.names import Words
+from irscope.analysis.alias.points_to import Label, Place, Reachability
 from irscope.ir import Node, Value
 
 __all__ = ["Paths"]
 
 
-class Paths(Derivation):
+class Paths:
     """The ways through one graph."""
 
+    def __init__(self, derivation: Derivation, words: Words, reach: Reachability) -> None:
+        self._derivation, self._words, self._reach = derivation, words, reach
+        self._graph, self._points_to = words.graph, words.points_to
+
     def meets(self, a: Value, b: Value) -> bool:
-        left, right = self.element(a), self.element(b)
+        left, right = self._derivation.element(a), self._derivation.element(b)
         class_of = self._points_to.class_of
         return left is not None and right is not None and self._reach.meet(class_of[left], class_of[right])
 
     def is_at(self, value: Value, element: int) -> bool:
         """Whether an operand is the way to an element: its own, or in what it holds."""
-        mine = self.element(value)
+        mine = self._derivation.element(value)
         if mine is None:
             return False
         class_of, wanted = self._points_to.class_of, self._points_to.class_of[element]
@@ -42,13 +47,9 @@ class Paths(Derivation):
             todo.extend(fresh)
         return False
 
-    def next_labels(self, element: int) -> tuple[Label, ...]:
-        """The labels that an element's edges lead to."""
-        return tuple(self._points_to.labels[target] for target in self._points_to.edges.get(element, ()))
-
-    def paths(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
+    def between(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
         """Steps from each value to the place where they meet."""
-        left, right = self.element(a), self.element(b)
+        left, right = self._derivation.element(a), self._derivation.element(b)
         assert left is not None and right is not None
         meeting = self.search(left, self.elements_below(right))[-1]
         return self._trimmed(self.path(a, {meeting}), self.path(b, {meeting}), self._points_to.labels[meeting])
@@ -67,7 +68,7 @@ class Paths(Derivation):
 
     def path(self, value: Value, goals: Container[int]) -> list[Step]:
         """Steps from a value to the nearest of some elements, which it may be."""
-        element = self.element(value)
+        element = self._derivation.element(value)
         if element is None:
             return []
         return [*self._shared(value), *self.edge_steps(self.search(element, goals))]
@@ -119,7 +120,7 @@ class Paths(Derivation):
 
     def inner_meeting(self, holder: Value, held: Value) -> int | None:
         """An element inside `holder` that `held` itself may be."""
-        start, other = self.element(holder), self.element(held)
+        start, other = self._derivation.element(holder), self._derivation.element(held)
         if start is None or other is None:
             return None
         points_to = self._points_to
@@ -135,17 +136,21 @@ class Paths(Derivation):
 
     def _shared(self, value: Value) -> list[Step]:
         """The steps from a value to the one whose element it shares."""
-        element = self.element(value)
+        element = self._derivation.element(value)
         steps: list[Step] = []
         here: Label = value
         while isinstance(here, Value) and element is not None and self._points_to.labels[element] != here:
             if here in self.inputs:
                 break
-            step = self.derivation(here)
-            if step is None or (isinstance(step.target, Value) and self.element(step.target) != element):
+            step = self._derivation.step(here)
+            if step is None or (isinstance(step.target, Value) and self._derivation.element(step.target) != element):
                 label = self._points_to.labels[element]
                 node = self._graph.producer.get(here)
-                words = step.words if step is not None else f"%{self.name(here)} is {self.describe_label(label)}"
+                words = (
+                    step.words
+                    if step is not None
+                    else f"%{self._words.name(here)} is {self._words.describe_label(label)}"
+                )
                 steps.append(Step(here, label, words, node, False))
                 break
             steps.append(step)
@@ -157,10 +162,10 @@ class Paths(Derivation):
         return frozenset(self._graph.inputs)
 
     def _edge_words(self, source: Label, target: Label, node: Node | None) -> str:
-        there = self.describe_label(target)
+        there = self._words.describe_label(target)
         by = f" ({node.op})" if node is not None else ""
         if isinstance(source, Value):
-            return f"{self.describe_label(source)} may be {there}{by}"
+            return f"{self._words.describe_label(source)} may be {there}{by}"
         if source.kind in ("contents", "field") and source.of is not None:
-            return f"%{self.name(source.of)} may hold {there}{by}"
-        return f"{self.describe_place(source)} may be {there}{by}"
+            return f"%{self._words.name(source.of)} may hold {there}{by}"
+        return f"{self._words.describe_place(source)} may be {there}{by}"

@@ -1,7 +1,7 @@
 """What may share memory in a program, asked: every answer is a verdict with its reason and the path that proves it.
 
-Here are how a db is made, how it follows edits, and the order of nodes. Questions about sharing are answered in `aliasing`,
-about writes in `writes`. The argument for the answers is in `irscope.analysis.alias.points_to.builder`.
+Here are how a db is made, how it follows edits, and the order of nodes. Questions about sharing and writes are
+answered in `questions`. The argument for the answers is in `irscope.analysis.alias.points_to.builder`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from irscope.analysis.alias.incremental import CannotFollow, Knowledge, Record, 
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
 from irscope.analysis.alias.query import code_motion as moves
 from irscope.analysis.alias.query import table
-from irscope.analysis.alias.query.aliasing import Values
+from irscope.analysis.alias.query.questions import Questions, Values
 from irscope.analysis.alias.query.working_set import WorkingSet
-from irscope.analysis.alias.query.writes import WriteQuestions
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Module, Node, Value, graph_of
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["AliasDb"]
-
 
 
 def _promise(graph: Graph) -> bool:
@@ -39,7 +37,7 @@ def _promise(graph: Graph) -> bool:
 _FOLLOWED: Final = no("the edits were followed")
 
 
-class AliasDb(WriteQuestions):
+class AliasDb(Questions):
     """Aliases and writes of one graph.
 
     Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
@@ -179,11 +177,11 @@ class AliasDb(WriteQuestions):
 
     def node_words(self, node: Node) -> str:
         """A node in a sentence: `aten::mul (%c)`."""
-        return self._explainer.node_words(node)
+        return self._explainer.words.node_words(node)
 
     def label_of(self, place: int) -> Label:
         """The value or place that a class is named by."""
-        return self._explainer.label_of(place)
+        return self._explainer.words.label_of(place)
 
     def is_memory(self, value: Value) -> bool:
         """Whether values of its type can be shared at all: not numbers, strings and the like."""
@@ -191,7 +189,7 @@ class AliasDb(WriteQuestions):
 
     def place_words(self, label: Label) -> str:
         """A value by its name, a place in words: `what %list holds`."""
-        return self._explainer.describe_label(label)
+        return self._explainer.words.describe_label(label)
 
     def obstacle_words(self, obstacle: OrderConflict) -> str:
         """Why one node must come after another, as a sentence."""
@@ -225,7 +223,7 @@ class AliasDb(WriteQuestions):
         starts = None
         if values is not None:
             starts = {place for place in map(self._place, self._values(values)) if place is not None}
-        return points_to_dot(self._points_to, self._reach, self._explainer.describe_label, starts)
+        return points_to_dot(self._points_to, self._reach, self._explainer.words.describe_label, starts)
 
     def __repr__(self) -> str:
         sealed = self._points_to

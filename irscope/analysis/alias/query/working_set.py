@@ -9,6 +9,7 @@ from irscope.ir import Node, Value
 
 __all__ = ["WorkingSet"]
 
+
 def _collide(reach: Reachability, read: Access, write: Access) -> bool:
     """Whether a write may change what a read sees. Shapes are changed by few writes."""
     if read.shape and not write.shape:

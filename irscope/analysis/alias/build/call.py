@@ -16,6 +16,7 @@ __all__ = ["apply"]
 
 def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:
     """Add what a call does: a node that passes these operands to the callee."""
+    elements = builder.elements
     of = _Roots(builder, summary, node, operands).of
     for source, targets in summary.edges.items():
         if source in summary.shared and not builder.is_first((summary, source)):
@@ -24,19 +25,19 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
         for target in targets:
             there = of[target]
             if here is not None and there is not None:
-                builder.flow(here, there, node)
+                elements.flow(here, there, node)
     for memory, to_shape in summary.writes:
         written = of[memory]
         if written is not None:
             builder.write(node, written, to_shape=to_shape)
-    builder.give_away(*(given for bag in summary.given_away if (given := of[bag]) is not None))
+    builder.outside.give_away(*(given for bag in summary.given_away if (given := of[bag]) is not None))
     for tensor, source in summary.rebound:
         rebound, storage = of[tensor], of[source]
         if rebound is not None and storage is not None:
             builder.rebind_storage(rebound, storage, node)
     for value, result in zip(node.outputs, summary.results, strict=True):
         if result is not None:
-            builder.bind_any(value, [of[result]], node)
+            elements.bind_any(value, [of[result]], node)
     reads = tuple(element for root in summary.shared if (element := of[root]) is not None)
     effects = summary.effects
     builder.calls[node.id] = Called(
@@ -55,7 +56,7 @@ class _Roots:
     """The caller's element for each root and memory of a summary; None for a parameter that is given None."""
 
     def __init__(self, builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:
-        self._builder, self._summary, self._node = builder, summary, node
+        self._builder, self._elements, self._summary, self._node = builder, builder.elements, summary, node
         self.of: dict[int, int | None] = {}
         for root, how in summary.shared.items():
             self._same(root, builder.shared_element(how))
@@ -66,27 +67,27 @@ class _Roots:
 
     def _passed(self, operand: Value, structure: Structure) -> int | None:
         """The element of an operand, as the parameter sees it: of the parameter's structure."""
-        builder = self._builder
-        element = builder.element(operand)
-        if element is None or (builder.structures.of(operand.type) is structure and self._has(element, structure)):
+        elements = self._elements
+        element = elements.element(operand)
+        if element is None or (elements.structures.of(operand.type) is structure and self._has(element, structure)):
             return element
-        own = builder.fresh(structure, Place("called", name=f"{self._summary.name}'s parameter"))
-        builder.flow(own, element, self._node)
+        own = elements.fresh(structure, Place("called", name=f"{self._summary.name}'s parameter"))
+        elements.flow(own, element, self._node)
         return own
 
     def _has(self, element: int, structure: Structure) -> bool:
         """Whether an element has the parts of a structure that says what they are."""
-        builder, todo = self._builder, [(element, structure)]
+        elements, todo = self._elements, [(element, structure)]
         while todo:
             here, built = todo.pop()
             if built.kind == "mixed":
                 return False
             if built.kind == "box" and built.content is not None:
-                if here not in builder.cells:
+                if here not in elements.cells:
                     return False
-                todo.append((builder.cells[here], built.content))
+                todo.append((elements.cells[here], built.content))
             elif built.kind == "tuple":
-                fields = builder.fields.get(here, ())
+                fields = elements.fields.get(here, ())
                 if len(fields) != len(built.fields):
                     return False
                 for field, inside in zip(fields, built.fields, strict=True):
@@ -98,7 +99,7 @@ class _Roots:
 
     def _same(self, root: int, element: int | None) -> None:
         """Let an element stand for a root, and what it holds for what the root holds."""
-        builder, summary = self._builder, self._summary
+        elements, summary = self._elements, self._summary
         todo: list[tuple[int, int | None]] = [(root, element)]
         while todo:
             here, there = todo.pop()
@@ -106,9 +107,9 @@ class _Roots:
                 continue
             self.of[here] = there
             if here in summary.cells:
-                todo.append((summary.cells[here], None if there is None else builder.cells[there]))
+                todo.append((summary.cells[here], None if there is None else elements.cells[there]))
             inside = summary.fields.get(here, ())
-            fields = builder.fields.get(there, ()) if there is not None else ()
+            fields = elements.fields.get(there, ()) if there is not None else ()
             assert there is None or len(fields) == len(inside), "an operand is not as its parameter"
             todo.extend(
                 (field, fields[index] if there is not None else None)
@@ -117,22 +118,22 @@ class _Roots:
             )
 
     def _make_inner(self) -> None:
-        builder, summary = self._builder, self._summary
+        elements, summary = self._elements, self._summary
         labels = self._labels()
         label = Place("called", name=summary.name)
         every = dict.fromkeys([*summary.inner, *summary.cells, *summary.fields])
         made = [element for element in every if element not in self.of]
         for element in made:
-            self.of[element] = builder.new(labels.get(element, label))
+            self.of[element] = elements.new(labels.get(element, label))
         for element in made:
             here = self.of[element]
             assert here is not None
             if element in summary.cells:
                 cell = self.of.get(summary.cells[element])
                 if cell is not None:
-                    builder.cells[here] = cell
+                    elements.cells[here] = cell
             if element in summary.fields:
-                builder.fields[here] = tuple(
+                elements.fields[here] = tuple(
                     None if field is None else self.of.get(field) for field in summary.fields[element]
                 )
 

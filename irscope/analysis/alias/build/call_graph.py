@@ -14,8 +14,8 @@ from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Effects, Sum
 from irscope.analysis.alias.build.mod_ref import TASKS, WAITS, may_draw
 from irscope.analysis.alias.build.node_rules import NodeRules
 from irscope.analysis.alias.build.walk import Walk
-from irscope.analysis.alias.points_to import Structure, Structures, collapse_cycles
-from irscope.analysis.effects import callee_of, calls_in, is_stopping, operands_of
+from irscope.analysis.alias.points_to import Elements, PointsToBuilder, Structure, Structures, collapse_cycles
+from irscope.analysis.effects import Signatures, callee_of, calls_in, is_stopping, operands_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ops.schema import has_side_effects
@@ -75,12 +75,15 @@ def _note_calls(graph: Graph, callees: Mapping[str, Graph], names: dict[str, int
     return found
 
 
-class _Circle(Walk):
+class _Circle:
     """Programs that call each other, mostly a single one, walked with one builder."""
 
     def __init__(self, members: Mapping[str, Graph], callees: Summaries, structures: Structures) -> None:
         first = next(iter(members.values()))
-        NodeRules.__init__(self, first, structures, callees)  # not Walk's: the inputs are not from outside
+        self.builder = PointsToBuilder(Elements(structures))
+        self.elements, self.outside = self.builder.elements, self.builder.outside
+        self._rules = NodeRules(first, self.builder, Signatures(), callees)
+        self._rules.calls_back = self._call_back
         self._members = members
         self._calls: list[tuple[Node, str]] = []
         self._entered: dict[str, list[tuple[int, Structure] | None]] = {}
@@ -90,12 +93,13 @@ class _Circle(Walk):
         """Walk the members, and cut out what each of them is to a caller."""
         for name, graph in self._members.items():
             self._enter_program(name, graph)
+        walk = Walk(self._rules)
         for graph in self._members.values():
-            self.graph = graph
-            self.visit(graph)
+            self._rules.graph = graph
+            walk.visit(graph)
         for node, name in self._calls:
             for value, result in zip(node.outputs, self._members[name].outputs, strict=True):
-                self._flow(self.builder.element(value), self.builder.element(result), node)
+                self._flow(self.elements.element(value), self.elements.element(result), node)
         effects = self._effects()
         constants = [
             v for g in self._members.values() for n in g.nodes() if n.op == "prim::Constant" for v in n.outputs
@@ -107,55 +111,54 @@ class _Circle(Walk):
 
     def _enter_program(self, name: str, graph: Graph) -> None:
         """Elements for the parameters: as an outside caller passes them, and as the program sees them."""
-        builder = self.builder
+        elements = self.elements
         is_recursive = any(called in self._members for _, called in calls_in(graph)) or len(self._members) > 1
         entered, called = self._entered.setdefault(name, []), self._called.setdefault(name, [])
         for value in graph.inputs:
-            structure = builder.structures.of(value.type)
+            structure = elements.structures.of(value.type)
             element = None
             if structure is not None and value in graph.bound:
-                builder.element_of[value] = builder.outside("input", structure)
+                elements.element_of[value] = self.outside.of("input", structure)
             elif structure is not None:
-                passed = element = builder.fresh(structure, value)
+                passed = element = elements.fresh(structure, value)
                 if is_recursive:
-                    element = builder.fresh(structure, value)
-                    builder.flow(element, passed)
-                builder.element_of[value] = element
+                    element = elements.fresh(structure, value)
+                    elements.flow(element, passed)
+                elements.element_of[value] = element
                 entered.append((passed, structure))
             if value not in graph.bound:
                 called.append(element)
                 if structure is None:
                     entered.append(None)
 
-    def descend(self, node: Node) -> bool:
-        name = callee_of(self.graph, node)
-        if name not in self._members:
-            return super().descend(node)
-        assert name is not None
+    def _call_back(self, node: Node) -> bool:
+        """A call of a member; whether it is one."""
+        name = callee_of(self._rules.graph, node)
+        if name is None or name not in self._members:
+            return False
         for operand, param in zip(operands_of(node), self._called[name], strict=True):
-            self._flow(param, self.builder.element(operand), node)
+            self._flow(param, self.elements.element(operand), node)
         for value in node.outputs:
             self._own(value)
         self._calls.append((node, name))
         return True
 
     def _own(self, value: Value) -> None:
-        structure = self.builder.structures.of(value.type)
+        structure = self.elements.structures.of(value.type)
         if structure is not None:
-            self.builder.element_of[value] = self.builder.fresh(structure, value)
+            self.elements.element_of[value] = self.elements.fresh(structure, value)
 
     def _flow(self, source: int | None, target: int | None, node: Node) -> None:
         if source is not None and target is not None:
-            self.builder.flow(source, target, node)
+            self.elements.flow(source, target, node)
 
     def _effects(self) -> Effects:
         """What the members do besides memory; of one of them, all that any of them does."""
-        builder = self.builder
-        unseen = {write.node for write in builder.writes if write.element == builder.opaque_element}
+        unseen = {write.node for write in self.builder.writes if write.element == self.outside.opaque_element}
         effect = random = stops = waits = starts = unknown = False
         for graph in self._members.values():
             for node in graph.nodes():
-                known = builder.calls.get(node.id)
+                known = self.builder.calls.get(node.id)
                 if known is not None:
                     effect, random = effect or known.has_side_effect, random or known.is_random
                     stops, waits = stops or known.stops, waits or known.waits

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from irscope.analysis.alias.points_to import PointsToBuilder, Shared, Structure
+from irscope.analysis.alias.points_to import Elements, PointsToBuilder, Shared, Structure
 from irscope.ir import Value
 
 __all__ = ["NO_CALLEES", "Effects", "Summaries", "Summary", "summarize"]
@@ -85,12 +85,13 @@ def summarize(
     effects: Effects,
 ) -> Summary:
     """Cut down a builder that has visited the callee's nodes; it must not be used for anything else."""
-    results = tuple(map(builder.element, returns))
+    elements, given_away = builder.elements, builder.outside.given_away
+    results = tuple(map(elements.element, returns))
     shared = builder.shared_elements(constants)
     roots = [element for element, _ in filter(None, params)] + [element for element in results if element is not None]
-    roots += [*shared, *builder.given_away, *(element for t, s, _ in builder.rebound for element in (t, s))]
+    roots += [*shared, *given_away, *(element for t, s, _ in builder.rebound for element in (t, s))]
     cut = _Cut(builder, roots)
-    known = {*shared, *(root for root in _closed(builder, [element for element, _ in filter(None, params)]))}
+    known = {*shared, *(root for root in _closed(elements, [element for element, _ in filter(None, params)]))}
     inner = tuple(element for element in cut.kept if element not in known)
     return Summary(
         name,
@@ -98,23 +99,23 @@ def summarize(
         results,
         shared,
         inner,
-        {root: builder.cells[root] for root in cut.roots if root in builder.cells},
-        {root: builder.fields[root] for root in cut.roots if root in builder.fields},
+        {root: elements.cells[root] for root in cut.roots if root in elements.cells},
+        {root: elements.fields[root] for root in cut.roots if root in elements.fields},
         cut.edges,
         cut.writes,
-        tuple(dict.fromkeys(builder.given_away)),
+        tuple(dict.fromkeys(given_away)),
         tuple(dict.fromkeys((tensor, source) for tensor, source, _ in builder.rebound)),
         effects,
     )
 
 
-def _closed(builder: PointsToBuilder, elements: Iterable[int]) -> dict[int, None]:
+def _closed(table: Elements, elements: Iterable[int]) -> dict[int, None]:
     """The elements with all that they hold, at any depth."""
     found = dict.fromkeys(elements)
     todo = list(found)
     while todo:
         here = todo.pop()
-        held = [builder.cells.get(here), *builder.fields.get(here, ())]
+        held = [table.cells.get(here), *table.fields.get(here, ())]
         fresh = [inside for inside in held if inside is not None and inside not in found]
         found.update(dict.fromkeys(fresh))
         todo.extend(fresh)
@@ -125,12 +126,12 @@ class _Cut:
     """What is left of a builder's graph."""
 
     def __init__(self, builder: PointsToBuilder, roots: Sequence[int]) -> None:
-        self._edges = builder.edges
-        self._budget = 8 * len(builder.labels) + 1000
-        self.roots = _closed(builder, roots)
+        self._edges, count = builder.elements.edges, len(builder.elements.labels)
+        self._budget = 8 * count + 1000
+        self.roots = _closed(builder.elements, roots)
         found = self._search()
         if found is None:
-            self.roots = dict.fromkeys(range(len(builder.labels)))
+            self.roots = dict.fromkeys(range(count))
             found = {root: tuple(self._edges.get(root, ())) for root in self.roots}
         marks = {shape: self._spread(w.element for w in builder.writes if w.to_shape >= shape) for shape in (0, 1)}
         stands = self._representatives(found, marks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from irscope.analysis.alias.points_to import PointsToBuilder, Structures
+from irscope.analysis.alias.points_to import PointsToBuilder
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir import ANY, DictType, Graph, ListType, Node, OptionalType, TupleType, Value, constant_of
 from irscope.ops.registry import schema_of
@@ -40,22 +40,22 @@ class SchemaRules:
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::t(%x)\\n  return (%a)")
-    >>> rules = SchemaRules(g, Structures())
+    >>> rules = SchemaRules(g, PointsToBuilder(), Signatures())
     >>> rules.by_signature(g.node("a"))
-    >>> rules.builder.element_of[g.value("a")] == rules.builder.element_of[g.value("x")]
+    >>> rules.elements.element_of[g.value("a")] == rules.elements.element_of[g.value("x")]
     True
     """
 
-    def __init__(self, graph: Graph, structures: Structures) -> None:
+    def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures) -> None:
         self.graph = graph
-        self.builder = PointsToBuilder(structures)
-        self.signatures = Signatures()
+        self.builder, self.elements, self.outside = builder, builder.elements, builder.outside
+        self.signatures = signatures
 
     def by_signature(self, node: Node) -> None:
         if node.op in STATISTICS:
-            self.builder.consulted.update(node.inputs[STATISTICS[node.op][2] :][:1])
+            self.elements.consulted.update(node.inputs[STATISTICS[node.op][2] :][:1])
             for value in written_statistics(self.graph, node):
-                element = self.builder.element(value)
+                element = self.elements.element(value)
                 if element is not None:
                     self.builder.write(node, element)
         signature = self.signatures.of(node)
@@ -68,11 +68,11 @@ class SchemaRules:
 
     def annotated(self, node: Node, signature: MemorySignature) -> None:
         """Results, writes and stores as the annotations say."""
-        builder = self.builder
+        elements = self.elements
         for index, part in signature.writes:
             if index < len(node.inputs):
                 for element in self.part_of(node.inputs[index], part):
-                    builder.write(node, element, to_shape=signature.writes_shape)
+                    self.builder.write(node, element, to_shape=signature.writes_shape)
         for index in signature.stores:
             if index < len(node.inputs):
                 self.escape(node.inputs[index], node)
@@ -83,19 +83,19 @@ class SchemaRules:
             shared = self.parts(node, signature.results[position])
             held = self.parts(node, signature.held[position])
             if shared:
-                builder.bind_any(value, shared, node)
+                elements.bind_any(value, shared, node)
             if held:
-                container = builder.element(value)
+                container = elements.element(value)
                 if container is not None:
-                    builder.hold(container, held, node)
+                    elements.hold(container, held, node)
         if node.op in REBINDS_STORAGE and len(node.inputs) > 1:
-            target, source = builder.element(node.inputs[0]), builder.element(node.inputs[1])
+            target, source = elements.element(node.inputs[0]), elements.element(node.inputs[1])
             if target is not None and source is not None:
-                builder.rebind_storage(target, source, node)
+                self.builder.rebind_storage(target, source, node)
 
     def container(self, node: Node, signature: MemorySignature) -> None:
         """Move things between containers, and between containers and results, as the operands' own types allow."""
-        builder, schema = self.builder, schema_of(node)
+        elements, schema = self.elements, schema_of(node)
         if schema is None:  # no overload takes operands of these types
             self.opaque(node)
             return
@@ -106,16 +106,16 @@ class SchemaRules:
             for i, a in enumerate(schema.arguments[: len(node.inputs)])
             if i in signature.stores or is_type_variable(a.type)
         ]
-        things = [e for i in boxes if i not in loose for e in self.cell_of([builder.element(node.inputs[i])])]
-        things += [e for i in loose for e in [builder.element(node.inputs[i])] if e is not None]
+        things = [e for i in boxes if i not in loose for e in self.cell_of([elements.element(node.inputs[i])])]
+        things += [e for i in loose for e in [elements.element(node.inputs[i])] if e is not None]
         for index, part in signature.writes:
             for element in self.part_of(node.inputs[index], part):
-                builder.write(node, element, to_shape=signature.writes_shape)
+                self.builder.write(node, element, to_shape=signature.writes_shape)
         for index in boxes:
             if index in written and index not in loose:
-                target = builder.element(node.inputs[index])
+                target = elements.element(node.inputs[index])
                 if target is not None:
-                    builder.hold(target, [thing for thing in things if thing != builder.cells.get(target)], node)
+                    elements.hold(target, [thing for thing in things if thing != elements.cells.get(target)], node)
         if not any(index in written for index in boxes):
             for index in signature.stores:
                 self.escape(node.inputs[index], node)
@@ -132,27 +132,27 @@ class SchemaRules:
     def container_result(
         self, node: Node, signature: MemorySignature, position: int, value: Value, things: list[int], declared: object
     ) -> None:
-        builder = self.builder
-        if builder.structures.of(value.type) is None:
+        elements = self.elements
+        if elements.structures.of(value.type) is None:
             return
         shared = self.parts(node, signature.results[position]) if position < len(signature.results) else []
         while isinstance(declared, OptionalType):
             declared = declared.element
         if shared:
-            builder.bind_any(value, shared, node)
+            elements.bind_any(value, shared, node)
         elif isinstance(declared, ListType | DictType | TupleType):
             same = [
-                self.builder.element(v)
+                self.elements.element(v)
                 for i, v in enumerate(node.inputs)
                 if (i, OBJECT) in signature.writes and v.type == value.type
             ]
             if same:  # `add_` on lists gives its list back, though its schema does not say so
-                builder.bind_any(value, same, node)
-            container = builder.element(value)
+                elements.bind_any(value, same, node)
+            container = elements.element(value)
             assert container is not None
-            builder.hold(container, [*things, *self.parts(node, signature.held[position])], node)
+            elements.hold(container, [*things, *self.parts(node, signature.held[position])], node)
         elif things:
-            builder.bind_any(value, things, node)
+            elements.bind_any(value, things, node)
         else:
             self.bind_unknown(value)
 
@@ -160,41 +160,41 @@ class SchemaRules:
         """Unseen code gets all operands, may write whatever was ever given away, and may give back anything unknown."""
         for value in node.inputs:
             self.escape(value, node)
-        self.builder.write(node, self.builder.opaque(), to_shape=True)
+        self.builder.write(node, self.outside.opaque(), to_shape=True)
         for value in node.outputs:
             self.bind_unknown(value)
 
     def escape(self, value: Value, node: Node) -> None:
-        element, structure = self.builder.element(value), self.builder.structures.of(value.type)
+        element, structure = self.elements.element(value), self.elements.structures.of(value.type)
         if element is not None and structure is not None:
-            self.builder.escape(element, structure, node)
+            self.outside.escape(element, structure, node)
 
     def bind_unknown(self, value: Value) -> None:
-        structure = self.builder.structures.of(value.type)
+        structure = self.elements.structures.of(value.type)
         if structure is not None:
-            self.builder.element_of[value] = self.builder.outside("unknown", structure)
+            self.elements.element_of[value] = self.outside.of("unknown", structure)
 
     def bind_inside(self, value: Value, containers: list[int | None], node: Node) -> None:
         """Let a value be anything that the containers hold."""
         inside = self.cell_of(containers)
-        self.builder.bind_any(value, inside, node) if inside else self.bind_unknown(value)
+        self.elements.bind_any(value, inside, node) if inside else self.bind_unknown(value)
 
     def cell_of(self, containers: list[int | None]) -> list[int]:
         found: list[int] = []
         for element in containers:
             if element is None:
                 continue
-            if element in self.builder.cells:
-                found.append(self.builder.cells[element])
-            found.extend(field for field in self.builder.fields.get(element, ()) if field is not None)
+            if element in self.elements.cells:
+                found.append(self.elements.cells[element])
+            found.extend(field for field in self.elements.fields.get(element, ()) if field is not None)
         return found
 
     def holds(self, value: Value) -> bool:
-        structure = self.builder.structures.of(value.type)
+        structure = self.elements.structures.of(value.type)
         return structure is not None and structure.kind in ("box", "tuple", "mixed", "object")
 
     def part_of(self, value: Value, part: int) -> list[int]:
-        element = self.builder.element(value)
+        element = self.elements.element(value)
         if element is None:
             return []
         return [element] if part == OBJECT else self.cell_of([element])

@@ -47,25 +47,23 @@ def build(
 
     `callees` has what is known of the programs that it calls, in terms of the same `structures`.
     """
-    return Walk(graph, structures, distinct_inputs, callees).run()
+    builder = PointsToBuilder(Elements(structures))
+    elements, outside = builder.elements, builder.outside
+    for value in graph.inputs:
+        structure = structures.of(value.type)
+        if structure is not None:
+            shared = not distinct_inputs or structure.kind in ("mixed", "object")
+            element = outside.of("input", structure) if shared else elements.fresh(structure, value)
+            elements.element_of[value] = element
+    Walk(NodeRules(graph, builder, Signatures(), callees)).visit(graph)
+    return builder.seal()
 
 
-class Walk(NodeRules):
-    """The walk over one graph."""
+class Walk:
+    """A walk over a program, node by node, by some rules."""
 
-    def __init__(self, graph: Graph, structures: Structures, distinct_inputs: bool, callees: Summaries) -> None:
-        super().__init__(graph, structures, callees)
-        for value in graph.inputs:
-            structure = self.builder.structures.of(value.type)
-            if structure is not None:
-                shared = not distinct_inputs or structure.kind in ("mixed", "object")
-                element = self.builder.outside("input", structure) if shared else self.builder.fresh(structure, value)
-                self.builder.element_of[value] = element
-
-    def run(self) -> PointsTo:
-        """The whole program's points-to graph."""
-        self.visit(self.graph)
-        return self.builder.seal()
+    def __init__(self, rules: NodeRules) -> None:
+        self.rules, self.elements = rules, rules.elements
 
     def visit(self, graph: Graph) -> None:
         """Visit every node once; a structured node before its blocks, between them, and after them.
@@ -74,8 +72,8 @@ class Walk(NodeRules):
         work.
         """
         plans: dict[tuple[str, int], Any] = {}  # of Plan | dict[type, Plan]: the checker cannot follow `__class__ is`
-        known = plans.get
-        element_of, labels, writes = self.builder.element_of, self.builder.labels, self.builder.writes
+        known, rules = plans.get, self.rules
+        element_of, labels, writes = self.elements.element_of, self.elements.labels, self.rules.builder.writes
         stack: list[Iterator[Node]] = [iter(graph.body.nodes)]
         open_nodes: list[tuple[Node, Iterator[Block]]] = []
         while stack:
@@ -114,7 +112,7 @@ class Walk(NodeRules):
                     stack.append(iter(next(blocks).nodes))
                     break
                 else:
-                    plan(self, node)
+                    plan(rules, node)
             else:
                 stack.pop()
                 if open_nodes:
@@ -132,7 +130,7 @@ class Walk(NodeRules):
             return NOTHING
         if op in RULES or (op, count) in LIST_RULES:
             return RULES.get(op) or LIST_RULES[op, count]
-        candidates = () if op in STATISTICS else self.signatures.candidates(op, count, first)
+        candidates = () if op in STATISTICS else self.rules.signatures.candidates(op, count, first)
         if functional_source(op):  # has no memory of its own, but perhaps blocks to be visited
             return NodeRules.by_signature
         if candidates and all(signature.is_pure for signature in candidates):
@@ -147,74 +145,74 @@ class Walk(NodeRules):
 
     def enter(self, node: Node) -> None:
         """Bind the parameters of a node's blocks."""
-        builder = self.builder
+        elements = self.elements
         if node.op == "prim::Loop":
             body = node.blocks[0]
             for param, start, end in zip(body.params[1:], node.inputs[2:], body.returns[1:], strict=False):
-                structure = builder.structures.of(param.type)
+                structure = elements.structures.of(param.type)
                 if structure is None:
                     continue
-                start_element = builder.element(start)
+                start_element = elements.element(start)
                 if end is param:  # carried round unchanged
-                    builder.bind(param, start_element)
+                    elements.bind(param, start_element)
                 elif structure is TENSOR and start_element is not None:
-                    builder.carry_tensor(param, start_element)
+                    elements.carry_tensor(param, start_element)
                 else:
-                    element = builder.element_of[param] = builder.fresh(structure, param)
+                    element = elements.element_of[param] = elements.fresh(structure, param)
                     if start_element is not None:
-                        builder.flow(element, start_element, node)
+                        elements.flow(element, start_element, node)
         elif is_inlined(node):
             for param, operand in zip(node.blocks[0].params, node.inputs, strict=True):
-                builder.share(param, operand, node)
+                elements.share(param, operand, node)
         elif not _is_understood(node):
             for block in node.blocks:
                 for param in block.params:
-                    self.bind_unknown(param)
+                    self.rules.bind_unknown(param)
 
     def leave(self, node: Node) -> None:
         """Bind the outputs of a node whose blocks have been visited."""
-        builder = self.builder
+        elements, rules = self.elements, self.rules
         if node.op == "prim::If" or node.op == "prim::GradOf":
             for index, value in enumerate(node.outputs):
-                found = [builder.element(block.returns[index]) for block in node.blocks]
+                found = [elements.element(block.returns[index]) for block in node.blocks]
                 one, other = found if len(found) == 2 else (None, None)
                 if value.type.__class__ is TensorType and one is not None and other is not None:
-                    builder.merge_tensors(value, one, other)
+                    elements.merge_tensors(value, one, other)
                 else:
-                    builder.bind_any(value, found, node)
+                    elements.bind_any(value, found, node)
         elif node.op == "prim::Loop":
             self.leave_loop(node)
         elif is_inlined(node):
             self.leave_group(node)
         else:
-            self.closure(node) if node.op == "prim::Closure" else self.opaque(node)
+            rules.closure(node) if node.op == "prim::Closure" else rules.opaque(node)
             for value in _in_reach(node):
-                self.escape(value, node)
+                rules.escape(value, node)
 
     def leave_loop(self, node: Node) -> None:
-        builder, body = self.builder, node.blocks[0]
+        elements, body = self.elements, node.blocks[0]
         for value, param, end in zip(node.outputs, body.params[1:], body.returns[1:], strict=False):
-            element, end_element = builder.element(param), builder.element(end)
-            if element is None or builder.structures.of(value.type) is None:
+            element, end_element = elements.element(param), elements.element(end)
+            if element is None or elements.structures.of(value.type) is None:
                 continue
             if end is not param and end_element is not None:
-                builder.flow(element, end_element, node)
+                elements.flow(element, end_element, node)
             if value.type.__class__ is TensorType:
-                builder.element_of[value] = element
+                elements.element_of[value] = element
             else:
-                builder.bind_any(value, [element], node)
+                elements.bind_any(value, [element], node)
 
     def leave_group(self, node: Node) -> None:
-        builder, returns = self.builder, node.blocks[0].returns
+        elements, returns = self.elements, node.blocks[0].returns
         if node.op == "prim::fork":
-            returned = [builder.element(value) for value in returns]
+            returned = [elements.element(value) for value in returns]
             for value in node.outputs:
-                future = builder.element(value)
+                future = elements.element(value)
                 if future is not None:
-                    builder.hold(future, [element for element in returned if element is not None], node)
+                    elements.hold(future, [element for element in returned if element is not None], node)
             return
         for value, result in zip(node.outputs, returns, strict=True):
-            builder.share(value, result, node)
+            elements.share(value, result, node)
 
 
 def is_inlined(node: Node) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from irscope.analysis.alias.incremental.persistent_map import Draft, DraftList
-from irscope.analysis.alias.points_to import Label, PointsTo, PointsToBuilder, Structure, Structures, make_place
+from irscope.analysis.alias.points_to import Elements, Label, OutsideMemory, PointsTo, Structure, Structures, make_place
 from irscope.ir import Node, TensorType, Value
 
-__all__ = ["CannotFollow", "Extension"]
+__all__ = ["CannotFollow", "Extension", "NothingOutside", "refuse"]
 
 _SEARCHED: Final = 256
 """How many classes below a new edge are searched for a cycle."""
@@ -26,18 +26,18 @@ class CannotFollow(Exception):
 class _ElementOf(Draft[Value, int]):
     """Which element each value has; a value that has another one already is joined with the new one, or refused."""
 
-    __slots__ = ("_builder",)
+    __slots__ = ("_elements",)
 
-    def __init__(self, builder: Extension, base: Any) -> None:
+    def __init__(self, elements: Extension, base: Any) -> None:
         super().__init__(base)
-        self._builder = builder
+        self._elements = elements
 
     def __setitem__(self, value: Value, element: int) -> None:
         known = dict.get(self, value)
         if known is None:
             known = self._base.get(value)
         if known is not None and known != element:
-            self._builder.redirect(value, known, element)
+            self._elements.redirect(value, known, element)
         dict.__setitem__(self, value, element)
 
 
@@ -54,18 +54,18 @@ class _Seen(set[Value]):
 class _Edges(dict[int, list[int]]):
     """New edges on their way into an extension, by whichever rule they come."""
 
-    __slots__ = ("_builder",)
+    __slots__ = ("_elements",)
 
-    def __init__(self, builder: Extension) -> None:
-        self._builder = builder
+    def __init__(self, elements: Extension) -> None:
+        self._elements = elements
 
     def __setitem__(self, source: int, targets: list[int]) -> None:
         for target in targets:
-            self._builder.add_edge(source, target)
+            self._elements.add_edge(source, target)
 
 
-class Extension(PointsToBuilder):
-    """Adds elements, edges and writes to a graph that is sealed; refuses what would change its classes."""
+class Extension(Elements):
+    """Adds elements and edges to a graph that is sealed; refuses what would change its classes."""
 
     def __init__(self, before: PointsTo, structures: Structures) -> None:
         super().__init__(structures)
@@ -82,7 +82,7 @@ class Extension(PointsToBuilder):
         self.gone: set[Value] = set()
         """Values that no node of the new program makes."""
         self._class_of = before.class_of
-        self.reasons = self._reason_of_source, self._reason_of_edge
+        self.reasons = self.reason_of_source, self.reason_of_edge
 
     # Whose an element is
 
@@ -147,13 +147,10 @@ class Extension(PointsToBuilder):
             element = target
         return self._class_of[element] if element < len(self._class_of) else element
 
-    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
-        self.add_edge(source, target)
-        if reason is not None:
-            self._reason_of_edge[source, target] = reason
-
-    def add_edge(self, source: int, target: int) -> None:
+    def add_edge(self, source: int, target: int, reason: Node | None = None) -> None:
         """One more edge, to an element and so to its class."""
+        if reason is not None:
+            self.reason_of_edge[source, target] = reason
         here, there = self.class_of(source), self.class_of(target)
         if here == there:
             return
@@ -187,36 +184,38 @@ class Extension(PointsToBuilder):
 
     def fresh(self, structure: Structure, label: Label) -> int:
         if structure.kind in ("mixed", "object"):
-            _refuse()
+            refuse()
         return super().fresh(structure, label)
 
-    def _joins(self, cell: int, other: int) -> bool:
+    def joins(self, cell: int, other: int) -> bool:
         raise CannotFollow("two containers share what they hold")
 
-    def outside(self, *_: Any) -> int:
-        _refuse()
+    def bag_of_objects(self) -> int:
+        refuse()
+
+
+class NothingOutside(OutsideMemory):
+    """What is common to the whole program: no edit is followed that has to do with it."""
+
+    def of(self, *_: Any) -> int:
+        refuse()
 
     def escape(self, *_: Any) -> None:
-        _refuse()
+        refuse()
 
     def opaque(self) -> int:
-        _refuse()
+        refuse()
 
     def give_away(self, *_: Any) -> None:
-        _refuse()
+        refuse()
 
     def attribute(self, *_: Any) -> int:
-        _refuse()
+        refuse()
 
     def slot(self, *_: Any) -> int:
-        _refuse()
-
-    def bag_of_objects(self) -> int:
-        _refuse()
-
-    def rebind_storage(self, *_: Any) -> None:
-        _refuse()
+        refuse()
 
 
-def _refuse() -> NoReturn:
+def refuse() -> NoReturn:
+    """Say that a node has to do with what is common to the whole program."""
     raise CannotFollow("a node deals with memory that the whole program shares")

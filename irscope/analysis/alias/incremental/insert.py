@@ -9,25 +9,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from irscope.analysis.alias.build import NOTHING, STATISTICS, NodeRules
-from irscope.analysis.alias.incremental.delta_builder import CannotFollow
+from irscope.analysis.alias.incremental.delta_builder import CannotFollow, refuse
 from irscope.analysis.alias.incremental.net_edits import NetEdits
-from irscope.analysis.alias.incremental.remove import NO_CONSTANTS, Erasing, Knowledge
-from irscope.analysis.alias.points_to import PointsTo
+from irscope.analysis.alias.incremental.remove import NO_CONSTANTS, Erasing
 from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of, make_block, make_node
+from irscope.ops.traits import REBINDS_STORAGE
 
 __all__ = ["Creating"]
 
 
-class Creating(Erasing):
-    """The part of one record that makes nodes."""
+class Creating:
+    """The part of one record that makes nodes, after what was erased."""
 
-    def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: NetEdits) -> None:
-        super().__init__(points_to, knowledge)
-        self._edits = edits
+    def __init__(self, erasing: Erasing, edits: NetEdits) -> None:
+        self._erasing, self._edits = erasing, edits
+        self.elements, self.rules, self.walk = erasing.elements, erasing.rules, erasing.walk
 
-    def _create(self, node: Node) -> None:
+    def create(self, node: Node) -> None:
         """Add a node; a group with everything in it."""
-        structure_of = self.builder.structures.of
+        structure_of = self.elements.structures.of
         pending: list[Iterator[Node]] = [iter((node,))]
         groups: list[Node] = []
         while pending:
@@ -37,17 +37,17 @@ class Creating(Erasing):
                 if self._edits.replaced:
                     node = self._renamed(node)
                 if node.blocks:
-                    self._check_group(node)
+                    self._erasing.check_group(node)
                     self._lend(node)
-                    self.enter(node)
+                    self.walk.enter(node)
                     groups.append(node)
                     pending.append(iter(node.blocks[0].nodes))
                     break
-                self._add(node, self._plan_of(node))
+                self._add(node, self._erasing.plan_of(node))
             else:
                 pending.pop()
                 if groups:
-                    self.leave_group(groups.pop())
+                    self.walk.leave_group(groups.pop())
 
     def _renamed(self, node: Node) -> Node:
         if not any(value in self._edits.replaced for value in node.inputs):
@@ -56,58 +56,60 @@ class Creating(Erasing):
         return make_node(node.id, node.op, inputs, node.outputs, node.attrs, node.blocks, node.location, node.scope)
 
     def _add(self, node: Node, plan: Any) -> None:
-        builder = self.builder
+        elements = self.elements
         if plan is NOTHING:
-            old = self._forgotten.get(node.id)
+            old = self._erasing.forgotten.get(node.id)
             if old is not None and old.outputs is not node.outputs:
                 self._hand_on(old, node)
             for value in node.outputs:
-                builder.keep(value)
+                elements.keep(value)
             return
-        if node.id in self._forgotten and self._is_carried_over(node):
+        if node.id in self._erasing.forgotten and self._is_carried_over(node):
             return
         if plan.__class__ is tuple:
             index, does_write, to_shape = plan
-            element = builder.element(node.inputs[index])
+            element = elements.element(node.inputs[index])
             if element is None:
                 raise CannotFollow(f"{node.op} is given None")
             if does_write:
-                builder.write(node, element, to_shape=to_shape)
+                self.rules.builder.write(node, element, to_shape=to_shape)
             for value in node.outputs:
-                builder.element_of[value] = element
+                elements.element_of[value] = element
             return
         self._add_by_rule(node, plan)
 
     def _add_by_rule(self, node: Node, rule: Any) -> None:
-        builder = self.builder
+        elements = self.elements
         known = node.inputs[1:2] if node.op == "prim::TupleIndex" else ()
+        if node.op in REBINDS_STORAGE:
+            refuse()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
-        if known and self.graph is NO_CONSTANTS:  # rules look here for what is known
-            self.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
-        if any(constant_of(self.graph, value) is NOT_CONSTANT for value in known):
+        if known and self.rules.graph is NO_CONSTANTS:  # rules look here for what is known
+            self.rules.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
+        if any(constant_of(self.rules.graph, value) is NOT_CONSTANT for value in known):
             raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
         is_something = rule is NodeRules.constant and any(payload is not None for payload in node.attrs.values())
-        if is_something or (node.op in STATISTICS and self.signatures.of(node).is_pure):
+        if is_something or (node.op in STATISTICS and self.rules.signatures.of(node).is_pure):
             for value in node.outputs:
-                builder.keep(value)
-        elif any(value in builder.element_of or value in builder.nones for value in node.outputs):
+                elements.keep(value)
+        elif any(value in elements.element_of or value in elements.nones for value in node.outputs):
             raise CannotFollow(f"{node.op} makes a value that was known before")
-        rule(self, node)
+        rule(self.rules, node)
 
     def _hand_on(self, old: Node, new: Node) -> None:
         """A node that is renamed: its fresh results keep the elements by which they were known."""
-        builder = self.builder
+        elements = self.elements
         for known, value in zip(old.outputs, new.outputs, strict=False):
-            element = builder.element_of.get(known)
-            if element is not None and value not in builder.element_of and builder.owns(known, element):
-                builder.element_of[value] = element
-                builder.relabelled[element] = value
+            element = elements.element_of.get(known)
+            if element is not None and value not in elements.element_of and elements.owns(known, element):
+                elements.element_of[value] = element
+                elements.relabelled[element] = value
 
     def _is_carried_over(self, node: Node) -> bool:
         """Whether an erased node is made again, with operands that are the same memory: then what it added stays, and its
         results have other names."""
-        old, element_of = self._forgotten[node.id], self.builder.element_of
+        old, element_of = self._erasing.forgotten[node.id], self.elements.element_of
         if old.op != node.op or old.attrs != node.attrs or len(old.inputs) != len(node.inputs):
             return False
         if node.op in STATISTICS:
@@ -118,7 +120,7 @@ class Creating(Erasing):
             if known is not new and element_of.get(known) != element_of.get(new):
                 return False
         for known, new in (*zip(old.inputs, node.inputs, strict=True), *zip(old.outputs, node.outputs, strict=True)):
-            if known is not new and (known.type != new.type or known in self.builder.consulted):
+            if known is not new and (known.type != new.type or known in self.elements.consulted):
                 return False
         for known, new in zip(old.outputs, node.outputs, strict=True):
             element = element_of.get(known)
@@ -128,24 +130,24 @@ class Creating(Erasing):
         return True
 
     def _rename(self, old: Node, new: Node) -> None:
-        builder = self.builder
+        elements = self.elements
         for known, value in zip(old.outputs, new.outputs, strict=True):
-            element = builder.element_of.get(known)
+            element = elements.element_of.get(known)
             if element is None:
                 continue
-            builder.element_of[value] = element
-            if value is not known and builder.label(element) is known:
-                builder.relabelled[element] = value
-        self._in_doubt.pop(old, None)
-        self._writes.pop(old.id, None)
+            elements.element_of[value] = element
+            if value is not known and elements.label(element) is known:
+                elements.relabelled[element] = value
+        self._erasing.in_doubt.pop(old, None)
+        self._erasing.writes.pop(old.id, None)
 
     def _lend(self, node: Node) -> None:
         """Let the values inside a new group have the elements by which their readers know what leaves it."""
-        builder, block = self.builder, node.blocks[0]
+        elements, block = self.elements, node.blocks[0]
         for value, inner in zip(node.outputs, block.returns, strict=True):
-            element = builder.element_of.get(value)
-            if element is None or inner in builder.element_of or inner in block.params:
+            element = elements.element_of.get(value)
+            if element is None or inner in elements.element_of or inner in block.params:
                 continue
-            if builder.label(element) is value and builder.is_plain(value, element):
-                builder.element_of[inner] = element
-                builder.relabelled[element] = inner
+            if elements.label(element) is value and elements.is_plain(value, element):
+                elements.element_of[inner] = element
+                elements.relabelled[element] = inner

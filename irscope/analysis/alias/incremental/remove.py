@@ -40,51 +40,49 @@ class Knowledge:
         self.plans: dict[tuple[str, int], Any] = {}
 
 
-class Erasing(Walk):
+class Erasing:
     """The part of one record that takes nodes away: which writes and names are gone, and what is in doubt."""
-
-    builder: Extension
 
     def __init__(self, points_to: PointsTo, knowledge: Knowledge) -> None:
         self.before = points_to
-        self.signatures = knowledge.signatures
-        self.callees = NO_CALLEES
-        self._list_of_tensors = None
-        self.builder = Extension(points_to, knowledge.structures)
-        self.graph = NO_CONSTANTS
+        self.elements = Extension(points_to, knowledge.structures)
+        self.builder = PointsToBuilder(self.elements, NothingOutside(self.elements))
+        self.rules = NodeRules(NO_CONSTANTS, self.builder, knowledge.signatures, NO_CALLEES)
+        self.walk = Walk(self.rules)
         self._plans = knowledge.plans
-        self._writes: dict[int, tuple[Write, ...]] = {}
-        self._forgotten: dict[int, Node] = {}
-        self._in_doubt: dict[Node, Any] = {}
+        self.writes: dict[int, tuple[Write, ...]] = {}
+        """By the id of a node that wrote, what is left of that."""
+        self.forgotten: dict[int, Node] = {}
+        self.in_doubt: dict[Node, Any] = {}
         """Erased nodes and their rules, as long as nobody makes the same node again."""
 
-    def _forget(self, nodes: Iterable[Node]) -> None:
+    def forget(self, nodes: Iterable[Node]) -> None:
         """Note what is gone with some nodes; rules that may have done more than can be taken back stay in doubt."""
-        gone, forgotten, structure_of = self.builder.gone, self._forgotten, self.builder.structures.of
+        gone, forgotten, structure_of = self.elements.gone, self.forgotten, self.elements.structures.of
         todo = list(nodes)
         for node in todo:  # grows
             if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
                 continue  # a number is no memory: no rule ever saw an element of it
             gone.update(node.outputs)
             if node.blocks:
-                self._check_group(node)
+                self.check_group(node)
                 gone.update(node.blocks[0].params)
                 todo.extend(node.blocks[0].nodes)
                 continue
             forgotten[node.id] = node
-            plan = self._plan_of(node)
+            plan = self.plan_of(node)
             if plan is NOTHING:
                 continue
             if plan.__class__ is not tuple:
-                self._in_doubt[node] = plan
+                self.in_doubt[node] = plan
             elif plan[1]:
-                self._writes[node.id] = ()
+                self.writes[node.id] = ()
 
-    def _forget_rule(self, node: Node, rule: Any) -> None:
+    def forget_rule(self, node: Node, rule: Any) -> None:
         """Take back what a rule added, if that is no more than names, writes and edges that nobody comes to from above."""
         if rule in (NodeRules.constant, NodeRules.uninitialized):
             return
-        structures = [self.builder.structures.of(value.type) for value in node.outputs]
+        structures = [self.elements.structures.of(value.type) for value in node.outputs]
         if rule in (NodeRules.list_construct, NodeRules.tuple_construct):
             if any(s is not None and s.kind != "tuple" and s.content not in (None, TENSOR) for s in structures):
                 raise CannotFollow(f"{node.op} joined what it held")
@@ -94,7 +92,7 @@ class Erasing(Walk):
         is_plain = all(structure in (None, TENSOR) for structure in structures)
         if rule in _SHARES_ONLY and is_plain:
             return
-        signature = self.signatures.of(node)
+        signature = self.rules.signatures.of(node)
         if not is_plain and (
             any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)
         ):
@@ -104,24 +102,24 @@ class Erasing(Walk):
             raise CannotFollow(f"what {node.op} did cannot be taken back")
         if node.op in REBINDS_STORAGE:
             raise CannotFollow(f"{node.op} exchanged a storage")
-        self._writes[node.id] = ()
+        self.writes[node.id] = ()
 
-    def _plan_of(self, node: Node) -> Any:
+    def plan_of(self, node: Node) -> Any:
         key = (node.op, len(node.inputs))
         plan: Any = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self.plan(node)
+            plan = self._plans[key] = self.walk.plan(node)
         if plan.__class__ is dict:
             kind = node.inputs[0].type.__class__
             chosen: Any = plan.get(kind)
             if chosen is None:
-                chosen = plan[kind] = self.plan(node, kind)
+                chosen = plan[kind] = self.walk.plan(node, kind)
             plan = chosen
-        if plan is NodeRules.by_signature and node.op not in STATISTICS and self.signatures.of(node).is_pure:
+        if plan is NodeRules.by_signature and node.op not in STATISTICS and self.rules.signatures.of(node).is_pure:
             return NOTHING
         return plan
 
-    def _check_group(self, node: Node) -> None:
+    def check_group(self, node: Node) -> None:
         if not is_inlined(node) or node.op == "prim::fork":
             raise CannotFollow(f"{node.op} has blocks, and they come or go")
         block = node.blocks[0]

@@ -57,7 +57,7 @@ from irscope.analysis.alias.incremental.delta_views import (
 from irscope.analysis.alias.incremental.insert import Creating
 from irscope.analysis.alias.incremental.net_edits import NetEdits
 from irscope.analysis.alias.incremental.persistent_map import Layers, Members
-from irscope.analysis.alias.incremental.remove import Knowledge
+from irscope.analysis.alias.incremental.remove import Erasing, Knowledge
 from irscope.analysis.alias.points_to import PointsTo, Reachability
 from irscope.ir import Edit, Graph, Node, TensorType, Value
 
@@ -75,7 +75,9 @@ class Record(Protocol):
     def edits(self) -> Sequence[Edit]: ...
 
 
-def follow(points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record) -> tuple[PointsTo, Reachability]:
+def follow(
+    points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record
+) -> tuple[PointsTo, Reachability]:
     """The points-to graph of `record.after`, and the searches over it. Raises CannotFollow."""
     before, after = record.before, record.after
     if before.body.params is not after.body.params and before.body.params != after.body.params:
@@ -90,66 +92,71 @@ def follow(points_to: PointsTo, reach: Reachability, knowledge: Knowledge, recor
     return step.sealed(after, base, reach)
 
 
-class _Step(Creating):
+class _Step:
     """The edits of one record, applied to one graph."""
+
+    def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: NetEdits) -> None:
+        self._edits, self._erasing = edits, Erasing(points_to, knowledge)
+        self.elements = self._erasing.elements
 
     def apply(self) -> None:
         """Erase, create, replace."""
-        builder, edits = self.builder, self._edits
-        self._forget(edits.removed)
-        again = [value for node in edits.added for value in _defined(node) if value in builder.gone]
-        if any(value in builder.nones for value in again):
+        elements, edits = self.elements, self._edits
+        self._erasing.forget(edits.removed)
+        again = [value for node in edits.added for value in _defined(node) if value in elements.gone]
+        if any(value in elements.nones for value in again):
             raise CannotFollow("a value that was None is made again")
-        builder.gone.difference_update(again)
+        elements.gone.difference_update(again)
+        creating = Creating(self._erasing, edits)
         for node in edits.added:
-            self._create(node)
-        for node, rule in self._in_doubt.items():
-            self._forget_rule(node, rule)
+            creating.create(node)
+        for node, rule in self._erasing.in_doubt.items():
+            self._erasing.forget_rule(node, rule)
         taken = [old for old in edits.replaced if self._replace(old, edits.resolve(old))]
-        self.nameless = [value for value in (*builder.gone, *taken) if value in builder.element_of]
+        self.nameless = [value for value in (*elements.gone, *taken) if value in elements.element_of]
 
     def _replace(self, old: Value, new: Value) -> bool:
         """Let the readers of a value read another; whether the old one has lost its element."""
-        builder = self.builder
+        elements = self.elements
         is_tensor = old.type.__class__ is TensorType and new.type.__class__ is TensorType
         if not is_tensor and old.type != new.type:
             raise CannotFollow(f"{new!r} has another type than {old!r}")
-        if old in builder.consulted or old in builder.nones or new in builder.nones:
+        if old in elements.consulted or old in elements.nones or new in elements.nones:
             raise CannotFollow(f"what {old!r} is was known before")
-        known, other = builder.element_of.get(old), builder.element_of.get(new)
+        known, other = elements.element_of.get(old), elements.element_of.get(new)
         if known is None or known == other:
             return False
-        if builder.label(known) is not old or not builder.is_plain(old, known):
+        if elements.label(known) is not old or not elements.is_plain(old, known):
             raise CannotFollow(f"the memory of {old!r} has other names, which are not told apart")
-        builder.relabelled[known] = new
+        elements.relabelled[known] = new
         if other is None:
-            builder.element_of[new] = known
+            elements.element_of[new] = known
         else:
-            builder.stand_for(known, other)
+            elements.stand_for(known, other)
         return True
 
     def sealed(self, graph: Graph, base: PointsTo, reach: Reachability) -> tuple[PointsTo, Reachability]:
         """The new graph, and the searches over it."""
-        builder, before = self.builder, self.before
-        writes = self._writes
-        for write in builder.writes:
+        elements, before = self.elements, self._erasing.before
+        writes = self._erasing.writes
+        for write in self._erasing.builder.writes:
             writes[write.node.id] = (*writes.get(write.node.id, ()), write)
         old_writes = before.writes.changed if isinstance(before.writes, Writes) else Layers({})
         moved = before.class_of.moved if isinstance(before.class_of, Classes) else Layers({})
         labels = before.labels.changed if isinstance(before.labels, Labels) else Layers({})
-        classes = Classes(base.class_of, moved.changed(builder.moved), len(builder.labels))
+        classes = Classes(base.class_of, moved.changed(elements.moved), len(elements.labels))
         written, reshaped = Marks(base.is_written), Marks(base.is_reshaped, to_shape=True)
         points_to = _points_to(
-            _layered(before.element_of).changed(builder.element_of, self.nameless),
-            Labels(base.labels, labels.changed({**builder.labels.added(), **builder.relabelled}), classes),
+            _layered(before.element_of).changed(elements.element_of, self.nameless),
+            Labels(base.labels, labels.changed({**elements.labels.added(), **elements.relabelled}), classes),
             classes,
-            _layered(before.edges).changed(builder.known_edges),
-            _layered(before.targets).changed(builder.targets),
-            _layered(before.cells).changed(builder.cells),
-            _layered(before.fields).changed(builder.fields),
+            _layered(before.edges).changed(elements.known_edges),
+            _layered(before.targets).changed(elements.targets),
+            _layered(before.cells).changed(elements.cells),
+            _layered(before.fields).changed(elements.fields),
             FollowedReasons.in_graph(
-                _layered(before.reasons.of_source).changed(builder.reasons[0]),
-                _layered(before.reasons.of_edge).changed(builder.reasons[1]),
+                _layered(before.reasons.of_source).changed(elements.reasons[0]),
+                _layered(before.reasons.of_edge).changed(elements.reasons[1]),
                 graph,
             ),
             Writes(graph, base.writes, old_writes.changed(writes)),
@@ -158,8 +165,8 @@ class _Step(Creating):
             before.outside,
             before.slots,
             before.opaque,
-            _extended(before.nones, builder.nones),
-            _extended(before.consulted, builder.consulted),
+            _extended(before.nones, elements.nones),
+            _extended(before.consulted, elements.consulted),
             before.calls,
         )
         searches = FollowedReach(points_to, base, reach.base_reach if isinstance(reach, FollowedReach) else reach)

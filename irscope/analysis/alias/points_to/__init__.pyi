@@ -2,6 +2,12 @@ from .builder import (
     PointsToBuilder,
     Shared,
 )
+from .elements import (
+    Elements,
+)
+from .external_memory import (
+    OutsideMemory,
+)
 from .memory_structure import (
     MIXED,
     TENSOR,
@@ -27,8 +33,10 @@ from .solver import (
 
 __all__ = [
     "Called",
+    "Elements",
     "Label",
     "MIXED",
+    "OutsideMemory",
     "Place",
     "PointsTo",
     "PointsToBuilder",

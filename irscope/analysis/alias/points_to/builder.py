@@ -8,7 +8,7 @@ is not used.
 **Elements and edges.** An *element* stands for a set of memories: what one value may be over all executions and
 iterations. An edge from e to f says "whatever f may be, e may be". An element with no edges is a *location*: memory
 that came into being at one place of the program. A result that nothing else can share gets no element until somebody
-asks (`PointsToBuilder.element`): most values of most programs never have one, and are their own location. Each place
+asks (`Elements.element`): most values of most programs never have one, and are their own location. Each place
 where one name can come to be bound to what another is bound to must add an edge, or let both names share one element.
 These places are:
 
@@ -67,8 +67,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
+from irscope.analysis.alias.points_to.elements import Elements
 from irscope.analysis.alias.points_to.external_memory import OutsideMemory
-from irscope.analysis.alias.points_to.memory_structure import TENSOR, Structures
+from irscope.analysis.alias.points_to.memory_structure import TENSOR
 from irscope.analysis.alias.points_to.records import Called, Label, Place, PointsTo, Reasons, Write
 from irscope.analysis.alias.points_to.solver import collapse_cycles, spread_writes
 from irscope.ir import Node, Value
@@ -76,20 +77,21 @@ from irscope.ir import Node, Value
 __all__ = ["Label", "Place", "PointsTo", "PointsToBuilder", "Shared", "Write"]
 
 
-class PointsToBuilder(OutsideMemory):
+class PointsToBuilder:
     """Elements, edges and writes of a program that is being walked; only grows, and answers nothing.
 
     >>> from irscope.ir.types import TENSOR
     >>> a, b = Value(1, TENSOR, "a"), Value(2, TENSOR, "b")
     >>> builder = PointsToBuilder()
-    >>> builder.bind(b, builder.element(a))
+    >>> builder.elements.bind(b, builder.elements.element(a))
     >>> sealed = builder.seal()
     >>> sealed.element_of[a] == sealed.element_of[b]
     True
     """
 
-    def __init__(self, structures: Structures | None = None) -> None:
-        super().__init__(structures)
+    def __init__(self, elements: Elements | None = None, outside: OutsideMemory | None = None) -> None:
+        self.elements = elements or Elements()
+        self.outside = outside or OutsideMemory(self.elements)
         self.writes: list[Write] = []
         self.rebound: list[tuple[int, int, Node]] = []
         """Tensors that got another storage, and whose."""
@@ -115,17 +117,18 @@ class PointsToBuilder(OutsideMemory):
         `constants` are the program's own; those of the programs that it calls are known.
         """
         found: dict[int, Shared] = {}
-        for (kind, _), (element, structure) in self._from_outside.items():
-            found[element] = lambda builder, kind=kind, of=structure: builder.outside(kind, of)  # type: ignore[misc]
-        for (holder, name), (element, structure) in self._attributes.items():
-            found[element] = lambda builder, at=(holder, name), of=structure: builder.attribute(*at, of)  # type: ignore[misc]
-        for at, element in self.slots.items():
-            found[element] = lambda builder, at=at: builder.slot(*at)  # type: ignore[misc]
-        if self._bag_of_objects is not None:
-            found[self._bag_of_objects] = PointsToBuilder.bag_of_objects
-        if self._opaque is not None:
-            found[self._opaque] = PointsToBuilder.opaque
-        own = {value: self.element_of[value] for value in constants if value in self.element_of}
+        for (kind, _), (element, structure) in self.outside.by_origin.items():
+            found[element] = lambda builder, kind=kind, of=structure: builder.outside.of(kind, of)  # type: ignore[misc]
+        for (holder, name), (element, structure) in self.outside.attributes.items():
+            found[element] = lambda builder, at=(holder, name), of=structure: builder.outside.attribute(*at, of)  # type: ignore[misc]
+        for at, element in self.outside.slots.items():
+            found[element] = lambda builder, at=at: builder.outside.slot(*at)  # type: ignore[misc]
+        if self.elements.objects is not None:
+            found[self.elements.objects] = lambda builder: builder.elements.bag_of_objects()
+        if self.outside.opaque_element is not None:
+            found[self.outside.opaque_element] = lambda builder: builder.outside.opaque()
+        known = self.elements.element_of
+        own = {value: known[value] for value in constants if value in known}
         for value, element in {**own, **self._constants}.items():
             found[element] = lambda builder, value=value: builder.constant_of_callee(value)  # type: ignore[misc]
         return found
@@ -137,9 +140,9 @@ class PointsToBuilder(OutsideMemory):
     def constant_of_callee(self, value: Value) -> int:
         """A constant tensor of a program that is called: one memory, whoever calls."""
         if value not in self._constants:
-            structure = self.structures.of(value.type)
+            structure = self.elements.structures.of(value.type)
             assert structure is not None
-            self._constants[value] = self.fresh(structure, value)
+            self._constants[value] = self.elements.fresh(structure, value)
         return self._constants[value]
 
     def is_first(self, key: Hashable) -> bool:
@@ -153,30 +156,31 @@ class PointsToBuilder(OutsideMemory):
 
     def seal(self) -> PointsTo:
         """The finished graph. The builder must not be used any more."""
-        self.join_mixed()
+        elements, outside = self.elements, self.outside
+        outside.join_mixed()
         self._apply_rebinding()
-        count, edges = len(self.labels), self.edges
-        class_of, targets = collapse_cycles(count, edges) if self._is_cyclic else (range(count), edges)
+        count, edges = len(elements.labels), elements.edges
+        class_of, targets = collapse_cycles(count, edges) if elements.is_cyclic else (range(count), edges)
         written = spread_writes(count, targets, {class_of[write.element] for write in self.writes})
         reshaped = spread_writes(count, targets, {class_of[write.element] for write in self.writes if write.to_shape})
-        outside = frozenset(class_of[element] for element, _ in self._from_outside.values())
+        places = frozenset(class_of[element] for element, _ in outside.by_origin.values())
         return PointsTo(
-            self.element_of,
-            self.labels,
+            elements.element_of,
+            elements.labels,
             class_of,
             edges,
             targets,
-            self.cells,
-            self.fields,
-            Reasons(self._reason_of_source, self._reason_of_edge),
+            elements.cells,
+            elements.fields,
+            Reasons(elements.reason_of_source, elements.reason_of_edge),
             self.writes,
             written,
             reshaped,
-            outside,
-            self.slots,
-            self._opaque,
-            self.nones,
-            self.consulted,
+            places,
+            outside.slots,
+            outside.opaque_element,
+            elements.nones,
+            elements.consulted,
             self.calls,
         )
 
@@ -186,25 +190,26 @@ class PointsToBuilder(OutsideMemory):
         Unseen code may exchange the storage of whatever it was given.
         """
         rebound: list[tuple[int, int, Node | None]] = list(self.rebound)
-        if self._opaque is not None:
-            unseen = next((write.node for write in self.writes if write.element == self._opaque), None)
-            rebound.append((self._opaque, self.outside("escaped", TENSOR), unseen))
+        opaque, edges = self.outside.opaque_element, self.elements.edges
+        if opaque is not None:
+            unseen = next((write.node for write in self.writes if write.element == opaque), None)
+            rebound.append((opaque, self.outside.of("escaped", TENSOR), unseen))
         found: list[tuple[int, int, Node | None]] = []
         for tensor, new_storage, node in rebound:
             seen, todo = {tensor}, [tensor]
             while todo:
                 element = todo.pop()
-                if element not in self.edges and self._is_tensor(element):
+                if element not in edges and self._is_tensor(element):
                     found.append((element, new_storage, node))
-                fresh = [target for target in self.edges.get(element, ()) if target not in seen]
+                fresh = [target for target in edges.get(element, ()) if target not in seen]
                 seen.update(fresh)
                 todo.extend(fresh)
         for location, new_storage, node in found:
-            self.flow(location, new_storage, node)
+            self.elements.flow(location, new_storage, node)
 
     def _is_tensor(self, location: int) -> bool:
-        label = self.labels[location]
-        is_plain = location not in self.cells and location not in self.fields
+        label = self.elements.labels[location]
+        is_plain = location not in self.elements.cells and location not in self.elements.fields
         return is_plain and not (isinstance(label, Place) and label.kind == "slot")
 
 

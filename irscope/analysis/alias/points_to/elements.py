@@ -36,11 +36,12 @@ class Elements:
         self.fields: dict[int, tuple[int | None, ...]] = {}
         self.labels: list[Label] = LazyLabels()
         self.edges: dict[int, list[int]] = {}
-        self._is_cyclic = False
-        self._reason_of_source: dict[int, Node] = {}
-        self._reason_of_edge: dict[tuple[int, int], Node] = {}
+        self.is_cyclic = False
+        self.reason_of_source: dict[int, Node] = {}
+        self.reason_of_edge: dict[tuple[int, int], Node] = {}
         self._same_cell: dict[int, int] = {}
-        self._bag_of_objects: int | None = None
+        self.objects: int | None = None
+        """The bag of objects, once somebody asked for it."""
 
     # Elements
 
@@ -123,10 +124,10 @@ class Elements:
 
     def bag_of_objects(self) -> int:
         """The one cell that all objects of classes share."""
-        if self._bag_of_objects is None:
-            bag = self._bag_of_objects = self.new(Place("objects"))
+        if self.objects is None:
+            bag = self.objects = self.new(Place("objects"))
             self.cells[bag] = bag
-        return self._bag_of_objects
+        return self.objects
 
     # Edges
 
@@ -135,33 +136,34 @@ class Elements:
         cells, fields = self.cells, self.fields
         if target not in cells and target not in fields and source not in fields:
             if source != target:
-                self._add_edge(source, target, reason)
+                self.add_edge(source, target, reason)
             return
         todo = [(source, target)]
         while todo:
             here, there = todo.pop()
             if here == there:
                 continue
-            self._add_edge(here, there, reason)
+            self.add_edge(here, there, reason)
             mine, others = cells.get(here), cells.get(there)
-            if mine is not None and others is not None and self._joins(mine, others):
+            if mine is not None and others is not None and self.joins(mine, others):
                 todo.append((mine, others))
                 todo.append((others, mine))
             if here in fields or there in fields:
                 todo.extend(self._field_flows(here, there))
 
-    def _add_edge(self, source: int, target: int, reason: Node | None) -> None:
+    def add_edge(self, source: int, target: int, reason: Node | None) -> None:
+        """One edge and no more; what the two hold does not follow."""
         known = self.edges.get(source)
         if known is None:
             self.edges[source] = [target]
             if reason is not None:
-                self._reason_of_source[source] = reason
+                self.reason_of_source[source] = reason
         else:
             known.append(target)
-            if reason is not None and self._reason_of_source.get(source) is not reason:
-                self._reason_of_edge[source, target] = reason
+            if reason is not None and self.reason_of_source.get(source) is not reason:
+                self.reason_of_edge[source, target] = reason
         if source <= target:
-            self._is_cyclic = True
+            self.is_cyclic = True
 
     def merge_tensors(self, value: Value, one: int, other: int) -> None:
         """Let a tensor be one of two things: what `bind_any` does, without looking for cells and fields."""
@@ -200,7 +202,7 @@ class Elements:
         if things:
             self.edges[cell] = things if len(things) <= 8 else list(dict.fromkeys(things))
 
-    def _joins(self, cell: int, other: int) -> bool:
+    def joins(self, cell: int, other: int) -> bool:
         """Note that two cells are the same from now on; False if they were already."""
         same = self._same_cell
         while cell in same:

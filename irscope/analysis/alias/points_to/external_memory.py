@@ -8,54 +8,55 @@ at the end, when all of them are known.
 from __future__ import annotations
 
 from irscope.analysis.alias.points_to.elements import Elements
-from irscope.analysis.alias.points_to.memory_structure import ANY_CLASS, MIXED, Structure, Structures
+from irscope.analysis.alias.points_to.memory_structure import ANY_CLASS, MIXED, Structure
 from irscope.analysis.alias.points_to.records import Origin, Place
 from irscope.ir import Node
 
 __all__ = ["OutsideMemory"]
 
 
-class OutsideMemory(Elements):
-    """Elements, and what the caller, unseen code and objects have among them.
+class OutsideMemory:
+    """What the caller, unseen code and objects have among the elements.
 
-    >>> memory = OutsideMemory()
-    >>> memory.outside("input", MIXED) == memory.outside("input", MIXED) != memory.outside("escaped", MIXED)
+    >>> memory = OutsideMemory(Elements())
+    >>> memory.of("input", MIXED) == memory.of("input", MIXED) != memory.of("escaped", MIXED)
     True
     """
 
-    def __init__(self, structures: Structures | None = None) -> None:
-        super().__init__(structures)
+    def __init__(self, elements: Elements) -> None:
+        self.elements = elements
         self.slots: dict[tuple[str, str], int] = {}
         self.given_away: list[int] = []
         """Bags that unseen code was given, and that may hold all that it knows."""
-        self._from_outside: dict[tuple[str, str], tuple[int, Structure]] = {}
+        self.by_origin: dict[tuple[str, str], tuple[int, Structure]] = {}
         self._escaped: set[int] = set()
-        self._attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
-        self._opaque: int | None = None
+        self.attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
+        self.opaque_element: int | None = None
+        """What `opaque` gives, if there is unseen code."""
 
-    def outside(self, kind: Origin, structure: Structure) -> int:
+    def of(self, kind: Origin, structure: Structure) -> int:
         """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
-        known = self._from_outside.get((kind, structure.bucket))
+        known = self.by_origin.get((kind, structure.bucket))
         if known is not None:
             return known[0]
-        element = self.fresh(structure, Place(kind, name=structure.bucket))
-        self._from_outside[kind, structure.bucket] = (element, structure)
+        element = self.elements.fresh(structure, Place(kind, name=structure.bucket))
+        self.by_origin[kind, structure.bucket] = (element, structure)
         content: Origin = "input" if kind == "input" else "unknown"
         if structure.kind == "box" and structure.content is not None:
-            self.flow(self.cells[element], self.outside(content, structure.content))
+            self.elements.flow(self.elements.cells[element], self.of(content, structure.content))
         elif structure.kind == "tuple":
             for index, field in enumerate(structure.fields):
                 if field is not None:
-                    inside = self.fields[element][index]
+                    inside = self.elements.fields[element][index]
                     assert inside is not None
-                    self.flow(inside, self.outside(kind, field))
+                    self.elements.flow(inside, self.of(kind, field))
         elif structure.kind in ("mixed", "object"):
-            self.flow(self.cells[element], self.outside(content, MIXED))
+            self.elements.flow(self.elements.cells[element], self.of(content, MIXED))
             for member in structure.members:
-                self.flow(element, self.outside(kind, member))
+                self.elements.flow(element, self.of(kind, member))
         if kind == "unknown":
-            self.flow(element, self.outside("input", structure))
-            self.flow(element, self.outside("escaped", structure))
+            self.elements.flow(element, self.of("input", structure))
+            self.elements.flow(element, self.of("escaped", structure))
         return element
 
     def escape(self, element: int, structure: Structure, node: Node) -> None:
@@ -67,81 +68,76 @@ class OutsideMemory(Elements):
                 continue
             self._escaped.add(here)
             if built.kind == "tuple":
-                inside = self.fields.get(here, ())
+                inside = self.elements.fields.get(here, ())
                 todo.extend(
                     (f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None
                 )
-            self.flow(self.outside("escaped", built), here, node)
+            self.elements.flow(self.of("escaped", built), here, node)
             if built.kind in ("mixed", "object"):
-                self.give_away(here, self.cells[here])
-                self.flow(self.cells[here], self.outside("unknown", MIXED), node)
+                self.give_away(here, self.elements.cells[here])
+                self.elements.flow(self.elements.cells[here], self.of("unknown", MIXED), node)
             elif built.kind == "box" and built.content is not None:
-                todo.append((self.cells[here], built.content))
+                todo.append((self.elements.cells[here], built.content))
 
     def opaque(self) -> int:
         """The element of everything that unseen code was given, at any time."""
-        if self._opaque is None:
-            self._opaque = self.new(Place("opaque"))
-        return self._opaque
+        if self.opaque_element is None:
+            self.opaque_element = self.elements.new(Place("opaque"))
+        return self.opaque_element
 
     def give_away(self, *bags: int) -> None:
         """Unseen code may put what it knows into these."""
         self.given_away.extend(bags)
 
-    @property
-    def opaque_element(self) -> int | None:
-        """What `opaque` gives, if there is unseen code."""
-        return self._opaque
-
     def attribute(self, class_name: str, name: str, structure: Structure) -> int:
         """What attribute `name` of objects of a class may be."""
-        known = self._attributes.get((class_name, name))
+        known = self.attributes.get((class_name, name))
         if known is None:
-            known = (self.fresh(structure, Place("attribute", name=f"{class_name}.{name}")), structure)
-            self._attributes[class_name, name] = known
-            self.flow(known[0], self.outside("input", structure))
-            self.flow(self.bag_of_objects(), known[0])
-            self.flow(self.bag_of_objects(), self.slot(class_name, name))
+            known = (self.elements.fresh(structure, Place("attribute", name=f"{class_name}.{name}")), structure)
+            self.attributes[class_name, name] = known
+            self.elements.flow(known[0], self.of("input", structure))
+            self.elements.flow(self.elements.bag_of_objects(), known[0])
+            self.elements.flow(self.elements.bag_of_objects(), self.slot(class_name, name))
         return known[0]
 
     def slot(self, class_name: str, name: str) -> int:
         """The place in the object where the attribute is kept: what `SetAttr` writes and `GetAttr` reads."""
         if (class_name, name) not in self.slots:
-            self.slots[class_name, name] = self.new(Place("slot", name=f"{class_name}.{name}"))
+            self.slots[class_name, name] = self.elements.new(Place("slot", name=f"{class_name}.{name}"))
         return self.slots[class_name, name]
 
     def join_mixed(self) -> None:
         """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
         self._join_interfaces()
         by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
-        if self._bag_of_objects is not None and self._bag_of_objects in self.given_away:
-            for element, structure in self._attributes.values():
-                self.flow(element, self.outside("unknown", structure))
-        for (kind, _), (element, structure) in self._from_outside.items():
+        if self.elements.objects in self.given_away:
+            for element, structure in self.attributes.values():
+                self.elements.flow(element, self.of("unknown", structure))
+        for (kind, _), (element, structure) in self.by_origin.items():
             by_kind[kind].append((element, structure))
         for members in by_kind.values():
             anything = [element for element, structure in members if structure is MIXED]
             for element, structure in members:
                 if anything and structure is not MIXED:
-                    self.flow(anything[0], element)
+                    self.elements.flow(anything[0], element)
                     if structure.kind == "mixed":
-                        self.flow(element, anything[0])
+                        self.elements.flow(element, anything[0])
         for element, _ in by_kind["escaped"]:
             for bag in dict.fromkeys(self.given_away):
-                self.flow(element, bag)
-            if self._opaque is not None:
-                self.flow(self._opaque, element)
+                self.elements.flow(element, bag)
+            if self.opaque_element is not None:
+                self.elements.flow(self.opaque_element, element)
 
     def _join_interfaces(self) -> None:
         """An attribute of an object of which only an interface is known is that of any class (rule 6)."""
-        unknown = {name: element for (owner, name), (element, _) in self._attributes.items() if owner == ANY_CLASS}
-        for (_, name), (element, _) in list(self._attributes.items()) if unknown else ():
+        unknown = {name: element for (owner, name), (element, _) in self.attributes.items() if owner == ANY_CLASS}
+        for (_, name), (element, _) in list(self.attributes.items()) if unknown else ():
             other = unknown.get(name)
             if other is not None and other != element:
-                self.flow(element, other)
-                self.flow(other, element)
+                self.elements.flow(element, other)
+                self.elements.flow(other, element)
         for (owner, name), slot in list(self.slots.items()):
             other = self.slots.get((ANY_CLASS, name))
             if other is not None and owner != ANY_CLASS:
-                self.flow(slot, other)
-                self.flow(other, slot)
+                self.elements.flow(slot, other)
+                self.elements.flow(other, slot)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries
 from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, NodeRules, Rule
 from irscope.analysis.alias.build.schema_rules import STATISTICS
-from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structures, Write
-from irscope.analysis.effects import OBJECT, MemorySignature, fits
+from irscope.analysis.alias.points_to import TENSOR, Elements, PointsTo, PointsToBuilder, Structures, Write
+from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, fits
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import overloads

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from irscope.analysis.alias.build import is_inlined
 from irscope.analysis.alias.explain.names import Words
-from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
+from irscope.analysis.alias.points_to import Label
 from irscope.analysis.effects import OBJECT, Signatures
-from irscope.ir import Block, Graph, Node, Value
+from irscope.ir import Block, Node, Value
 from irscope.ops.traits import ALWAYS_SHARES
 
 __all__ = ["Derivation", "Step"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from irscope.analysis.alias.build import NO_CALLEES, NOTHING, STATISTICS, NodeRules, Walk, is_inlined
-from irscope.analysis.alias.incremental.delta_builder import CannotFollow, Extension
-from irscope.analysis.alias.points_to import TENSOR, PointsTo, Structure, Structures, Write
+from irscope.analysis.alias.incremental.delta_builder import CannotFollow, Extension, NothingOutside
+from irscope.analysis.alias.points_to import TENSOR, PointsTo, PointsToBuilder, Structure, Structures, Write
 from irscope.analysis.effects import Signatures
 from irscope.ir import Graph, Node, TensorType, make_block
 from irscope.ops.traits import REBINDS_STORAGE

@@ -7,12 +7,15 @@ or block never reaches ends the run with an error. Timing and the memory model a
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -131,19 +134,24 @@ _FLAGS: Final = ["-O0", "-std=c++17", "-shared", "-fPIC", "-w", "-fno-strict-ali
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="irscope-emulator-")
+def _folder() -> Path:
+    """Removed by the process that made it: a forked child that ends must leave it to its parent."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="irscope-emulator-")), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    return folder
 
 
 def _built(source: str, *more: str) -> Path:
-    stem = Path(_folder().name) / hashlib.sha256(source.encode()).hexdigest()[:24]
-    library, path = stem.with_suffix(".so"), stem.with_suffix(".cpp")
+    stem = _folder() / hashlib.sha256(source.encode()).hexdigest()[:24]
+    library, path = stem.with_suffix(".so"), stem.with_suffix(f".{threading.get_ident()}.cpp")
     if not library.exists():
         path.write_text(source)
+        made = path.with_suffix(".so")
         done = subprocess.run(
-            ["g++", *_FLAGS, "-o", str(library), str(path), *more], capture_output=True, text=True, check=False
+            ["g++", *_FLAGS, "-o", str(made), str(path), *more], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr[:3000]
+        made.replace(library)  # at once: another thread may be about to load it
     return library
 
 

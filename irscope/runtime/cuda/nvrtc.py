@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final, Protocol
 
@@ -95,25 +96,42 @@ class Nvrtc:
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
         nvrtc = imported_cupy().cuda.nvrtc
+        options = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
+        if lines:
+            options = (*options, "--generate-line-info")
         try:
-            program = nvrtc.createProgram(text, "kernel.cu", (), ())
-        except Exception as error:
-            raise _no_nvrtc(error) from None
-        try:
-            options = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
-            nvrtc.compileProgram(program, (*options, "--generate-line-info") if lines else options)
-            ptx = nvrtc.getPTX(program)
-            log = nvrtc.getProgramLog(program)
-            return Compiled(bytes(nvrtc.getCUBIN(program)), _text(ptx), read_resources(_text(log)))
+            found = _compiled(nvrtc, text, options)
+            if found.resources:
+                return found
+            # NVRTC 13.0 keeps what a process compiled before, and says nothing of it again
+            with suppress(nvrtc.NVRTCError):  # an older one has neither the cache nor the option
+                return _compiled(nvrtc, text, (*options, "--no-cache"))
+            return found
         except nvrtc.NVRTCError as error:
             if "INVALID_OPTION" in str(error):
                 raise DeviceUnavailable(
                     f"this NVRTC cannot compile for compute capability {architecture}",
                     hint="pip install --upgrade nvidia-cuda-nvrtc",
                 ) from None
-            raise AssertionError(f"NVRTC refuses our text: {error}\n{nvrtc.getProgramLog(program)}") from None
-        finally:
-            nvrtc.destroyProgram(program)
+            raise
+
+
+def _compiled(nvrtc: Any, text: str, options: tuple[str, ...]) -> Compiled:
+    """One run of the compiler. Raises its NVRTCError for an option that it does not know."""
+    try:
+        program = nvrtc.createProgram(text, "kernel.cu", (), ())
+    except Exception as error:
+        raise _no_nvrtc(error) from None
+    try:
+        nvrtc.compileProgram(program, options)
+        ptx, log = nvrtc.getPTX(program), nvrtc.getProgramLog(program)
+        return Compiled(bytes(nvrtc.getCUBIN(program)), _text(ptx), read_resources(_text(log)))
+    except nvrtc.NVRTCError as error:
+        if "INVALID_OPTION" in str(error):
+            raise
+        raise AssertionError(f"NVRTC refuses our text: {error}\n{nvrtc.getProgramLog(program)}") from None
+    finally:
+        nvrtc.destroyProgram(program)
 
 
 def read_resources(log: str) -> dict[str, Resources]:

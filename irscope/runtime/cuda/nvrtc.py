@@ -9,7 +9,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.arrays import imported_cupy

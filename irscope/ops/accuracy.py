@@ -28,18 +28,13 @@ from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError
 from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
 from irscope.ops.exactness import why_inexact
-from irscope.ops.expr import Expr, NoExpression, input_element, number
+from irscope.ops.expr import PRIMITIVES, Expr, NoExpression, input_element, number
 from irscope.ops.registry import lookup
 from irscope.ops.typing import is_integral
 
 __all__ = ["STEP_ULPS", "ErrorBound", "error_bound"]
 
-STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({
-    "add": (0.5, 0.5), "sub": (0.5, 0.5), "mul": (0.5, 0.5), "div": (0.5, 0.5), "reciprocal": (0.5, 0.5),
-    "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "remainder": (0.5, 0.5), "exp": (1.1, 1.1), "expm1": (2.0, 2.0),
-    "log": (1.0, 1.0), "log1p": (1.1, 1.1), "log2": (1.5, 1.5), "tanh": (2.0, 3.0), "sigmoid": (3.0, 3.0),
-    "erf": (1.5, 2.0), "sin": (2.0, 2.5), "cos": (2.0, 2.5), "tan": (4.0, 4.0), "pow": (1.0, 1.0),
-})  # fmt: skip
+STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({op: row.ulps for op, row in PRIMITIVES.items() if any(row.ulps)})
 """For the steps that round: the largest error in float32 and in float64. All other steps are exact."""
 
 _BITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}

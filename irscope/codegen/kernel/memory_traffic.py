@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from irscope.codegen.kernel.reduction_passes import reduction_nest
 from irscope.codegen.kernel.spec import BROADCAST, ITEM_SIZE, KernelSpec
+from irscope.ops.expr import NO_OPERATION
 
 __all__ = ["Traffic", "bytes_per_point", "operations_per_point", "traffic_of"]
 
@@ -61,7 +62,7 @@ def operations_per_point(spec: KernelSpec) -> int:
         else:
             moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
     counted = [
-        code.op not in ("input", "const", "cast", "count")
+        code.op not in NO_OPERATION
         and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
         for i, code in enumerate(spec.instructions)
     ]

@@ -20,7 +20,7 @@ from irscope.codegen.llvm.column_tile import ColumnTile
 from irscope.codegen.llvm.instructions import instruction, operand, outer_loops, stored
 from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.llvm.load_store import load_row, store
-from irscope.codegen.llvm.rematerialize import WEIGHT, kept_value
+from irscope.codegen.llvm.rematerialize import kept_value, weight
 from irscope.codegen.simd import MEMORY, REGISTER, first_values, kinds, taken_in
 from irscope.ops.expr import REDUCTIONS
 
@@ -100,8 +100,7 @@ class ColumnKernel:
     def _pass(self, number: int, each: Pass) -> None:
         pointers, rows = dict(self.k.pointers), self.k.sizes[self.spec.reduced[-1]]
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
-        weight = sum(WEIGHT.get(code.op, 1) for code in codes)
-        most = min(_LIGHT // weight, _TOGETHER // len(self.nest.passes)) if each.reductions else 0
+        most = min(_LIGHT // weight(codes), _TOGETHER // len(self.nest.passes)) if each.reductions else 0
         together = 1 << most.bit_length() - 1 if most else 1
         with ExitStack() as loops:
             for loop in self.spec.reduced[:-1]:

@@ -19,7 +19,7 @@ from irscope.codegen.llvm.column_reduction import MOST_LANES, ColumnKernel
 from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.llvm.pointwise import PointwiseKernel
 from irscope.codegen.llvm.pointwise_tiled import TurnedKernel, least_rows
-from irscope.codegen.llvm.rematerialize import WEIGHT
+from irscope.codegen.llvm.rematerialize import weight
 from irscope.codegen.llvm.row_reduction import RowKernel
 from irscope.codegen.llvm.target import Target
 
@@ -47,9 +47,8 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
     32
     """
     widest = max((ITEM_SIZE[code.dtype] for code in spec.instructions), default=4)
-    weight = sum(WEIGHT.get(code.op, 1) for code in spec.instructions)
-    registers = target.registers
-    while registers > 1 and weight * registers > _HEAVY:
+    each, registers = weight(spec.instructions), target.registers
+    while registers > 1 and each * registers > _HEAVY:
         registers //= 2
     width = registers * target.vector_bytes // max(widest, 4)
     if spec.by_columns:

@@ -15,7 +15,7 @@ from irscope.codegen.kernel.loop_nest import loop_nest
 from irscope.codegen.llvm.instructions import instruction, outer_loops, splat, stored
 from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.llvm.load_store import load_some, store, store_some
-from irscope.codegen.llvm.rematerialize import WEIGHT
+from irscope.codegen.llvm.rematerialize import weight
 from irscope.codegen.simd import MEMORY
 
 __all__ = ["PointwiseKernel"]
@@ -62,7 +62,7 @@ class PointwiseKernel:
             self.k.whole, self.k.pointers, self.k.values = frozenset(), pointers, values
 
     def _is_light(self) -> bool:
-        return sum(WEIGHT.get(code.op, 1) for code in self.spec.instructions) <= _LIGHT
+        return weight(self.spec.instructions) <= _LIGHT
 
     def _short_row(self) -> None:
         for index in self.nest.stages[-2]:

@@ -6,19 +6,14 @@ a softmax are kept where the softmax will be.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from irscope.codegen.kernel import UNIT, KernelSpec, ReductionNest, reduction_nest
+from irscope.codegen.kernel import UNIT, Instruction, KernelSpec, ReductionNest, reduction_nest
 from irscope.codegen.simd import MEMORY, REGISTER
-from irscope.ops.expr import REDUCTIONS
+from irscope.ops.expr import PRIMITIVES, REDUCTIONS
 
-__all__ = ["WEIGHT", "kept_value"]
-
-WEIGHT: Final = {
-    "exp": 25, "expm1": 28, "sigmoid": 30, "tanh": 35, "erf": 45, "log": 30, "log2": 32, "log1p": 36, "sin": 40,
-    "cos": 40, "tan": 45, "pow": 120,
-}  # fmt: skip
-"""Instructions of LLVM that one of ours becomes, roughly; others one or two."""
+__all__ = ["kept_value", "weight"]
 
 _DEAR: Final = 20
 """Instructions of LLVM above which a value is rather stored than computed again."""
@@ -63,4 +58,9 @@ def _weight(spec: KernelSpec, varies: tuple[bool, ...], index: int) -> int:
         fresh = [arg for arg in spec.instructions[here].args if varies[arg] and arg not in found]
         found.update(fresh)
         todo += fresh
-    return sum(WEIGHT.get(spec.instructions[i].op, 1) for i in found if spec.instructions[i].op not in REDUCTIONS)
+    return weight(code for i in found if (code := spec.instructions[i]).op not in REDUCTIONS)
+
+
+def weight(codes: Iterable[Instruction]) -> int:
+    """Instructions of LLVM that these become, roughly."""
+    return sum(PRIMITIVES[code.op].instructions if code.op in PRIMITIVES else 1 for code in codes)

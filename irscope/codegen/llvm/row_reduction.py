@@ -20,7 +20,7 @@ from typing import Final
 from irscope.codegen.kernel import NO_NODE, Pass
 from irscope.codegen.llvm.instructions import instruction, operand, outer_loops, splat, stored
 from irscope.codegen.llvm.kernel_builder import KernelBuilder
-from irscope.codegen.llvm.rematerialize import WEIGHT
+from irscope.codegen.llvm.rematerialize import weight
 from irscope.codegen.llvm.row_points import RowPoints
 from irscope.codegen.simd import MEMORY, Carry, Loop, across_lanes, first_values, kinds, taken_in
 from irscope.ops.expr import POSITIONS
@@ -103,7 +103,7 @@ class RowKernel:
             and not (others or first.writes or self.single)
             and len(first.reductions) <= 2
             and not any(code.op in POSITIONS for code in codes)
-            and sum(WEIGHT.get(code.op, 1) for code in codes) <= _LIGHT
+            and weight(codes) <= _LIGHT
         )
 
     def _pairs(self, stage: list[int]) -> None:

@@ -10,14 +10,11 @@ all do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from irscope.codegen.kernel import Instruction, constant_bits, constant_value
-from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, const, evaluate
+from irscope.ops.expr import COMMUTATIVE, POSITIONS, REDUCTIONS, Expr, const, evaluate
 
 __all__ = ["InstructionList", "to_expressions"]
-
-_COMMUTATIVE: Final = frozenset({"add", "mul", "and", "or", "xor", "eq", "ne"})
 
 _Key = tuple[str, tuple[int, ...], str, int | None]
 
@@ -134,7 +131,7 @@ class InstructionList:
         return self._step("const", (), dtype, constant_bits(value.item(), dtype), node)
 
     def _step(self, op: str, args: tuple[int, ...], dtype: str, value: int | None, node: int) -> int:
-        key = (op, tuple(sorted(args)) if op in _COMMUTATIVE else args, dtype, value)
+        key = (op, tuple(sorted(args)) if op in COMMUTATIVE else args, dtype, value)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self.steps)

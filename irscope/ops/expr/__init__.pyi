@@ -1,3 +1,7 @@
+from .cost import (
+    count_operations,
+    flops_at_a_point,
+)
 from .elementwise import (
     Kind,
     conversion,
@@ -13,7 +17,6 @@ from .expression import (
     call,
     cast,
     const,
-    count_operations,
     input_element,
     lift,
     number,
@@ -27,6 +30,11 @@ from .numpy_eval import (
     remainder,
     round_to,
 )
+from .primitives import (
+    COMMUTATIVE,
+    NO_OPERATION,
+    PRIMITIVES,
+)
 from .reductions import (
     layer_norm,
 )
@@ -36,10 +44,13 @@ from .special import (
 )
 
 __all__ = [
+    "COMMUTATIVE",
     "Expr",
     "Kind",
+    "NO_OPERATION",
     "NoExpression",
     "POSITIONS",
+    "PRIMITIVES",
     "REDUCTIONS",
     "apply",
     "call",
@@ -49,6 +60,7 @@ __all__ = [
     "count_operations",
     "erf",
     "evaluate",
+    "flops_at_a_point",
     "reduce_array",
     "input_element",
     "layer_norm",

@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irscope.errors import CodegenError
+from irscope.ops.expr.primitives import COMPARISONS, PRIMITIVES
 from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
 __all__ = [
@@ -53,7 +54,6 @@ __all__ = [
     "cast",
     "const",
     "count",
-    "count_operations",
     "input_element",
     "lift",
     "number",
@@ -62,13 +62,6 @@ __all__ = [
     "where",
 ]
 
-_OF_FLOATS: Final = frozenset(
-    """floor ceil trunc round pow exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal""".split()
-)
-_OF_BITS: Final = frozenset({"and", "or", "xor", "not"})
-_OF_NUMBERS: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "fmod", "remainder", "sign"})
-
-COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
 REDUCTIONS: Final = POSITIONS | {
     "reduce_sum",
@@ -210,7 +203,8 @@ def call(op: str, *operands: Expr | float) -> Expr:
     Raises NoExpression for a type that the op does not take.
     """
     dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
-    if op in (_OF_FLOATS if is_integral(dtype) else _OF_BITS) or (dtype == "bool" and op in _OF_NUMBERS):
+    takes = PRIMITIVES[op].of
+    if takes == ("floats" if is_integral(dtype) else "bits") or (dtype == "bool" and takes == "numbers"):
         raise NoExpression(f"{op} of {dtype} elements")
     args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
     assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
@@ -262,26 +256,6 @@ def reduced_axes(expr: Expr) -> tuple[int, ...]:
                 seen.add(id(arg))
                 stack.append(arg)
     return ()
-
-
-def count_operations(results: Sequence[Expr]) -> int:
-    """How many different operations the expressions of one element have together; leaves and casts are none.
-
-    >>> square = input_element(0, "float32") * input_element(0, "float32")
-    >>> count_operations([square + square])
-    2
-    """
-    seen: dict[int, Expr] = {}
-    todo = list(results)
-    while todo:
-        here = todo.pop()
-        if id(here) not in seen:
-            seen[id(here)] = here
-            todo.extend(here.args)
-    return sum(expr.op not in _NO_OPERATIONS for expr in seen.values())
-
-
-_NO_OPERATIONS: Final = frozenset({"input", "scalar", "const", "cast", "count"})
 
 
 _SYMBOLS: Final = {

@@ -13,6 +13,7 @@ import numpy as np
 
 from irscope._base.concurrency.restored import quietly
 from irscope.ops.expr.expression import POSITIONS, REDUCTIONS, Expr
+from irscope.ops.expr.primitives import PRIMITIVES
 from irscope.ops.expr.special import erf, sigmoid
 
 __all__ = ["apply", "evaluate", "reduce_array", "remainder", "round_to"]
@@ -133,47 +134,10 @@ def _sign(a: Array) -> Array:
     return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
 
 
-_NUMPY: Final[dict[str, Callable[..., Any]]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": _int_div,
-    "neg": np.negative,
-    "abs": np.abs,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "sigmoid": sigmoid,
-    "erf": erf,
-    "pow": np.power,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.round,
-    "remainder": remainder,
-    "fmod": np.fmod,
-    "reciprocal": lambda x: 1 / x,
-    "sign": _sign,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "where": np.where,
-    "isnan": np.isnan,
-}
+_OWN: Final[dict[str, Callable[..., Any]]] = {
+    "div": _int_div, "erf": erf, "reciprocal": lambda x: 1 / x, "remainder": remainder, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": sigmoid, "sign": _sign,
+}  # fmt: skip
+"""What has no function in NumPy."""
+
+_NUMPY: Final = {op: _OWN.get(op) or getattr(np, row.numpy) for op, row in PRIMITIVES.items()}

@@ -8,16 +8,12 @@ from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch
 from irscope.codegen.kernel.loop_nest import loop_nest
+from irscope.ops.expr import PRIMITIVES
 
 __all__ = ["estimated_seconds", "stores_should_stream"]
 
-_CHEAP: Final = 0.5
-_VECTOR_CYCLES: Final = {
-    "input": 1.0, "const": 0.0, "div": 6.0, "reciprocal": 6.0, "sqrt": 8.0, "rsqrt": 14.0, "exp": 12.0, "expm1": 14.0,
-    "sigmoid": 20.0, "tanh": 26.0, "erf": 24.0, "log": 16.0, "log2": 17.0, "log1p": 24.0, "sin": 26.0, "cos": 26.0,
-    "tan": 34.0, "pow": 110.0, "fmod": 160.0, "remainder": 165.0,
-}  # fmt: skip
-"""Cycles for one vector register of float32, measured roughly on a core with 512-bit vectors; others take `_CHEAP`."""
+_CYCLES: Final = {"input": 1.0, "const": 0.0}
+"""For one vector register of float32, of what is no primitive; others of that kind take half a cycle."""
 
 _HERTZ: Final = 3.0e9
 _BYTES_PER_SECOND: Final = {"cache": 50.0e9, "memory": 8.0e9}
@@ -64,5 +60,6 @@ def _cycles(spec: KernelSpec, stage: tuple[int, ...]) -> float:
     total = 1.0
     for index in stage:
         code = spec.instructions[index]
-        total += _VECTOR_CYCLES.get(code.op, _CHEAP) * max(ITEM_SIZE[code.dtype], 4) / 4
+        each = PRIMITIVES[code.op].cycles if code.op in PRIMITIVES else _CYCLES.get(code.op, 0.5)
+        total += each * max(ITEM_SIZE[code.dtype], 4) / 4
     return total

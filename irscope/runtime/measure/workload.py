@@ -15,22 +15,15 @@ from typing import Any, Final
 
 from irscope._base.leaves import leaves
 from irscope.ir import Graph, Node
-from irscope.ops.registry import category_of
+from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
+from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.runtime.arrays import Library
 from irscope.runtime.executor import flatten
 
 __all__ = ["Workload", "workload"]
 
-_OF_AN_ELEMENT: Final = {
-    "exp": 21, "exp2": 21, "expm1": 22, "log": 29, "log2": 30, "log10": 30, "log1p": 36, "sin": 21, "cos": 21, "tan": 22,
-    "tanh": 36, "sigmoid": 23, "erf": 47, "gelu": 51, "silu": 24, "mish": 60, "softplus": 40, "elu": 24, "selu": 25,
-    "hardswish": 5, "hardsigmoid": 4, "leaky_relu": 2, "pow": 100, "rsqrt": 3, "sqrt": 2, "lerp": 3, "addcmul": 3,
-    "addcdiv": 3, "log_sigmoid": 50, "logaddexp": 60, "batch_norm": 4, "native_batch_norm": 4, "layer_norm": 8,
-    "native_layer_norm": 8, "group_norm": 8, "instance_norm": 8, "rms_norm": 4, "softmax": 25, "_softmax": 25,
-    "log_softmax": 25, "_log_softmax": 25, "logsumexp": 24, "var": 4, "std": 4, "var_mean": 4, "norm": 2,
-}  # fmt: skip
-"""Additions and multiplications for an element, by the op's name without a trailing underscore; others in a category of
-elementwise ops or reductions make one."""
+_WITHOUT_EXPRESSION: Final = {"aten::group_norm": 8, "aten::instance_norm": 8, "aten::native_batch_norm": 4}
+"""Additions and multiplications for an element, of ops whose arithmetic no expression tells; others make one."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
@@ -96,16 +89,18 @@ class _Counting:
             before = [tuple(operand.shape) for operand in operands if hasattr(operand, "shape")]
             result = function(*operands)
             first = result[0] if isinstance(result, tuple | list) and result else result
-            self._add(node.op, category, before, tuple(getattr(first, "shape", ())))
+            shape = tuple(getattr(first, "shape", ()))
+            if category in _ARITHMETIC:
+                self.flops += _flops_at_a_point(node, operands) * max(map(prod, (*before, shape)))
+            else:
+                self._add(node.op, category, before, shape)
             return result
 
         return run
 
     def _add(self, op: str, category: str, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> None:
         name = op.partition("::")[2].rstrip("_")
-        if category in _ARITHMETIC:
-            self.flops += _OF_AN_ELEMENT.get(name, 1) * max(map(prod, (*operands, result)))
-        elif category == "matmul" and len(operands) >= 2:
+        if category == "matmul" and len(operands) >= 2:
             inner = operands[1][0] if name in ("addmm", "addmv") else operands[0][-1] if operands[0] else 1
             if name == "baddbmm":
                 inner = operands[1][-1]
@@ -117,6 +112,27 @@ class _Counting:
             self.flops += 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]
         elif operands:
             self.uncounted.add(op)
+
+
+def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
+    """Additions and multiplications of an op for an element, by its expression."""
+    op, schema = op_of(node), schema_of(node)
+    if op is None or schema is None or op.expression is None:
+        return _WITHOUT_EXPRESSION.get(node.op, 1)
+    given: dict[str, Any] = {}
+    for index, argument in enumerate(schema.arguments):
+        operand = operands[index] if index < len(operands) else argument.default
+        is_tensor = hasattr(operand, "shape") and hasattr(operand, "dtype")
+        if is_tensor and argument.name in op.operand_axes:  # one for a channel: as good as a number
+            operand = number(index, "float32")
+        elif is_tensor:
+            operand = input_element(index, "float32", rank=len(operand.shape))
+        given[argument.name] = operand
+    try:
+        made = op.expression(**given)
+    except NoExpression:  # of floats, or at all
+        return 1
+    return max(1, flops_at_a_point(made if isinstance(made, tuple) else (made,)))
 
 
 def _bytes(values: Sequence[Any]) -> int:

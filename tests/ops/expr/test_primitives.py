@@ -1,0 +1,108 @@
+"""A primitive is complete: whoever adds a row is told here which text of it is missing."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from irscope.codegen.cuda.instruction_text import element_text
+from irscope.codegen.kernel import Instruction
+from irscope.codegen.simd.function_builder import FunctionBuilder
+from irscope.codegen.simd.instruction_text import element
+from irscope.codegen.simd.vector_builder import VectorBuilder
+from irscope.ops.expr import COMMUTATIVE, PRIMITIVES, NoExpression, apply, call, input_element
+from irscope.ops.expr.primitives import COMPARISONS, NO_OPERATION
+
+TAKEN = {
+    "all": ("float32", "float64", "int32", "uint8", "bool"),
+    "numbers": ("float32", "float64", "int32", "uint8"),
+    "floats": ("float32", "float64"),
+    "bits": ("int32", "uint8", "bool"),
+}
+
+rows = pytest.mark.parametrize("op", sorted(PRIMITIVES))
+
+
+@cache
+def arity(op: str) -> int:
+    if op == "where":  # of one array, NumPy gives positions
+        return 3
+    one = np.ones(1, TAKEN[PRIMITIVES[op].of][-1])
+    for count in (1, 2, 3):
+        try:
+            apply(op, [one] * count, str(one.dtype))
+        except (TypeError, ValueError):
+            continue
+        return count
+    raise AssertionError(f"NumPy has no function for {op}: give it one in numpy_eval")
+
+
+def types(op: str, dtype: str) -> tuple[list[str], str]:
+    """Of the operands and of the result."""
+    operands = ["bool" if op == "where" else dtype, *[dtype] * (arity(op) - 1)]
+    return operands, "bool" if op in COMPARISONS or op == "isnan" else dtype
+
+
+@rows
+def test_it_has_a_function_in_numpy(op: str) -> None:
+    for dtype in TAKEN[PRIMITIVES[op].of]:
+        operands, result = types(op, dtype)
+        assert str(apply(op, [np.ones(3, each) for each in operands], result).dtype) == result
+
+
+@rows
+def test_it_has_text_for_the_processor(op: str) -> None:
+    for dtype in texts(op):
+        operands, result = types(op, dtype)
+        code = Instruction(op, tuple(range(len(operands))), result)
+        names = [f"%a{index}" for index in range(len(operands))]
+        assert element(VectorBuilder(FunctionBuilder(), 8), code, names, operands, native_half=False)
+
+
+@rows
+def test_it_has_text_for_a_gpu(op: str) -> None:
+    for dtype in texts(op):
+        operands, result = types(op, dtype)
+        code = Instruction(op, tuple(range(len(operands))), result)
+        assert element_text(code, [f"t{index}" for index in range(len(operands))], operands, set())
+
+
+def texts(op: str) -> tuple[str, ...]:
+    """A NaN is asked for only among floats."""
+    return TAKEN["floats"] if op == "isnan" else TAKEN[PRIMITIVES[op].of]
+
+
+@rows
+def test_it_takes_the_types_that_its_row_says(op: str) -> None:
+    if op == "where":
+        return
+    taken = []
+    for dtype in TAKEN["all"]:
+        try:
+            call(op, *[input_element(index, dtype) for index in range(arity(op))])
+        except NoExpression:
+            continue
+        taken.append(dtype)
+    assert tuple(taken) == TAKEN[PRIMITIVES[op].of]
+
+
+@rows
+def test_its_row_is_sensible(op: str) -> None:
+    row = PRIMITIVES[op]
+    assert row.flops >= 1 and row.cycles > 0 and row.instructions >= 1 and all(0 <= ulps <= 5 for ulps in row.ulps)
+    assert any(row.ulps) or row.flops == 1
+    assert op not in NO_OPERATION
+
+
+@pytest.mark.parametrize("op", sorted(COMMUTATIVE))
+def test_operands_may_change_places(op: str) -> None:
+    special = [0.0, -0.0, 1.0, -1.5, 1e30, -1e30, 3e-40, np.inf, -np.inf]
+    for dtype in TAKEN[PRIMITIVES[op].of]:
+        numbers = special if dtype.startswith("float") else [0, 1, 2, 5, 127]
+        a, b = (each.ravel() for each in np.meshgrid(*[np.array(numbers).astype(dtype)] * 2))
+        with np.errstate(all="ignore"):
+            one, other = (apply(op, [*pair], types(op, dtype)[1]) for pair in ((a, b), (b, a)))
+        is_number = one == one
+        assert one[is_number].tobytes() == other[is_number].tobytes()

@@ -2,6 +2,9 @@
 
 `onnx.shape_inference` knows every standard op. It is asked where our own type rules leave something open, and for ops that
 stay `onnx::`. What the file claims (`value_info`) is not trusted where the ops tell.
+
+It is C++ that reads past the end of a shape for an axis that is not there (LayerNormalization), for a negative number of axes
+(GatherND), for fewer parts than outputs (Split). So it is not asked of a node whose numbers are not such as they must be.
 """
 
 from __future__ import annotations
@@ -60,7 +63,10 @@ def inferred(
 
     nothing = (TENSOR,) * len(node.output)
     schema = schema_of_op(node.op_type, domain, opset)
-    if node.op_type in _WRONG or schema is None or any(attribute.HasField("g") for attribute in node.attribute):
+    has_body = any(attribute.HasField("g") for attribute in node.attribute)
+    if node.op_type in _WRONG or schema is None or has_body:
+        return nothing
+    if not is_sound(node, schema, [type for type, _ in inputs.values()]):
         return nothing
     types = {name: proto for name, (type, _) in inputs.items() if (proto := proto_of(type)) is not None}
     known = {
@@ -78,6 +84,36 @@ def inferred(
     except Exception:  # its own errors have no common class
         return nothing
     return tuple(_type_of(found[name]) if name in found else TENSOR for name in node.output)
+
+
+def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
+    """Whether the attributes are of the declared types, count no axis that is not there, and are as large as may be.
+
+    Every axis must be one of the operand of the highest rank, or one more; other numbers are negative only where that means
+    something.
+    """
+    if len(node.output) > schema.max_output or not schema.min_input <= len(node.input) <= schema.max_input:
+        return False
+    ranks = [type.rank for type in operands if isinstance(type, TensorType)]
+    least = min((rank for rank in ranks[:1] if rank is not None), default=0) if None not in ranks[:1] else 0
+    for attribute in node.attribute:
+        declared = schema.attributes.get(attribute.name)
+        if declared is None or int(getattr(declared.type, "value", declared.type)) != attribute.type:
+            return False
+        numbers = [attribute.i, *attribute.ints]
+        if "axis" in attribute.name or "axes" in attribute.name or attribute.name == "perm":
+            room = least + (len(attribute.ints) if node.op_type == "Unsqueeze" else 0)
+            if not all(-room <= number < max(room, 1) for number in numbers):
+                return False
+            continue
+        if min(numbers) < (-(2**31) if attribute.name in _SIGNED else 0) or max(numbers) > 2**31:
+            return False
+        if attribute.name == "num_outputs" and attribute.i != len(node.output):
+            return False
+    return True
+
+
+_SIGNED: Final = frozenset({"start", "end", "k", "pads", "starts", "ends", "value_int", "value_ints", "shape", "default_int64"})
 
 
 def _type_of(proto: Any) -> Type:

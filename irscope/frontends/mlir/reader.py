@@ -127,7 +127,12 @@ class BlockReader:
         rule = reading.meanings.get(name)
         if rule is not None:
             types = [reading.types(result.type) for result in operation.results]
-            made = rule(Operation(name, operation, self.operands(operation), types, e, reading))
+            given = Operation(name, operation, self.operands(operation), types, e, reading)
+            try:
+                made = rule(given)
+            except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+                why = f"{name} is written as nothing here expects it: {type(error).__name__}: {error}"
+                raise self.refused(operation, why, "please report the program") from error
             if made is not None:
                 self.bind(operation.results, (made,) if isinstance(made, Value) else made)
                 return None

@@ -129,6 +129,9 @@ def test_one_element_that_stands_for_many_takes_no_memory() -> None:
     graph = load("""func.func @f() -> (tensor<99999x99999xf32>, tensor<300x300xbf16>, tensor<70000x!my.type>) {
   %0 = stablehlo.constant dense<0xFF800000> : tensor<99999x99999xf32>
   %1 = stablehlo.constant dense<0x7FC1> : tensor<300x300xbf16>
+  %3 = arith.constant dense<7> : tensor<99999x99999xi32>
+  %4 = arith.constant dense<true> : tensor<99999xi1>
+  %5 = arith.constant dense<[1, 2]> : tensor<2xi4>
   %2 = "my.op"() {v = dense<2> : tensor<99999x99999xi64>} : () -> tensor<70000x!my.type>
   return %0, %1, %2 : tensor<99999x99999xf32>, tensor<300x300xbf16>, tensor<70000x!my.type>
 }""")

@@ -16,7 +16,7 @@ from irscope._base.frozen import FrozenDict
 from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, divided, simple
 from irscope.frontends.mlir.meaning.pointwise import RULES as STABLEHLO
-from irscope.frontends.mlir.meaning.shaping import dense_constant, reshaped, sliced
+from irscope.frontends.mlir.meaning.shaping import reshaped, sliced, tensor_constant
 from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.read.dense import dense_data
 from irscope.ir import BOOL, INT, TensorData, TensorType, Value
@@ -61,9 +61,9 @@ def _constant(op: Operation) -> Value | None:
     if not isinstance(type, TensorType) or type.dtype is None:
         return None
     payload = op.payload("value")
-    if isinstance(payload, TensorData) and payload.array is not None:
-        return dense_constant(op.e, payload, type)
-    if isinstance(payload, bool) or (type.dtype in INTEGERS and not isinstance(payload, TensorData)):
+    if isinstance(payload, TensorData) or not hasattr(attribute, "value"):
+        return tensor_constant(op)
+    if isinstance(payload, bool) or type.dtype in INTEGERS:
         number = payload if isinstance(payload, bool) else int(attribute.value)
         return op.e.constant(TensorData.of(np.array(number).astype(type.dtype)), type)
     if type.dtype in FLOATS:

@@ -12,23 +12,24 @@ from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.read.dense import splat_data
 from irscope.ir import TensorData, TensorType, Value
 
-__all__ = ["RULES", "clamped_start", "dilated", "iota", "padded", "sliced", "spread"]
+__all__ = ["RULES", "clamped_start", "dilated", "iota", "padded", "sliced", "spread", "tensor_constant"]
 
 _SPREAD: Final = 1024
 """A constant of one number is kept as that number from so many elements on, and expanded."""
 
 
-def _constant(op: Operation) -> Value | None:
+def tensor_constant(op: Operation) -> Value | None:
+    """The tensor that the attribute `value` spells."""
     payload = op.payload("value")
     if isinstance(payload, str) and op.is_static:
         one = splat_data(payload)
         return None if one is None else _repeated(op.e, one, op.shape)
     if not isinstance(payload, TensorData) or payload.array is None or not isinstance(op.types[0], TensorType):
         return None
-    return dense_constant(op.e, payload, op.types[0])
+    return _dense_constant(op.e, payload, op.types[0])
 
 
-def dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
+def _dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
     """A constant tensor; one number many times over is that number, expanded."""
     array = payload.array
     assert array is not None  # the caller looked
@@ -310,7 +311,7 @@ def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
 
 
 RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]] = {
-    "stablehlo.constant": _constant,
+    "stablehlo.constant": tensor_constant,
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.reshape": _reshape,

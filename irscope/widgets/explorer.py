@@ -14,7 +14,7 @@ from weakref import WeakSet
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
-from irscope.widgets.hub import STUB, Hub, Runtime
+from irscope.widgets.hub import Hub, Runtime, View
 
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
@@ -36,14 +36,13 @@ Resolve = Callable[[Any], int]
 """The id of a record that is given as an id, a Value, a Node or a printed name."""
 
 
-class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
+class Explorer(View):
     """Linked views of one program. `selection` holds the ids of what is selected; setting it selects in every view."""
 
-    _esm = STUB
+    _given = ("view", "hub", "runtime")
     view = traitlets.Bytes().tag(sync=True)
     """The view model as JSON text: the browser parses it once, and no trait looks into it."""
     hub = anywidget.WidgetTrait().tag(sync=True)
-    runtime = anywidget.WidgetTrait().tag(sync=True)
     selection = traitlets.Any()
     """Ids of the selected records. May be set to ids, Values, Nodes or printed names, several or one."""
     step = traitlets.Int(0)
@@ -73,6 +72,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         text = in_script(view)
         step = self._last_step or 0
         super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step)
+        self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
         self._links = (
             traitlets.link((self, "selection"), (self.hub, "selection")),
             traitlets.link((self, "step"), (self.hub, "step")),
@@ -85,6 +85,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         links, self._links = self._links, ()
         for link in links:
             link.unlink()
+        self.hub.checks = {}
         for widget in (*self._panes, self.hub) if links else ():
             widget.close()
         super().close()
@@ -108,14 +109,19 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     @traitlets.validate("selection")  # type: ignore[untyped-decorator]
     def _ids(self, proposal: Mapping[str, Any]) -> list[int]:
         """Raises UnknownName for a name that the program does not have."""
-        given = proposal["value"]
+        return self._ids_of(proposal["value"])
+
+    def _ids_of(self, given: Any) -> list[int]:
         several = isinstance(given, Iterable) and not isinstance(given, str)
         return [self._resolve(record) for record in (given if several else [given])]
 
     @traitlets.validate("step")  # type: ignore[untyped-decorator]
     def _state(self, proposal: Mapping[str, Any]) -> int:
         """Raises ArgumentError for a state that the history does not have."""
-        step, last = int(proposal["value"]), self._last_step
+        return self._state_of(proposal["value"])
+
+    def _state_of(self, given: Any) -> int:
+        step, last = int(given), self._last_step
         if last is None:
             return step
         if not -last - 1 <= step <= last:
@@ -180,12 +186,11 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
             display(data, metadata=metadata, raw=True)
 
 
-class Pane(anywidget.AnyWidget):  # type: ignore[misc]
+class Pane(View):
     """One pane of an explorer: it has the explorer's view, selection and answers."""
 
-    _esm = STUB
+    _given = ("explorer", "runtime", "pane")
     explorer = anywidget.WidgetTrait().tag(sync=True)
-    runtime = anywidget.WidgetTrait().tag(sync=True)
     pane = traitlets.Enum(get_args(PaneName)).tag(sync=True)
 
     def __repr__(self) -> str:

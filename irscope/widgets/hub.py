@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from irscope.display.front_end import front_end
-from irscope.errors import MissingExtra
+from irscope.errors import IrscopeError, MissingExtra
 
 try:
     import anywidget
@@ -13,7 +14,7 @@ try:
 except ImportError as error:
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to show linked views in a notebook") from None
 
-__all__ = ["STUB", "Hub", "Runtime"]
+__all__ = ["STUB", "Hub", "Runtime", "View"]
 
 _HEADLESS = "export default {}"
 
@@ -30,10 +31,53 @@ export default { async render(props) {
 """The code that a view carries itself: it fetches the bundle from the runtime, once a page."""
 
 
+class View(anywidget.AnyWidget):  # type: ignore[misc]
+    """What is drawn in a page: it shows what Python gave it, and the page cannot put other things in that place."""
+
+    _esm = STUB
+    runtime = anywidget.WidgetTrait().tag(sync=True)
+    _given: ClassVar[tuple[str, ...]] = ("runtime",)
+    """What a page says of these is not heard."""
+
+    def set_state(self, sync_data: Mapping[str, Any]) -> None:
+        """Called with what a page says."""
+        super().set_state({name: value for name, value in sync_data.items() if name not in self._given})
+
+
+Check = Callable[[Any], Any]
+"""Gives what a value stands for; raises an IrscopeError where it stands for nothing."""
+
+
 class Hub(anywidget.AnyWidget):  # type: ignore[misc]
-    """The selection and the step that all views of one program share, in the browser and in Python."""
+    """The selection and the step that all views of one program share, in the browser and in Python.
+
+    `checks` are asked about what either is set to; what a page says and the program does not have is answered with what
+    is the case.
+    """
 
     _esm = _HEADLESS
+
+    def __init__(self, checks: Mapping[str, Check] | None = None, **traits: Any) -> None:
+        self.checks: Mapping[str, Check] = checks or {}
+        super().__init__(**traits)
+
+    @traitlets.validate("selection", "step")  # type: ignore[untyped-decorator]
+    def _checked(self, proposal: Mapping[str, Any]) -> Any:
+        """Raises TraitError, after which traitlets leaves everything as it was."""
+        check = self.checks.get(proposal["trait"].name)
+        try:
+            return proposal["value"] if check is None else check(proposal["value"])
+        except IrscopeError as error:
+            raise traitlets.TraitError(str(error)) from None
+
+    def set_state(self, sync_data: Mapping[str, Any]) -> None:
+        """Called with what a page says."""
+        for name, value in sync_data.items():
+            try:
+                super().set_state({name: value})
+            except (traitlets.TraitError, TypeError, ValueError):
+                self.send_state(name)
+
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
     """Ids of the selected values and nodes, in the order in which they were picked."""
     step = traitlets.Int(0).tag(sync=True)

@@ -274,3 +274,52 @@ def test_fifty_that_were_closed_leave_nothing_behind() -> None:
     del open_one, pane
     gc.collect()
     assert not [held() for held in gone if held() is not None]
+
+
+def test_what_a_page_says_and_the_program_does_not_have_changes_nothing() -> None:
+    import irscope as irs
+
+    e = irs.explore(irs.parse(CHAIN))
+    hub, runtime, view = e.hub, e.runtime, e.view
+    known = irs.parse(CHAIN).value("a").id
+    bad = [("step", 99), ("step", -9), ("step", "x"), ("step", None), ("selection", 3), ("selection", [None])]
+    for name, value in bad:
+        hub.set_state({name: value})
+        assert (e.step, hub.step, e.selection, hub.selection) == (2, 2, [], [])
+    hub.set_state({"step": 1, "selection": [known], "nobody": 3})
+    assert (e.step, hub.step, e.selection, hub.selection) == (1, 1, [known], [known])
+    pane = e.pane("text")
+    for widget, names in ((e, ("hub", "runtime", "view")), (pane, ("explorer", "runtime", "pane"))):
+        for name in names:
+            widget.set_state({name: None})
+            widget.set_state({name: "IPY_MODEL_nobody"})
+    assert (e.hub, e.runtime, e.view) == (hub, runtime, view)
+    assert (pane.explorer, pane.runtime, pane.pane) == (e, runtime, "text")
+    with pytest.raises(Exception, match="there is no step"):
+        hub.step = 99
+    assert e.step == hub.step == 1
+    e.close()
+    assert e.comm is None
+
+
+def test_groups_that_were_given_are_counted_apart() -> None:
+    import irscope as irs
+    from irscope.report.pages.exploration import Exploration
+    from irscope.report.pages.explorer_view import explorer_view
+
+    given = irs.parse(str(irs.fuse(irs.parse(CHAIN)).graph))
+    told = {count["label"]: count["value"] for count in explorer_view(Exploration.of(irs.fuse(given)))["headline"]}
+    assert (told["fusion groups"], told["given group"]) == ("0", "1")
+
+
+def test_the_kernels_shown_are_those_of_an_exact_fusion() -> None:
+    import irscope as irs
+    from irscope.report.pages.details import Inspection
+    from irscope.report.pages.exploration import Exploration
+
+    text = "graph(%x : Half(8)):\n  %a : Half(8) = aten::mul(%x, %x)\n  %b : Half(8) = aten::mul(%a, %x)\n  return (%b)"
+    for exact in (None, "torch"):
+        fusion = irs.fuse(irs.parse(text), exact=exact)
+        specs = [spec for kernels in Inspection(Exploration.of(fusion)).kernels.specs.values() for spec in kernels]
+        assert fusion.exact == (exact is not None)
+        assert [spec.exact for spec in specs] == [fusion.exact] * len(fusion.groups) != []

@@ -47,7 +47,8 @@ class Inspection:
     @cached_property
     def kernels(self) -> KernelViews:
         """The kernels of the groups, in LLVM's language, for this processor."""
-        return KernelViews(self._of.fusion.groups, self._cpu.source, self._cpu.adapted)
+        fusion = self._of.fusion
+        return KernelViews(fusion.groups, self._cpu.source, self._cpu.adapted, exact=fusion.exact)
 
     @cached_property
     def _cpu(self) -> CpuDevice:

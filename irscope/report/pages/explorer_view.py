@@ -6,7 +6,7 @@ from collections import Counter
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
-from irscope.ir import Node
+from irscope.ir import GROUPS, Node
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -91,6 +91,9 @@ def _headline(exploration: Exploration, inspection: Inspection, writes: list[int
         _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
         _count(len(groups), "fusion group", groups, "each runs as one kernel"),
     ]
+    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and not fusion.made(node)]
+    if given:
+        counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
     specs = inspection.kernels.specs
     if specs:
         distinct = len({spec for kernels in specs.values() for spec in kernels})

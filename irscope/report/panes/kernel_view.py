@@ -24,9 +24,10 @@ class KernelViews:
 
     def __init__(
         self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText],
-        adapted: Callable[[Launch], Launch] = lambda launch: launch,
+        adapted: Callable[[Launch], Launch] = lambda launch: launch, *, exact: bool = False,
     ) -> None:  # fmt: skip
-        """`adapted` makes of a launch what the device runs."""
+        """`adapted` makes of a launch what the device runs; `exact` kernels give torch's bits."""
+        self._exact = exact
         self._groups = groups
         self._emit = emit
         self._adapted = adapted
@@ -39,7 +40,7 @@ class KernelViews:
             if group.attrs.get("kind") == "view":
                 continue
             try:
-                found[group] = spec_of_group(group, [value.type for value in group.inputs])
+                found[group] = spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
             except CodegenError:
                 continue  # sizes are not known before the program runs, or no kernel can be written: there is no text
         return found

@@ -101,6 +101,11 @@ class Fusion:
             db = db.follow(record)
         return db
 
+    @property
+    def exact(self) -> bool:
+        """Whether its kernels are to give torch's bits."""
+        return self._plans.rules.exact
+
     def exactly(self, exact: Exact) -> Fusion:
         """The same program fused by the same policy, with only those ops in kernels that have torch's bits there; itself if
         `exact` is None, or if it was made so."""

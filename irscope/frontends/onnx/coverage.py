@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from irscope.frontends.onnx.ops.table import builders
+from irscope.frontends.onnx.building.op_table import builders
 from irscope.frontends.onnx.walk.control import STRUCTURED
 from irscope.ops.registry import overloads
 

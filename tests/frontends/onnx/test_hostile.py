@@ -128,6 +128,23 @@ def test_an_op_that_asks_for_the_impossible_stays_as_it_is_or_is_refused(op: str
     assert time.process_time() - start < 2
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes", "inputs", "outputs"),
+    [
+        ("GatherND", {"batch_dims": -9}, [(T.FLOAT, (2, 3, 4)), (T.INT64, (1, 3))], 1),
+        ("LayerNormalization", {"axis": 2**31}, [(T.FLOAT, (2, 3)), (T.FLOAT, (3, 5))], 2),
+        ("Split", {"num_outputs": 1, "axis": 1}, [(T.FLOAT, (2, 3))], 4),
+        ("Expand", {}, [(T.STRING, (2,)), (T.INT64, (1 << 40,))], 1),
+    ],
+)
+def test_a_node_that_brings_down_the_inference_of_onnx_itself(op: str, attributes: Any, inputs: Any, outputs: int) -> None:
+    infos = [value(f"x{index}", kind, shape) for index, (kind, shape) in enumerate(inputs)]
+    made = helper.make_node(op, [info.name for info in infos], [f"y{index}" for index in range(outputs)], **attributes)
+    graph = helper.make_graph([made], "g", infos, [value("y0", T.FLOAT, None)])
+    loaded = irs.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+    assert any(node.op == f"onnx::{op}" for node in loaded.nodes()) or op == "Split"
+
+
 def test_errors_name_file_node_and_op(tmp_path: Path) -> None:
     made = model([helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Add", ["t", "nowhere"], ["y"], name="adder")])
     path = tmp_path / "m.onnx"

@@ -8,7 +8,7 @@ import numpy as np
 
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.held import Held
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import CODES, COMPUTED, ELEMENT_TYPES
 from irscope.ir import ITEM_SIZE, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.held import Held
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Value
 
 __all__ = ["OPS"]

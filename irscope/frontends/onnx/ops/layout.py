@@ -6,7 +6,7 @@ from typing import Any
 
 from irscope.frontends.onnx.building.call import Call, Result, extents_of
 from irscope.frontends.onnx.building.held import Held, Item
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Value
 
 __all__ = ["OPS"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.frontends.onnx.building.call import Call
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import CODES
 from irscope.ir import Value
 

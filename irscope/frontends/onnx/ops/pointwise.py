@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from irscope.frontends.onnx.building.call import Call
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Value
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irscope.frontends.onnx.building.call import Call
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.ops.linear import same_pads
-from irscope.frontends.onnx.ops.table import Table, op
 from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.frontends.onnx.building.call import Call
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import ELEMENT_TYPES, FLOATS
 from irscope.ir import Value
 

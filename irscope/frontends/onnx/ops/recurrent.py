@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.frontends.onnx.building.call import Call
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.ir import TENSOR, Value
 
 __all__ = ["OPS"]

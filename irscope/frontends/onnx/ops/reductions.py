@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from irscope.frontends.onnx.building.call import Call, Result, extents_of
 from irscope.frontends.onnx.building.held import Item
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import CODES, FLOATS
 from irscope.ir import Value
 

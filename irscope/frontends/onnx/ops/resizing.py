@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.building.held import Held, Item
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Dim, Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irscope.frontends.onnx.building.call import Call, Result
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.ir import Value
 
 __all__ = ["OPS"]

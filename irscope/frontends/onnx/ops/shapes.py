@@ -1,15 +1,18 @@
-"""Shapes as numbers: Shape and Size, and joining tensors, of which rows of such numbers are the commonest case."""
+"""Shapes as numbers: Shape and Size, joining tensors, of which rows of such numbers are the commonest case, and tensors of a shape."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 import numpy as np
 
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.held import Held, Item
-from irscope.frontends.onnx.ops.table import Table, op
+from irscope.frontends.onnx.building.op_table import Table, op
+from irscope.frontends.onnx.reading.types import CODES, COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import INT, TENSOR, TensorType, Value
+from irscope.ir.payload import element_name
 
 __all__ = ["OPS"]
 
@@ -60,8 +63,6 @@ def _non_zero(call: Call) -> Value:
 
 @op(OPS, "EyeLike")
 def _eye_like(call: Call) -> Value:
-    from irscope.frontends.onnx.reading.types import CODES, ELEMENT_TYPES
-
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
         raise call.refuse(f"it makes elements of type {dtype}")
@@ -76,3 +77,25 @@ def _trilu(call: Call) -> Value:
     """The diagonal's number may be computed."""
     diagonal = call.number(1) if call.has(1) else 0
     return call.op("triu" if call.integer("upper", 1) else "tril", call.x(), diagonal)
+
+
+@op(OPS, "ConstantOfShape")
+def _constant_of_shape(call: Call) -> Result:
+    value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
+    dtype = element_name(value)
+    if dtype not in COMPUTED or not value.size:
+        raise call.refuse(f"it makes elements of type {dtype}")
+    sizes = call.items(0)
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes) and len(sizes) <= 1 and 0 < prod(known) <= 16 and value.dtype.kind == "i":
+        return Held(array=np.full(tuple(known), value[0]))
+    return call.op("full", sizes, value[0].item(), CODES[dtype], None, None, None)
+
+
+@op(OPS, "Range")
+def _range(call: Call) -> Value:
+    dtype = str(call.dtype())
+    start, end, step = (call.number(index) for index in range(3))
+    if dtype not in FLOATS and dtype not in ("int16", "int32", "int64"):
+        raise call.refuse(f"it makes elements of type {dtype}")
+    return call.op("arange", start, end, step, CODES[dtype], None, None, None)

@@ -4,7 +4,8 @@
 stay `onnx::`. What the file claims (`value_info`) is not trusted where the ops tell.
 
 It is C++ that reads past the end of a shape for an axis that is not there (LayerNormalization), for a negative number of axes
-(GatherND), for fewer parts than outputs (Split). So it is not asked of a node whose numbers are not such as they must be.
+(GatherND), for fewer parts than outputs (Split), and makes a shape of 2^40 extents (Expand). So it is not asked of a node
+whose numbers are not such as they must be.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
     """
     if len(node.output) > schema.max_output or not schema.min_input <= len(node.input) <= schema.max_input:
         return False
+    if any(isinstance(type, TensorType) and _is_long_row(type) for type in operands):
+        return False
     ranks = [type.rank for type in operands if isinstance(type, TensorType)]
     least = min((rank for rank in ranks[:1] if rank is not None), default=0) if None not in ranks[:1] else 0
     for attribute in node.attribute:
@@ -111,6 +114,12 @@ def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
         if attribute.name == "num_outputs" and attribute.i != len(node.output):
             return False
     return True
+
+
+def _is_long_row(type: TensorType) -> bool:
+    """Whether a row of whole numbers is longer than any shape."""
+    extent = type.shape[0] if type.shape is not None and len(type.shape) == 1 else 0
+    return type.dtype in ("int64", "int32") and isinstance(extent, int) and extent > _MAX_DATA
 
 
 _SIGNED: Final = frozenset({"start", "end", "k", "pads", "starts", "ends", "value_int", "value_ints", "shape", "default_int64"})

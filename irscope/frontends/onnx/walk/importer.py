@@ -25,8 +25,8 @@ from irscope.errors import LoadError
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.emit import Emitter, Refused
 from irscope.frontends.onnx.building.held import Held
+from irscope.frontends.onnx.building.op_table import rule_for
 from irscope.frontends.onnx.building.values import Values
-from irscope.frontends.onnx.ops.table import rule_for
 from irscope.frontends.onnx.reading.inference import inferred
 from irscope.frontends.onnx.reading.places import location_of, scope_of
 from irscope.frontends.onnx.reading.tensors import dense_of, elements_of

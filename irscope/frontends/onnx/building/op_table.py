@@ -1,4 +1,4 @@
-"""Which builder an ONNX op has, as of which opset: one table over the files of this folder.
+"""Which builder an ONNX op has, as of which opset: one table over the files of `irscope.frontends.onnx.ops`.
 
 A builder takes a `Call`, appends `aten::` nodes, and gives one result for each output that it makes. It raises `Refused`
 where the op, used like that, has no faithful `aten::` meaning. An op whose meaning changed has several rows.
@@ -22,7 +22,7 @@ Table = dict[str, list[tuple[int, Builder]]]
 
 _FAMILIES: Final = (
     "pointwise", "selection", "casts", "reductions", "layout", "slicing", "shapes", "linear", "pooling", "normalization",
-    "gathering", "sequences", "recurrent", "quantized", "creation", "resizing",
+    "gathering", "sequences", "recurrent", "quantized", "resizing",
 )  # fmt: skip
 _OLDEST: Final = 7
 """In older opsets only ops that are the same as in this one are known: broadcasting was an attribute then."""

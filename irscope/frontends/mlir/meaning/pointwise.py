@@ -16,9 +16,9 @@ import numpy as np
 from irscope.frontends.mlir.emit import Emitter, dtype_of
 from irscope.frontends.mlir.meaning.bodies import has_one_zero_and_nan
 from irscope.frontends.mlir.operation import Operation
-from irscope.ir import TensorData, TensorType, Value
+from irscope.ir import Value
 
-__all__ = ["BROADCASTING", "FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
+__all__ = ["FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
 
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
@@ -193,53 +193,6 @@ def _reduce_precision(op: Operation) -> Value | None:
     return op.e.cast(op.e.cast(op.operands[0], wanted), op.dtype)
 
 
-def _shift(right: bool) -> Rule:
-    """A shift by a constant that is smaller than the width is a product or a quotient by a power of two."""
-
-    def rule(op: Operation) -> Value | None:
-        known = op.e.elements(op.operands[1])
-        if op.dtype not in INTEGERS:
-            return None
-        bits = np.iinfo(op.dtype).bits
-        if known is None or known.size == 0 or not np.all((known >= 0) & (known < bits - right)):
-            return _shifted(op, "__rshift__" if right else "__lshift__", bits)
-        power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
-        by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
-        return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
-
-    return rule
-
-
-def _shifted(op: Operation, aten: str, bits: int) -> Value:
-    """A shift by what the program computes; of small unsigned numbers, which torch does not shift, in int64."""
-    if op.dtype[0] != "u" or bits == 64:
-        return op.e.aten(aten, *op.operands, type=op.type)
-    wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
-    return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
-
-
-def _bitcast(op: Operation) -> Value | None:
-    """The same bits as elements of another type of the same width."""
-    source = dtype_of(op.operands[0])
-    plain = (FLOATS | INTEGERS) - {"bfloat16"}
-    if not {source, op.dtype} <= plain or np.dtype(source).itemsize != np.dtype(op.dtype).itemsize:
-        return None
-    return op.e.aten("view", op.operands[0], op.e.code(op.dtype), type=op.type)
-
-
-def _shift_right_logical(op: Operation) -> Value | None:
-    if op.dtype.startswith("u") and op.dtype in INTEGERS:
-        return _shift(True)(op)
-    known = op.e.elements(op.operands[1])
-    if op.dtype not in INTEGERS or known is None or known.size == 0:
-        return None
-    by, bits = int(known.flat[0]), np.iinfo(op.dtype).bits
-    if not np.all(known == by) or not 0 < by < bits:
-        return None
-    shifted = _shift(True)(op)
-    return op.e.aten("bitwise_and", shifted, (1 << (bits - by)) - 1, type=op.type)
-
-
 def _infinite(sign: int) -> Rule:
     def rule(op: Operation) -> Value | None:
         (x,) = op.operands
@@ -293,14 +246,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.power": _power,
     "stablehlo.maximum": simple("maximum", FLOATS | INTEGERS | {"bool"}),
     "stablehlo.minimum": simple("minimum", FLOATS | INTEGERS | {"bool"}),
-    "stablehlo.shift_left": _shift(False),
-    "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
-    "stablehlo.shift_right_logical": _shift_right_logical,
     "stablehlo.compare": _compare,
     "stablehlo.clamp": _clamp,
     "stablehlo.select": _select,
     "stablehlo.convert": _convert,
-    "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.real": simple("real", _COMPLEX),
     "stablehlo.imag": simple("imag", _COMPLEX),
     "stablehlo.complex": simple("complex", frozenset({"float32", "float64"})),
@@ -311,28 +260,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "chlo.is_neg_inf": _infinite(-1),
 }  # fmt: skip
 """What each op becomes."""
-
-
-_BROADCASTING: Final = (
-    "add", "and", "atan2", "compare", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "select",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
-)  # fmt: skip
-
-
-def _broadcasting(rule: Rule) -> Rule:
-    """The rule of an op whose operands broadcast as NumPy's do."""
-
-    def guarded(op: Operation) -> Value | None:
-        return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
-
-    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the table of what is covered
-    return guarded
-
-
-BROADCASTING: Final[Mapping[str, Rule]] = {
-    f"chlo.broadcast_{name}": _broadcasting(RULES[f"stablehlo.{name}"]) for name in _BROADCASTING
-}
-"""CHLO's ops of operands of several extents."""
 
 
 def splat(e: Emitter, value: Value) -> float | int | bool | None:

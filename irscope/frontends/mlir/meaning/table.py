@@ -11,6 +11,8 @@ from typing import Final
 
 from irscope.frontends.mlir.meaning import (
     arith,
+    bits,
+    broadcasting,
     contraction,
     gathers,
     ordering,
@@ -28,7 +30,8 @@ Rule = Callable[[Operation], Value | Sequence[Value] | None]
 
 MEANINGS: Final[Mapping[str, Rule]] = {
     **pointwise.RULES,
-    **pointwise.BROADCASTING,
+    **bits.RULES,
+    **broadcasting.RULES,
     **shaping.RULES,
     **reductions.RULES,
     **windows.RULES,

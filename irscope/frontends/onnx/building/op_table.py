@@ -21,7 +21,7 @@ Table = dict[str, list[tuple[int, Builder]]]
 """Op name to rows of the first opset that a builder is for, and the builder."""
 
 _FAMILIES: Final = (
-    "pointwise", "selection", "casts", "reductions", "layout", "slicing", "shapes", "linear", "pooling", "normalization",
+    "pointwise", "casts", "reductions", "layout", "slicing", "shapes", "linear", "pooling", "normalization",
     "gathering", "sequences", "recurrent", "quantized", "resizing",
 )  # fmt: skip
 _OLDEST: Final = 7

@@ -291,7 +291,8 @@ def _exploration(
     from irscope.transforms.pipeline import Pipelined
 
     if isinstance(source, Pipelined):
-        source = source.results.get("fuse", source.graph)
+        fusions = [result for result in source.results.values() if isinstance(result, Fusion)]
+        source = fusions[-1] if fusions else source.graph
     if isinstance(source, Fusion):
         fusion = source
     else:

@@ -72,7 +72,7 @@ def test_what_a_prompt_shows_of_each_object() -> None:
     shown = {
         g: "<Graph 'graph': 2 nodes, 1 input, 1 output>",
         f: "<Fusion of 'graph': 2 nodes in 1 group>",
-        f.history: "<History of 'graph': fold-constants, fuse>",
+        f.history: "<History of 'graph': fold-constants, fuse-groups>",
         irs.dedup(f): "<Dedup by 'alpha': 1 piece, 1 class>",
         irs.AliasDb(g): "<AliasDb of 'graph': 1 element, 0 writes>",
         f.why_not("a", "b"): "<Verdict: yes, because both are in the fusion group that makes %b>",

@@ -25,10 +25,11 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of, once
 from irscope.analysis.reorderable import ReorderableNodes
 from irscope.ir import Block, Graph, Node, Value
 
-__all__ = ["Dependence", "Dependences", "dependences"]
+__all__ = ["Dependence", "Dependences", "dependences", "dependences_by"]
 
 _FEW: Final = 16
 """An access with more locations than this makes its whole region one memory."""
@@ -114,14 +115,18 @@ class Dependences:
         return yes(", and ".join(words), first, *(tie.obstacle.later for tie in chain))
 
 
-def dependences(graph: Graph, block: Block | None = None, db: AliasDb | None = None) -> Dependences:
-    """The dependences of a block of a graph, of its top block if none is given; near-linear in its nodes."""
-    block = block or graph.body
-    db = db or AliasDb(graph)
+def dependences(graph: Graph, block: Block | None = None) -> Dependences:
+    """The dependences of a block of a graph, of its top block if none is given; near-linear in its nodes, once."""
+    here = block or graph.body
+    return once(graph, (Dependences, here), lambda: dependences_by(alias_db_of(graph), here))
+
+
+def dependences_by(db: AliasDb, block: Block) -> Dependences:
+    """The dependences of a block, by what an alias db of its graph says."""
     visit = _Visit(block, db)
     before = visit.run()
     ties = _Predecessors(block, db, visit.index, visit.found)
-    return Dependences(graph, block, db, ties, before, not visit.found)
+    return Dependences(db.graph, block, db, ties, before, not visit.found)
 
 
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):

@@ -48,7 +48,7 @@ class Remark:
         return f"{self.kind} [{self.rule}] {subject}: {self.because}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class PassRecord:
     """One run of one pass."""
 
@@ -60,6 +60,8 @@ class PassRecord:
     seconds: float = 0.0
     after_merges: Callable[[int], Graph] | None = None
     """The graph after only the first so many `Merged` edits, from a pass that can stop after each."""
+    keeps_facts: bool = False
+    """Whether all that was known before of types and numbers holds of the values that are left."""
 
     def told(self, remark: Remark) -> str:
         """One of this record's remarks in a line: kind, rule, what it is about, and the reason.

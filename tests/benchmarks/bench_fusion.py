@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import irscope as irs
 from irscope.transforms.fusion.fuse_pass import fuse
 from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.fusion.rebuilt_alias import fuse_rebuilding
 from tests.benchmarks.families import chain, cut, independent, live, twice
 
 Lines = Iterator[str]
@@ -143,18 +145,21 @@ def compare_alias(repeats: int) -> None:
     model, x = torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160)
     folded = fuse(irs.load(model, x)).history.graph(-2)
 
-    def run(mode: str) -> Callable[[Any], object]:
-        return lambda graph: fuse(graph, alias=mode).alias_db  # type: ignore[arg-type]
+    def run(per: Any) -> Callable[[Any], object]:
+        return lambda graph: fuse_rebuilding(graph, per).alias_db
 
-    plan = timed(fuse, lambda: folded, repeats)
-    build = timed(irs.AliasDb, lambda: folded, repeats)
-    following = timed(lambda fusion: fusion.alias_db, lambda: fuse(folded), repeats)
+    def fresh() -> Any:
+        return copy(folded)  # without what was found out about it
+
+    plan = timed(fuse, fresh, repeats)
+    build = timed(irs.AliasDb, fresh, repeats)
+    following = timed(lambda fusion: fusion.alias_db, lambda: fuse(fresh()), repeats)
     print(
         f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms"
     )
     print(f"{'alias':18} {'all ms':>9} {'ratio':>7} {'for the db ms':>14} {'ratio':>7}")
-    for mode in ("follow", "rebuild-per-block", "rebuild-per-merge"):
-        taken = plan + following if mode == "follow" else timed(run(mode), lambda: folded, repeats)
+    for mode, per in (("follow", ""), ("rebuild-per-block", "block"), ("rebuild-per-merge", "merge")):
+        taken = plan + following if mode == "follow" else timed(run(per), fresh, repeats)
         kept = build + following if mode == "follow" else taken - plan + build
         ratios = taken / (plan + following), kept / (build + following)
         print(f"{mode:18} {taken:9.1f} {ratios[0]:7.1f} {kept:14.1f} {ratios[1]:7.1f}", flush=True)

@@ -18,7 +18,7 @@ from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion import Fusion, fuse
 
 
 def answer(sections: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def _remark_line(fusion: Fusion, remark: Any) -> str:
 
 
 def _planned_graph(fusion: Fusion) -> Graph:
-    return next(record.before for record in fusion.history.records if record.name == "fuse")
+    return next(record.before for record in fusion.history.records if record.name == "fuse-groups")
 
 
 def _answered(fusion: Fusion, line: str) -> str:

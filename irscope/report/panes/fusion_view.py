@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from irscope.ir import Node, Value
 from irscope.report.value_names import Renaming, names_in
 from irscope.report.view_models import Column, TableView
-from irscope.transforms.fusion import Fusion
+from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
 __all__ = ["fusion_sentence", "planner_renaming", "remarks_table"]
@@ -51,7 +51,7 @@ def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
 def planner_renaming(fusion: Fusion) -> Renaming:
     """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
     names = names_in(fusion.history)
-    planned = next(record.before for record in reversed(fusion.history.records) if record.name == "fuse")
+    planned = next(record.before for record in reversed(fusion.history.records) if record.name == GROUPING)
     return Renaming(planned, {value.id: name for value, name in names.items()})
 
 

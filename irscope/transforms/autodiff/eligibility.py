@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import effect_of, schema_of
 from irscope.transforms.autodiff.differentiable_ops import DIFFERENTIABLE, LEFT_OUTSIDE
@@ -19,7 +19,7 @@ class GradientRules:
 
     def __init__(self, graph: Graph, requires_grad: Iterable[Value] | None) -> None:
         self.graph = graph
-        self.db = AliasDb(graph)
+        self.db = alias_db_of(graph)
         self.grads = may_require_grad(graph, self.db, requires_grad)
         self._refusals: dict[Node, Refusal | None] = {}
 

@@ -202,7 +202,7 @@ def autodiff_subgraphs(
 def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:
     started = perf_counter()
     rules = GradientRules(graph, requires_grad)
-    plans = {block: slice_block(dependences(graph, block, rules.db), rules, threshold) for block in _own_blocks(graph)}
+    plans = {block: slice_block(dependences(graph, block), rules, threshold) for block in _own_blocks(graph)}
     slicer = Slicer(list(plans.values()), rules)
     sliced = slicer.carry_out()
     remarks = slice_remarks(slicer.plans, sliced)

@@ -3,9 +3,15 @@ from .dce import (
 )
 from .fold import (
     constant_node,
+    fold_constants,
+)
+from .fold_tensors import (
+    fold_tensors,
 )
 
 __all__ = [
     "constant_node",
+    "fold_constants",
+    "fold_tensors",
     "remove_dead_nodes",
 ]

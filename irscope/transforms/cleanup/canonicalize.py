@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Any, Final
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import (
     NOT_CONSTANT,
@@ -44,7 +44,7 @@ __all__ = ["canonicalize"]
 _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
 
-def canonicalize(graph: Graph, db: AliasDb | None = None) -> PassRecord:
+def canonicalize(graph: Graph) -> PassRecord:
     """Apply the rules wherever they hold, and take apart ifs and loops that are known to run one way; linear.
 
     >>> import irscope as irs
@@ -57,7 +57,7 @@ def canonicalize(graph: Graph, db: AliasDb | None = None) -> PassRecord:
     (['transposed-back'], 'Float(2, 3)')
     """
     started = perf_counter()
-    walk = _Walk(graph, db)
+    walk = _Walk(graph)
     pending = [graph.body]
     while pending:
         block = pending.pop()
@@ -70,11 +70,10 @@ def canonicalize(graph: Graph, db: AliasDb | None = None) -> PassRecord:
 class _Walk:
     """The state of one walk."""
 
-    def __init__(self, graph: Graph, db: AliasDb | None) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
-        self._db = db
         self._onlookers: EscapeInfo | None = None
         self._reshaped = reshaped_objects(graph)
         self._held = CallerVisible(graph)
@@ -167,19 +166,15 @@ class _Walk:
         return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT
 
     def _is_written(self, value: Value) -> bool:
-        return self._alias_db().is_written(value)
+        return alias_db_of(self.graph).is_written(value)
 
     def _obstacle(self, a: Value, b: Value) -> str:
         if not isinstance(a.type, TensorType):
             return ""
         if self._onlookers is None:
-            self._onlookers = EscapeInfo(self._alias_db())
+            self._onlookers = EscapeInfo(alias_db_of(self.graph))
         return self._onlookers.obstacle(a, b)
 
-    def _alias_db(self) -> AliasDb:
-        if self._db is None:
-            self._db = AliasDb(self.graph)
-        return self._db
 
 
 def _lies_alike(a: Value, b: Value) -> bool:

@@ -23,6 +23,7 @@ from time import perf_counter
 from typing import Final
 
 from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Rewriter, Step, TensorType, steps
 from irscope.ops.traits import READS_SHAPE
@@ -40,7 +41,7 @@ _SAME_THING: Final = frozenset({
 _Key = tuple[object, ...]
 
 
-def eliminate_common_subexpressions(graph: Graph, db: AliasDb | None = None) -> PassRecord:
+def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
     """Remove nodes that compute what a node before them has computed; linear.
 
     >>> import irscope as irs
@@ -56,7 +57,7 @@ def eliminate_common_subexpressions(graph: Graph, db: AliasDb | None = None) -> 
       return (%c)
     """
     started = perf_counter()
-    walk = _Walk(graph, db or AliasDb(graph))
+    walk = _Walk(graph, alias_db_of(graph))
     for step in steps(graph):
         walk.visit(step)
     after = walk.rewriter.finish()

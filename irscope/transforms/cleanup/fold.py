@@ -9,12 +9,12 @@ straight-line code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.analysis.shapes import Shapes, infer
+from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.shapes import Shapes
 from irscope.ir import (
     BOOL,
     FLOAT,
@@ -37,18 +37,10 @@ from irscope.ir import (
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
 
-__all__ = ["Folded", "constant_node", "fold", "fold_constants"]
+__all__ = ["constant_node", "fold_constants"]
 
 _PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, STR: str}
 """The types of values that are folded, and what their payloads must be."""
-
-
-@dataclass(frozen=True)
-class Folded:
-    """The record of a folding, and the facts that it rests on; they hold of the folded graph too."""
-
-    record: PassRecord
-    shapes: Shapes
 
 
 def fold_constants(graph: Graph) -> PassRecord:
@@ -68,14 +60,9 @@ def fold_constants(graph: Graph) -> PassRecord:
       %y : Tensor = aten::add(%x, %x, %n)
       return (%y)
     """
-    return fold(graph).record
-
-
-def fold(graph: Graph) -> Folded:
-    """`fold_constants`, for callers that also want the facts."""
     started = perf_counter()
     rewriter = Rewriter(graph)
-    shapes = infer(graph)
+    shapes = shapes_of(graph)
     pending = [graph.body]
     while pending:
         block = pending.pop()
@@ -86,9 +73,8 @@ def fold(graph: Graph) -> Folded:
     folded = rewriter.finish()
     cleaned = remove_dead_nodes(folded)
     edits = [*rewriter.edits, *cleaned.edits]
-    return Folded(
-        PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), perf_counter() - started), shapes
-    )
+    seconds = perf_counter() - started
+    return PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), seconds, keeps_facts=True)
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:

@@ -18,7 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.concurrency.restored import quietly
-from irscope.analysis.shapes import Shapes, infer
+from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.shapes import Shapes
 from irscope.ir import (
     NOT_CONSTANT,
     Block,
@@ -61,10 +62,8 @@ _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
 _CANDIDATES: Final = _FROM_NUMBERS | _LIKE | _EXACT | _WHOLE_ONLY
 
 
-def fold_tensors(graph: Graph, shapes: Shapes | None = None) -> PassRecord:
+def fold_tensors(graph: Graph) -> PassRecord:
     """Put constants of at most 4,096 elements in the place of nodes that compute the same tensor at every run.
-
-    `shapes`: the facts about the graph, if they are known already; they hold of the new graph too.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -78,7 +77,7 @@ def fold_tensors(graph: Graph, shapes: Shapes | None = None) -> PassRecord:
     ['prim::Constant', 'prim::Constant', 'aten::where']
     """
     started = perf_counter()
-    shapes = infer(graph) if shapes is None else shapes
+    shapes = shapes_of(graph)
     known = _known_tensors(graph, shapes)
     kept = _replaceable(graph, known)
     rewriter = Rewriter(graph)
@@ -99,7 +98,8 @@ def fold_tensors(graph: Graph, shapes: Shapes | None = None) -> PassRecord:
     folded = rewriter.finish()
     cleaned = remove_dead_nodes(folded) if folded is not graph else None
     after, more = (cleaned.after, cleaned.edits) if cleaned else (graph, ())
-    return PassRecord("fold-tensors", graph, after, (*rewriter.edits, *more), (), perf_counter() - started)
+    told, seconds = (*rewriter.edits, *more), perf_counter() - started
+    return PassRecord("fold-tensors", graph, after, told, (), seconds, keeps_facts=True)
 
 
 def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import ISOLATED, Block, Graph, Node, Rewriter, steps
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo, payload_key
@@ -18,7 +18,7 @@ from irscope.transforms.cleanup.replaceability import EscapeInfo, payload_key
 __all__ = ["pool_constants"]
 
 
-def pool_constants(graph: Graph, db: AliasDb | None = None) -> PassRecord:
+def pool_constants(graph: Graph) -> PassRecord:
     """Keep one of all equal constants, moved up as far as its readers need.
 
     >>> import irscope as irs
@@ -47,7 +47,7 @@ def pool_constants(graph: Graph, db: AliasDb | None = None) -> PassRecord:
       return (%y)
     """
     started = perf_counter()
-    pool = _Pool(graph, db)
+    pool = _Pool(graph)
     for node, home, anchor in _constants(graph):
         pool.add(node, home, anchor)
     after = pool.rewriter.finish()
@@ -78,11 +78,10 @@ def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:
 class _Pool:
     """The constants that were met, by the block where they are visible."""
 
-    def __init__(self, graph: Graph, db: AliasDb | None) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
-        self._db = db
         self._onlookers: EscapeInfo | None = None
         self._kept: dict[tuple[Block, object], Node] = {}
 
@@ -113,5 +112,5 @@ class _Pool:
         if isinstance(node.attrs.get("value"), int | float | complex | str | None):
             return ""
         if self._onlookers is None:
-            self._onlookers = EscapeInfo(self._db or AliasDb(self.graph))
+            self._onlookers = EscapeInfo(alias_db_of(self.graph))
         return self._onlookers.obstacle(node.output, kept.output)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes, reshaped_objects
+from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.shapes import reshaped_objects
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
@@ -43,7 +43,7 @@ _DENSE: Final = frozenset(f"aten::{name}" for name in "clone empty_like full_lik
 class Families:
     """Walks a graph once, in textual order, and finds its families."""
 
-    def __init__(self, graph: Graph, *, scatter: bool | Container[Value], db: AliasDb | None, shapes: Shapes) -> None:
+    def __init__(self, graph: Graph, *, scatter: bool | Container[Value]) -> None:
         self.graph = graph
         self.all: list[Family] = []
         """In order of their bases."""
@@ -52,8 +52,7 @@ class Families:
         """Of the pure nodes that take members, those of their operands that they may give back or keep."""
         self.refusals: list[Refusal] = []
         self._scatter = scatter
-        self._db = db
-        self.twins = Twins(graph, shapes)
+        self.twins = Twins(graph, shapes_of(graph))
         self._operands = Operands()
         self._steady: dict[Value, bool] = {}
         self._reshaped = reshaped_objects(graph)
@@ -189,7 +188,7 @@ class Families:
     def _is_steady(self, value: Value) -> bool:
         """Asked once of each value: a list of sizes that all views share would be looked through for each of them."""
         if value not in self._steady:
-            self._steady[value] = is_steady(self.graph, self._db, value)
+            self._steady[value] = is_steady(self.graph, value)
         return self._steady[value]
 
     def _is_same_tensor(self, node: Node) -> bool:

@@ -42,8 +42,6 @@ from collections.abc import Container
 from time import perf_counter
 
 from irscope._base.words import plural
-from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes, infer
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of
@@ -57,14 +55,13 @@ __all__ = ["functionalize"]
 
 
 def functionalize(
-    graph: Graph, db: AliasDb | None = None, *, scatter: bool | Container[Value] = True, shapes: Shapes | None = None
+    graph: Graph, *, scatter: bool | Container[Value] = True
 ) -> PassRecord:
     """Replace in-place ops by pure ones where nothing but the names of values changes; linear.
 
     Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
     a write through `select` or `slice` becomes a copy of the whole with the part replaced; a set of values lets only the
-    tensors that are these become copies. `db`, if it is at hand, answers which lists of extents are never written;
-    `shapes`, what the types of this graph's values are. A second run finds nothing more.
+    tensors that are these become copies. A second run finds nothing more.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -84,7 +81,7 @@ def functionalize(
         raise ArgumentError(f"functionalize works on a Graph, not on {type(graph).__name__}")
     if not any(effect_of(node) == "in-place" for node in graph.nodes()):
         return PassRecord("functionalize", graph, graph, (), (), perf_counter() - started)
-    families = Families(graph, scatter=scatter, db=db, shapes=shapes or infer(graph))
+    families = Families(graph, scatter=scatter)
     kept = sorted((write for family in families.all for write in family.writes), key=lambda write: write.time)
     after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
     remarks = (*map(_passed, kept), *_missed(families))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.effects import is_fully_opaque
+from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import AliasAnnotation, Graph, ListType, Node, OpSchema, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.traits import SHAPE_READERS
@@ -77,7 +77,7 @@ def _is_tensor(type: Type) -> bool:
     return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
 
 
-def is_steady(graph: Graph, db: AliasDb | None, value: Value) -> bool:
+def is_steady(graph: Graph, value: Value) -> bool:
     """Whether an operand is the same whenever it is read: a number, or a list that nobody writes."""
     type = value.type.element if isinstance(value.type, OptionalType) else value.type
     if isinstance(type, TensorType):
@@ -89,7 +89,7 @@ def is_steady(graph: Graph, db: AliasDb | None, value: Value) -> bool:
         users = (use.user for use in graph.users.get(value, ()))
         if all(isinstance(user, Node) and _leaves_alone(user, value) for user in users):
             return True
-    return db is not None and not db.is_written(value)
+    return not alias_db_of(graph).is_written(value)
 
 
 def _leaves_alone(node: Node, value: Value) -> bool:

@@ -1,9 +1,23 @@
 from .fuse_pass import (
-    Fusion,
     fuse,
+    fuse_groups,
+)
+from .fusion_result import (
+    GROUPING,
+    Fusion,
+)
+from .outline.view_groups import (
+    group_views,
+)
+from .prepare import (
+    prepare_fusion,
 )
 
 __all__ = [
+    "GROUPING",
     "Fusion",
     "fuse",
+    "fuse_groups",
+    "group_views",
+    "prepare_fusion",
 ]

@@ -47,6 +47,15 @@ _ALL: Final = (
         {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
     ),
     Pass(
+        "prepare-fusion", "does what fuse begins with: fold-constants, functionalize, dce and fold-tensors",
+        "fusion:prepare_fusion", {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
+    ),
+    Pass(
+        "fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups",
+        {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
+    ),
+    Pass("group-views", "groups views that follow one another", "fusion:group_views"),
+    Pass(
         "autodiff-subgraphs", "groups ops that have gradient formulas",
         "autodiff:autodiff_subgraphs", {"threshold": int},
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from irscope._base.progress import progress
 from irscope._base.words import plural
+from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError
 from irscope.ir import Graph, graph_of
 from irscope.ops.check import verify
@@ -30,7 +31,7 @@ class Stage:
 
     name: str
     run: Callable[[Graph], Any] = field(repr=False)
-    """Takes a graph; gives a graph, a `PassRecord`, or a result with a `history`."""
+    """Takes a graph; gives a graph, a `PassRecord`, a `History`, or a result that has one."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -156,7 +157,14 @@ class Pipeline:
 
 def _stage(known: Pass, options: Mapping[str, Any]) -> Stage:
     run = known.load()
-    return Stage(known.name, lambda graph: run(graph, **options), options)
+
+    def stage(graph: Graph) -> Any:
+        result = run(graph, **options)
+        if isinstance(result, PassRecord):
+            leads(result)
+        return result
+
+    return Stage(known.name, stage, options)
 
 
 def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
@@ -164,7 +172,7 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
     started = perf_counter()
     result = stage.run(graph)
     seconds = perf_counter() - started
-    history = getattr(result, "history", None)
+    history = result if isinstance(result, History) else getattr(result, "history", None)
     if isinstance(result, Graph):
         records: tuple[PassRecord, ...] = (PassRecord(stage.name, graph, result, seconds=seconds),)
     elif isinstance(result, PassRecord):
@@ -174,7 +182,7 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
     else:
         raise PassError(
             f"pass {stage.name!r} gave {type(result).__name__}", rule="gives-a-graph",
-            hint="a pass gives a Graph, a PassRecord, or a result with a history",
+            hint="a pass gives a Graph, a PassRecord, a History, or a result with a history",
         )  # fmt: skip
     before = graph
     for record in records:

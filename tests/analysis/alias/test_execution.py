@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
-from irscope.analysis.dependence import dependences  # noqa: E402
+from irscope.analysis.dependence import dependences_by  # noqa: E402
 from irscope.ir.core import Block, Graph, Node, Value  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from tests.analysis.alias.eager import Trace, run  # noqa: E402
@@ -77,7 +77,7 @@ def flat(thing: Any) -> list[Any]:
 
 def reordered(block: Block, db: AliasDb, rng: random.Random) -> list[Node]:
     """The block's nodes in a random order that keeps all dependences."""
-    ties = dependences(db.graph, block, db)
+    ties = dependences_by(db, block)
     waiting = {node: len(ties.predecessors[node]) for node in block.nodes}
     ready = [node for node in block.nodes if not waiting[node]]
     order = []

@@ -43,7 +43,7 @@ def test_sets_of_every_state_are_those_of_its_graph(seed: int) -> None:
 def test_merging_changes_no_alias_set_so_a_page_may_tell_them_from_the_last_state(seed: int) -> None:
     program = random_program(seed, size=18)
     history = irs.fuse(irs.load(program.text, *program.inputs)).history
-    first = sum(step.pass_name != "fuse" for step in history.steps)
+    first = sum(step.pass_name != "fuse-groups" for step in history.steps)
     asked, last = AliasSteps(history), len(history.steps)
     meant = stands_for(history.final)
     for state in range(first, last):

@@ -109,7 +109,7 @@ def test_a_step_says_what_it_did_and_saved() -> None:
         "merged %a and %b into group 0": 8 * 4 * 4,
     }
     (fold, *_, fuse) = view["passes"]
-    assert (fold["name"], fold["first"], fuse["name"], fuse["first"]) == ("fold-constants", 0, "fuse", fold["steps"])
+    assert (fold["name"], fold["first"], fuse["name"], fuse["first"]) == ("fold-constants", 0, "fuse-groups", fold["steps"])
     assert sum(stretch["steps"] for stretch in view["passes"]) == len(view["steps"])
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph
 from irscope.ir.rewriter import Merged
@@ -62,7 +62,7 @@ def test_no_dependence_is_reversed_and_the_text_reads_back(program: Program) -> 
     place = {node.id: index for index, node in enumerate(found.graph.nodes())}
     db = AliasDb(found.original)
     for block in found.original.blocks():
-        for later, ties in dependences(found.original, block, db).predecessors.items():
+        for later, ties in dependences_by(db, block).predecessors.items():
             for tie in ties:
                 if tie.node.op != "prim::Constant":
                     assert place[tie.node.id] < place[later.id], tie.because

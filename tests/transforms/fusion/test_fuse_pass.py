@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Node
 from irscope.ir.rewriter import Merged
@@ -102,7 +102,7 @@ def test_no_dependence_is_reversed(program: Program) -> None:
     folded = fusion.history.graph(-2)
     place, db = placed(fusion.graph, folded), AliasDb(folded)
     for block in folded.blocks():
-        ties = dependences(folded, block, db)
+        ties = dependences_by(db, block)
         for later in block.nodes:
             for tie in ties.predecessors[later]:
                 if tie.node.op not in ("prim::Constant", "prim::ListConstruct"):  # groups have their own known numbers
@@ -162,7 +162,7 @@ def test_values_outside_groups_are_the_original_ones() -> None:
 
 def test_the_history_starts_with_folding_and_names_each_merge() -> None:
     fusion = fuse(irs.parse(CHAIN))
-    assert [record.name for record in fusion.history.records] == ["fold-constants", "fuse"]
+    assert [record.name for record in fusion.history.records] == ["fold-constants", "fuse-groups"]
     merges = fusion.history.records[-1].edits
     assert [type(edit) for edit in merges] == [Merged, Merged]
     assert [edit.bytes_saved for edit in merges if isinstance(edit, Merged)] == [48, 48]

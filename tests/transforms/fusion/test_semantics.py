@@ -11,7 +11,8 @@ from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.payload import argument_type
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion.fuse_pass import Candidate, Fusion, fuse
+from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion.policy import Candidate
 from irscope.transforms.fusion.policy.best_first import Score
 from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.strategies import Program, random_program

@@ -47,7 +47,7 @@ def test_the_first_is_the_initial_graph_and_the_last_the_final_one() -> None:
     assert history.graph_after(0) is history.initial
     assert history.graph_after(-1) is history.graph_after(len(history.steps)) is history.final
     assert history.graph_after(1) is history.graph(1)  # folding is one step
-    assert [step.pass_name for step in history.steps] == ["fold-constants", "fuse", "fuse", "fuse", "fuse"]
+    assert [step.pass_name for step in history.steps] == ["fold-constants", *["fuse-groups"] * 4]
 
 
 def test_a_step_says_which_rule_joined_what_and_what_it_saved() -> None:

@@ -16,6 +16,7 @@ __all__ = ["explain_path", "given_group", "obstacle", "same_group", "why_apart"]
 
 
 
+
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
     """What a path between two groups through a third one consists of: a write, an effect, or data alone.
 

@@ -13,6 +13,7 @@ from .iteration_space import (
 )
 from .node_profile import (
     NodeProfiles,
+    profiles_of,
 )
 from .view_ops import (
     unpacked_cut,
@@ -23,6 +24,7 @@ __all__ = [
     "NodeProfiles",
     "MAX_PATCHES",
     "Eligibility",
+    "profiles_of",
     "patched_range",
     "format_space",
     "unpacked_cut",

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes
+from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import (
     BOOL,
     FLOAT,
@@ -59,12 +58,12 @@ _GROUP_NORM_OPERATIONS: Final = 8
 class Eligibility:
     """The properties of the nodes of one graph, each computed when first asked for."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, db: AliasDb, *, exact: bool = False) -> None:
+    def __init__(self, graph: Graph, *, exact: bool = False) -> None:
         """`exact`: a node qualifies only if its kernel gives torch's bits."""
         self.graph = graph
         self.exact = exact
-        self.db = db
-        self._shapes = shapes
+        self.db = alias_db_of(graph)
+        self._shapes = shapes_of(graph)
         self._refusals: dict[Node, Refusal | None] = {}
         self._trials: dict[object, Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from irscope.analysis.shapes import NodeSignature, Shapes
-from irscope.ir import NOT_CONSTANT, Node, Value
+from irscope.analysis.per_graph import once, shapes_of
+from irscope.analysis.shapes import NodeSignature
+from irscope.ir import NOT_CONSTANT, Graph, Node, Value, count_uses
 from irscope.ops.registry import effect_of
 from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.group_domain import Domain, Domains
 
-__all__ = ["NodeProfiles", "NodeProfile"]
+__all__ = ["NodeProfiles", "NodeProfile", "profiles_of"]
 
 
 class NodeProfile(NamedTuple):
@@ -32,12 +33,12 @@ class NodeProfile(NamedTuple):
 class NodeProfiles:
     """Judges the nodes of one graph."""
 
-    def __init__(self, rules: Eligibility, shapes: Shapes, readings: Mapping[Value, int]) -> None:
+    def __init__(self, rules: Eligibility) -> None:
         self.rules = rules
         self.domains = Domains(rules)
-        self.readings = readings
+        self.readings: Mapping[Value, int] = count_uses(rules.graph)
         """How often each value is read in the whole program."""
-        self._shapes = shapes
+        self._shapes = shapes_of(rules.graph)
         self._parts: dict[NodeSignature, NodeProfile] = {}
         self.sizes: dict[Value, int] = _Sizes(rules)
         """The bytes of each tensor; 0 when that is not known."""
@@ -56,6 +57,11 @@ class NodeProfiles:
         if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
             self._parts[form] = part
         return part
+
+
+def profiles_of(graph: Graph, *, exact: bool = False) -> NodeProfiles:
+    """What judges the nodes of a graph, with what it found out so far; `exact` as for `Eligibility`."""
+    return once(graph, (NodeProfiles, exact), lambda: NodeProfiles(Eligibility(graph, exact=exact)))
 
 
 class _Sizes(dict[Value, int]):

@@ -1,12 +1,6 @@
-from .alias_maintenance import (
-    AliasMaintenance,
-    Upkeep,
-    check_following,
-    upkeep_of,
-)
 from .inplace_parts import (
+    parts_copied,
     split_chains,
-    written_in_parts,
 )
 from .outline import (
     Grouped,
@@ -17,13 +11,9 @@ from .view_groups import (
 )
 
 __all__ = [
-    "AliasMaintenance",
     "Grouped",
     "Groups",
-    "Upkeep",
-    "check_following",
     "group_views",
+    "parts_copied",
     "split_chains",
-    "upkeep_of",
-    "written_in_parts",
 ]

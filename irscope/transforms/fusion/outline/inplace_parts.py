@@ -20,15 +20,12 @@ from collections.abc import Container, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.traits import PATCHES
-from irscope.transforms.functionalize import functionalize
-from irscope.transforms.fusion.legality import MAX_PATCHES, Eligibility, patched_range
+from irscope.transforms.fusion.legality import MAX_PATCHES, Eligibility, patched_range, profiles_of
 from irscope.transforms.fusion.policy import BlockPlan
 
-__all__ = ["Chain", "chains_of", "split_chains", "written_in_parts"]
+__all__ = ["Chain", "Parts", "chains_of", "parts_copied", "split_chains"]
 
 _MOST_NODES: Final = 256
 """Of what one chain needs: a kernel has a limit too."""
@@ -60,16 +57,25 @@ def chains_of(graph: Graph) -> Iterator[Chain]:
             yield Chain(base, copies)
 
 
-def written_in_parts(graph: Graph, shapes: Shapes) -> frozenset[Value]:
-    """The fresh tensors of which `functionalize` should make copies where parts of them are written."""
-    trial = functionalize(graph, shapes=shapes).after
-    if trial is graph:
-        return frozenset()
-    chains = [chain for chain in chains_of(trial) if _is_new(chain, graph)]
-    if not chains:
-        return frozenset()
-    rules = Eligibility(trial, infer(trial), AliasDb(trial))
-    return frozenset(chain.base for chain in chains if _pays(rules, chain) and _is_one_kernel(rules, chain))
+class Parts(NamedTuple):
+    """What is to become of the tensors that are written part by part."""
+
+    copied: frozenset[Value]
+    """Those of which one kernel makes the whole."""
+    are_all: bool
+    """Whether there are no others."""
+
+
+def parts_copied(graph: Graph, before: Graph, *, exact: bool) -> Parts:
+    """Of the tensors that `functionalize` copies where a program writes parts of them, those that should be."""
+    old = {node.id for node in before.nodes() if node.op in PATCHES}
+    new = {node for node in graph.nodes() if node.op in PATCHES and node.id not in old}
+    if not new:
+        return Parts(frozenset(), True)
+    rules = profiles_of(graph, exact=exact).rules
+    chains = [chain for chain in chains_of(graph) if new.issuperset(chain.copies) and chain.base in before.producer]
+    kept = [chain for chain in chains if _pays(rules, chain) and _is_one_kernel(rules, chain)]
+    return Parts(frozenset(chain.base for chain in kept), len(new) == sum(len(chain.copies) for chain in kept))
 
 
 def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:
@@ -86,11 +92,6 @@ def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Containe
         if group is None or leaving or group.size - group.views < max(min_size, 2):
             found.add(chain.base)
     return frozenset(found)
-
-
-def _is_new(chain: Chain, graph: Graph) -> bool:
-    """Whether the program has none of the copies itself, but writes parts of the tensor."""
-    return chain.base in graph.producer and not any(copy in graph.position for copy in chain.copies)
 
 
 def _pays(rules: Eligibility, chain: Chain) -> bool:

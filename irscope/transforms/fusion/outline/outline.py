@@ -68,11 +68,11 @@ class _Identity:
 class Groups:
     """Makes the groups of the plans of one graph."""
 
-    def __init__(self, graph: Graph, plans: Collection[BlockPlan], fitness: NodeProfiles, *, min_size: int) -> None:
-        """`plans` may grow as long as the pass decides."""
+    def __init__(self, fitness: NodeProfiles, plans: Collection[BlockPlan], *, min_size: int) -> None:
+        """`plans` may still grow."""
         self.outside_of: dict[Value, Value] = {}
         """What the values inside groups are called outside: parameters and results."""
-        self._graph = graph
+        self._graph = fitness.rules.graph
         self._plans = plans
         self._fitness = fitness
         self._min_size = max(min_size, 2)

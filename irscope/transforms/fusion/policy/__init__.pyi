@@ -11,6 +11,7 @@ from .group_state import (
     Limits,
 )
 from .registry import (
+    POLICIES,
     Policy,
     policy_of,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "BlockPlan",
     "Candidate",
     "Limits",
+    "POLICIES",
     "Policy",
     "Score",
     "policy_of",

@@ -16,7 +16,7 @@ import irscope as irs
 from irscope._base.verdict import Verdict
 from irscope.analysis.alias.build.walk import Walk
 from irscope.analysis.alias.query.alias_db import AliasDb
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module
 from irscope.ir.text.parser import parse
@@ -91,7 +91,7 @@ def check_order(inlined: AliasDb, called: AliasDb, call: irs.Node, piece: tuple[
 
 def bound_to(db: AliasDb, block: irs.Block, nodes: set[irs.Node]) -> set[irs.Node]:
     """The nodes of a block that must stay behind one of some nodes."""
-    successors = dependences(db.graph, block, db).successors
+    successors = dependences_by(db, block).successors
     found, todo = set(nodes), list(nodes)
     while todo:
         fresh = [later for later in successors[todo.pop()] if later not in found]

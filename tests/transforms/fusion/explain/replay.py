@@ -8,7 +8,7 @@ from irscope.analysis.dependence import dependences
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.types import TENSOR, TensorType
-from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.grouping import Refusal
 
 PATHS = {"cycle", "blocked-by-write", "side-effect-between", "random-order"}

@@ -11,7 +11,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir.core import Graph, Node
-from irscope.transforms.fusion.fuse_pass import Fusion, fuse
+from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.policy.registry import POLICIES
 from irscope.transforms.grouping import Refusal
 from tests.strategies import random_program

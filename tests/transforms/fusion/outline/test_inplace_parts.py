@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir.core import Graph
-from irscope.transforms.fusion.fuse_pass import Fusion
+from irscope.transforms.fusion import Fusion
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

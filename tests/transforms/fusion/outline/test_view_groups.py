@@ -21,9 +21,9 @@ from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
 from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.functionalize.functionalize_pass import functionalize
-from irscope.transforms.fusion.fuse_pass import Fusion, fuse
-from irscope.transforms.fusion.outline.alias_maintenance import _differences
+from irscope.transforms.fusion import Fusion, fuse
 from tests.strategies import random_program
+from tests.transforms.fusion.following import differences
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 from tests.transforms.fusion.test_semantics import eager
 
@@ -60,7 +60,7 @@ def test_only_on_request() -> None:
     (remark,) = fusion.remarks
     assert str(remark) == "passed [view] %s: 3 nodes are views of the same memory: no kernel"
     assert irs.parse(str(fusion.graph)) and str(irs.parse(str(fusion.graph))) == str(fusion.graph)
-    assert [record.name for record in fusion.history.records][-2:] == ["fuse", "group-views"]
+    assert [record.name for record in fusion.history.records][-2:] == ["fuse-groups", "group-views"]
     assert fusion.history.graph_after(-1) is fusion.graph
     assert len(view_groups(fuse(fusion.graph, view_groups=True))) == 0  # what is one node already stays
 
@@ -191,7 +191,7 @@ def test_random_programs_have_the_same_aliases() -> None:
         outside = [v for v in tops if v in fusion.graph.names and before.names[v] == fusion.graph.names[v]]
         names = [before.names[value] for value in outside]
         assert aliases(before, names) == aliases(fusion.graph, names), seed
-        assert list(_differences(fusion.alias_db, AliasDb(fusion.graph))) == [], seed
+        assert list(differences(fusion.alias_db, AliasDb(fusion.graph))) == [], seed
         for group in found:  # no list of tensors crosses the edge
             assert all(isinstance(value.type, TensorType) for value in group.outputs)
     assert groups > 20

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
-from irscope.errors import ArgumentError, PassError
-from irscope.transforms.fusion.fuse_pass import Fusion, fuse
-from irscope.transforms.fusion.outline.alias_maintenance import check_following
+from irscope.errors import ArgumentError
+from irscope.ir import Graph
+from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion.rebuilt_alias import fuse_rebuilding
 from tests.strategies import random_program
+from tests.transforms.fusion.following import check_following
 from tests.transforms.fusion.test_steps import LATTICE
 from tests.work import calls_made
-
-MODES = ("follow", "rebuild-per-block", "rebuild-per-merge")
 
 
 def plan_of(fusion: Fusion) -> list[tuple[str, int]]:
@@ -23,14 +25,15 @@ def plan_of(fusion: Fusion) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("seed", range(30))
 def test_the_plan_is_the_same_however_the_db_keeps_up(seed: int) -> None:
     graph = irs.parse(random_program(seed, size=30).text)
-    fusions = [fuse(graph, alias=mode) for mode in MODES]  # type: ignore[arg-type]
+    fusions = fuse(graph), fuse_rebuilding(graph, "block"), fuse_rebuilding(graph, "merge")
     assert plan_of(fusions[0]) == plan_of(fusions[1]) == plan_of(fusions[2])
     assert str(fusions[0].graph) == str(fusions[1].graph) == str(fusions[2].graph)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_followed_db_answers_as_a_new_one_after_every_merge(seed: int) -> None:
-    fusion = fuse(irs.parse(random_program(seed, size=25).text), check=True)
+    fusion = fuse(irs.parse(random_program(seed, size=25).text))
+    check_following(fusion.history)
     found, wanted = fusion.alias_db, AliasDb(fusion.graph)
     for value in fusion.graph.values():
         assert found.writers(value) == wanted.writers(value)
@@ -56,22 +59,25 @@ def test_a_db_of_another_program_is_found_out() -> None:
     fusion = fuse(irs.parse(text))
     wrong = AliasDb(fusion.history.graph(-2))
     wrong._points_to.is_written[:] = bytes(len(wrong._points_to.is_written))  # type: ignore[index]
-    with pytest.raises(PassError, match="disagree"):
+    with pytest.raises(AssertionError, match="disagree"):
         check_following(fusion.history, wrong)
 
 
 def test_an_unknown_way_is_an_error_with_the_choices() -> None:
     with pytest.raises(ArgumentError, match="'sometimes'") as caught:
-        fuse(irs.parse(LATTICE), alias="sometimes")  # type: ignore[arg-type]
-    assert "rebuild-per-merge" in str(caught.value)
+        fuse_rebuilding(irs.parse(LATTICE), "sometimes")  # type: ignore[arg-type]
+    assert '"block" or "merge"' in str(caught.value)
 
 
 def test_following_grows_with_the_program_and_rebuilding_with_its_square() -> None:
-    def work(mode: str, count: int) -> int:
+    def work(count: int, fused: Callable[[Graph], Fusion]) -> int:
         lines = [f"  %v{i + 1} : Float(8) = aten::tanh(%v{i})" for i in range(count)]
         graph = irs.parse("\n".join(["graph(%v0 : Float(8)):", *lines, f"  return (%v{count})"]))
-        return calls_made(lambda: fuse(graph, alias=mode).alias_db)  # type: ignore[arg-type]
+        return calls_made(lambda: fused(graph).alias_db)
 
-    work("follow", 10)
-    assert work("follow", 160) < 6 * work("follow", 40)
-    assert work("rebuild-per-merge", 160) > 9 * work("rebuild-per-merge", 40)
+    def rebuilding(graph: Graph) -> Fusion:
+        return fuse_rebuilding(graph, "merge")
+
+    work(10, fuse)
+    assert work(160, fuse) < 6 * work(40, fuse)
+    assert work(160, rebuilding) > 9 * work(40, rebuilding)

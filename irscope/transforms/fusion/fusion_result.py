@@ -1,0 +1,250 @@
+"""What a fusion decided, and the answers to why the groups are as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.verdict import Verdict, no, yes
+from irscope._base.words import plural
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.ops.exactness import Exact, is_exact
+from irscope.transforms.base import Remark
+from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, same_group, why_apart
+from irscope.transforms.fusion.explain.why_not import given_group
+from irscope.transforms.fusion.planning import Plans
+from irscope.transforms.grouping import Refusal
+from irscope.transforms.history import History
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["GROUPING", "Fusion"]
+
+GROUPING = "fuse-groups"
+"""The pass of a history that makes the groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """A graph with its fusion groups, and the answers to why they are as they are."""
+
+    graph: Graph
+    """The program with each group as a `prim::FusionGroup` node; the values outside groups are the original ones."""
+    original: Graph
+    policy: str
+    groups: tuple[Node, ...]
+    """The group nodes that this pass made, in program order over all blocks."""
+    history: History
+    """`fold-constants`; `functionalize`, `dce` and `fold-tensors` if they found something to do; then `fuse-groups`, whose
+    edits are the merges in the order in which they were decided; then `group-views` if it was wanted and found some."""
+    _plans: Plans = field(repr=False)
+    _group_of: Mapping[Node, Node] = field(repr=False)
+    """The group of each node of the planned graph that is in one."""
+    _outside_of: Mapping[Value, Value] = field(repr=False)
+    """What the values inside groups are called outside: parameters and results."""
+    _exactly: Callable[[], Fusion] = field(repr=False)
+
+    def __deepcopy__(self, memo: object) -> Fusion:
+        return self  # it is frozen, as is all that it holds
+
+    def __reduce__(self) -> str:
+        what = "a Fusion cannot be pickled: it answers questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint="pickle f.original and fuse it again, or f.graph, which is the result")
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What was fused (`passed`) and what was not though it looks as if it could (`missed`)."""
+        return self.history.remarks
+
+    @cached_property
+    def alias_db(self) -> AliasDb:
+        """The alias db of the fused graph: it follows the merges."""
+        return alias_db_of(self.graph)
+
+    @property
+    def exact(self) -> bool:
+        """Whether its kernels are to give torch's bits."""
+        return self._plans.asked.exact
+
+    def exactly(self, exact: Exact) -> Fusion:
+        """The same program fused by the same policy, with only those ops in kernels that have torch's bits there; itself if
+        `exact` is None, or if it was made so."""
+        return self._exactly() if is_exact(exact) and not self.exact else self
+
+    def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
+        """One row per group: what it computes, over which points, and what that costs.
+
+        Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; only tensors of
+        known size count. Flops are the operations in the ops' expressions, an `exp` as one. The time is that of the
+        bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names: the time of
+        a kernel that only waits for memory.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(1000, 1000)):
+        ...   %a : Float(1000, 1000) = aten::relu(%x)
+        ...   %b : Float(1000, 1000) = aten::mul(%a, %x)
+        ...   return (%b)''')
+        >>> irs.fuse(g).table(bandwidth="10 GB/s").loc[0, ["bytes before", "bytes after", "flops", "µs at 10 GB/s"]].tolist()
+        [20000000.0, 8000000.0, 2000000.0, 800.0]
+        """
+        plans = self._plans
+        return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
+
+    def group_of(self, subject: Node | Value | str) -> Node | None:
+        """The group that a node, or the maker of a value, is in."""
+        node = self._find(subject)
+        return self._group(node) if isinstance(node, Node) else None
+
+    def made(self, node: Node) -> bool:
+        """Whether a node is one of `groups`, in constant time."""
+        return node in self._members
+
+    def _group(self, node: Node) -> Node | None:
+        """The group that a node of the folded graph is in: one that was made, or one that stood there before."""
+        made = self._group_of.get(node)
+        given = given_group(self._plans.rules.graph, node) if made is None else None
+        return given if given is not None and given.op in GROUPS else made
+
+    def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
+        """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart."""
+        found = []
+        for subject in (a, b):
+            node = self._find(subject)
+            if isinstance(node, Verdict):
+                return node
+            found.append(node)
+        return self._why_not(*found)
+
+    def _why_not(self, a: Node, b: Node) -> Verdict:
+        if a is b:
+            return yes("they are the same node", a)
+        found = self._obstacle(a, b)
+        if found is None:
+            group = self._group(a)
+            assert group is not None  # nothing keeps them apart
+            return same_group(group, a, b, self.graph)
+        return no(found.because, *found.evidence)
+
+    def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
+        """What keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(3)):
+        ...   %a : Float(3) = aten::relu(%x)
+        ...   %b : Float(3), %i : Long(3) = aten::sort(%a)
+        ...   return (%b)''')
+        >>> irs.fuse(g).obstacle("a", "b").rule
+        'not-pointwise'
+        """
+        nodes = []
+        for subject in (a, b):
+            node = self._find(subject)
+            if isinstance(node, Verdict):
+                return Refusal("no-node", node.because, node.witness)
+            nodes.append(node)
+        return self._obstacle(*nodes)
+
+    def _obstacle(self, a: Node, b: Node) -> Refusal | None:
+        rules, folded = self._plans.rules, self._plans.rules.graph
+        group = self._group(a)
+        if a is b or (group is not None and group is self._group(b)):
+            return None
+        for node in (a, b):
+            given = given_group(folded, node)
+            if given is not None:
+                what = f"{rules.db.node_words(node)} stands inside of {given.op}, which the program had already and which stays as it is"
+                return Refusal("given-group", what, (node, given))
+        for node in (a, b):
+            refusal = rules.refusal(node)
+            if refusal is not None:
+                return refusal
+        blocks = folded.block_of[a], folded.block_of[b]
+        if blocks[0] is not blocks[1]:
+            owners = [folded.owner.get(block) for block in blocks]
+            told = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
+            what = f"they are in different blocks: one {told[0]}, the other {told[1]}"
+            return Refusal("different-blocks", what, (a, b))
+        return why_apart(self._plans.by_block[blocks[0]], self._plans.asked.policy, a, b)
+
+    def why_alone(self, subject: Node | Value | str) -> Verdict:
+        """Why a node is in no group: its own property, or what keeps it from the neighbours that might have had it."""
+        node = self._find(subject)
+        if isinstance(node, Verdict):
+            return node
+        rules, graph = self._plans.rules, self._plans.rules.graph
+        group = self._group(node)
+        if group is not None and group.attrs.get("kind") == "view":
+            return yes("it is in a group of views, which needs no kernel", group, node)
+        if group is not None and group not in self._members:
+            return yes("it is in a group that the program had already", group, node)
+        refusal = rules.refusal(node)
+        if refusal is not None:
+            return no(refusal.because, *refusal.evidence)
+        users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+        makers = [graph.producer.get(value) for value in node.inputs]
+        for other in (*users, *makers):
+            if isinstance(other, Node) and rules.refusal(other) is None:
+                return self._why_not(node, other)
+        return no("none of its producers and users can be part of a kernel", node)
+
+    def _find(self, subject: Node | Value | str) -> Node | Verdict:
+        """The node of the folded graph that is meant, or why there is none."""
+        node = subject if isinstance(subject, Node) else self._maker(subject)
+        if node is None:
+            told = subject if isinstance(subject, str) else repr(subject)
+            return no(f"%{told.removeprefix('%')} is an input or a block's parameter: no node makes it", subject)
+        found = self._by_id.get(node.id)
+        if found is None and node not in self.original.position and node not in self.graph.position:
+            what = f"{node!r} is not a node of graph {self.original.name!r}"
+            raise UnknownName(what, hint="ask the graph it came from")
+        if found is None:
+            return no(f"{node!r} is gone: its result was known before the run, or unused", node)
+        return found
+
+    def _maker(self, subject: Value | str) -> Node | None:
+        """The node that makes a value of the original or the fused graph, or that a node's name means."""
+        if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
+            return self.original.node(subject)
+        value = self._value(subject)
+        value = self._outside_of.get(value, value)
+        kept = self.history.forward(value, 0, self._fused_at) or value
+        return self._plans.rules.graph.producer.get(kept) or self.original.producer.get(value)
+
+    @property
+    def _fused_at(self) -> int:
+        """How many passes ran before the groups were made."""
+        return next(step for step, record in enumerate(self.history.records) if record.name == GROUPING)
+
+    def _value(self, name: Value | str) -> Value:
+        """The value, or that of this name, in the original graph, or else in the fused one."""
+        try:
+            return self.original.value(name)
+        except UnknownName as unknown:
+            try:
+                return self.graph.value(name)
+            except UnknownName:
+                raise unknown from None
+
+    @cached_property
+    def _by_id(self) -> dict[int, Node]:
+        """Nodes are rebuilt when their operands or blocks change; their ids stay."""
+        return {node.id: node for node in self._plans.rules.graph.nodes()}
+
+    @cached_property
+    def _members(self) -> dict[Node, list[Node]]:
+        members: dict[Node, list[Node]] = {group: [] for group in self.groups}
+        for node in self._plans.rules.graph.nodes():
+            group = self._group_of.get(node)
+            if group is not None:
+                members[group].append(node)
+        return members
+
+    def __repr__(self) -> str:
+        nodes = sum(map(len, self._members.values()))
+        return f"<Fusion of {self.original.name!r}: {plural(nodes, 'node')} in {plural(len(self.groups), 'group')}>"

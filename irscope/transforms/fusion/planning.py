@@ -1,0 +1,87 @@
+"""Which nodes of one graph become groups: the plans of its blocks, and what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from irscope.analysis.dependence import dependences
+from irscope.analysis.per_graph import once
+from irscope.errors import ArgumentError
+from irscope.ir import CONTROL_FLOW, Block, Graph
+from irscope.ops.exactness import Exact, is_exact
+from irscope.transforms.fusion.legality import Eligibility, NodeProfiles, profiles_of
+from irscope.transforms.fusion.policy import POLICIES, BlockPlan, Limits, Policy, Score, policy_of
+
+__all__ = ["MAX_ARGUMENTS", "MAX_NODES", "Plans", "Wanted", "fusible_blocks", "plans_of", "the_graph", "wanted"]
+
+MAX_ARGUMENTS: Final = 128
+"""Inputs and outputs of one kernel at most, as in PyTorch's fuser."""
+MAX_NODES: Final = 512
+"""Nodes of one kernel at most: a chain of 2,000 in one kernel took 2.5 s to compile, in four a tenth of that each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What groups are wanted: the options of the passes that prepare and make them."""
+
+    policy: Policy
+    min_size: int
+    limits: Limits
+    exact: bool
+
+
+def wanted(policy: str | Score, min_size: int, max_arguments: int, max_nodes: int, exact: Exact) -> Wanted:
+    """The options of a pass, checked."""
+    return Wanted(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact))
+
+
+def the_graph(graph: object, name: str) -> Graph:
+    """What a pass was given, which must be a graph."""
+    if isinstance(graph, Graph):
+        return graph
+    raise ArgumentError(
+        f"{name} works on a Graph, not on {type(graph).__name__}",
+        hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plans:
+    """What was decided about each block of a graph."""
+
+    fitness: NodeProfiles
+    by_block: dict[Block, BlockPlan]
+    asked: Wanted
+
+    @property
+    def rules(self) -> Eligibility:
+        """The properties of the nodes."""
+        return self.fitness.rules
+
+
+def plans_of(graph: Graph, asked: Wanted) -> Plans:
+    """The plans of a graph; made once by the policies that have a name. A function of the user's is asked each time."""
+    if POLICIES.get(asked.policy.name) is asked.policy:
+        return once(graph, asked, lambda: _planned(graph, asked))
+    return _planned(graph, asked)
+
+
+def _planned(graph: Graph, asked: Wanted) -> Plans:
+    fitness = profiles_of(graph, exact=asked.exact)
+    plans: dict[Block, BlockPlan] = {}
+    for block in fusible_blocks(graph):
+        plan = plans[block] = BlockPlan(dependences(graph, block), fitness, asked.limits)
+        asked.policy.grow(plan)
+    return Plans(fitness, plans, asked)
+
+
+def fusible_blocks(graph: Graph) -> Iterator[Block]:
+    """Each block that is not inside of a group, or of a region that nobody knows, in textual order."""
+    stack = [graph.body]
+    while stack:
+        block = stack.pop()
+        yield block
+        inside = [inner for node in block.nodes if node.op in CONTROL_FLOW for inner in node.blocks]
+        stack.extend(reversed(inside))

@@ -1,0 +1,91 @@
+"""`fuse` is a pipeline: written out it gives the same graph, and nothing in it runs twice for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.ir import Graph
+from irscope.ir.structural import same_structure
+from irscope.transforms.functionalize import functionalize_pass
+from tests.strategies import random_program
+
+WRITES = """graph(%x : Float(4, strides=[1])):
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %zero : int = prim::Constant[value=0]()
+  %end : int = prim::Constant[value=4]()
+  %a : Float(4, strides=[1]) = aten::neg(%x)
+  %low : Float(2, strides=[1]) = aten::slice(%a, %zero, %zero, %two, %one)
+  %e : Float(2, strides=[1]) = aten::exp(%low)
+  %w : Float(2, strides=[1]) = aten::copy_(%low, %e, %zero)
+  %high : Float(2, strides=[1]) = aten::slice(%a, %zero, %two, %end, %one)
+  %f : Float(2, strides=[1]) = aten::tanh(%high)
+  %v : Float(2, strides=[1]) = aten::copy_(%high, %f, %zero)
+  %r : Float(4, strides=[1]) = aten::relu(%a)
+  return (%r)"""
+
+
+def written_out(graph: Graph, text: str) -> Graph:
+    return irs.Pipeline(text)(graph, verify_each=True).graph
+
+
+@pytest.mark.parametrize("options", ["", "{policy=min-bytes}", "{min_size=3}", "{policy=torch-legacy,max_nodes=4}"])
+def test_written_out_it_gives_the_same_graph(options: str) -> None:
+    for seed in range(12):
+        text = random_program(seed, size=30).text
+        whole = written_out(irs.parse(text), f"fuse{options}")
+        parts = written_out(irs.parse(text), f"prepare-fusion{options},fuse-groups{options}")
+        assert same_structure(whole, parts), text
+
+
+@pytest.mark.parametrize("text", [WRITES, *(random_program(seed, size=25).text for seed in range(12))])
+def test_where_each_part_is_made_whole_the_preparation_can_be_written_out_too(text: str) -> None:
+    fusion = irs.fuse(irs.parse(text))
+    names = [record.name for record in fusion.history.records]
+    assert names[-1] == "fuse-groups" and set(names) <= set(irs.Pipeline.passes())
+    if any(remark.rule == "writes-a-part" for remark in fusion.remarks):
+        return
+    parts = written_out(irs.parse(text), "fold-constants,functionalize,dce,fold-tensors,fuse-groups")
+    assert same_structure(fusion.graph, parts)
+    assert same_structure(fusion.graph, written_out(irs.parse(text), ",".join(names)))
+
+
+def test_views_are_grouped_by_a_pass_of_their_own() -> None:
+    text = """graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = aten::relu(%x)
+  %b : Float(2, 3) = aten::tanh(%a)
+  %c : Float(3, 2) = aten::t(%b)
+  %d : Float(3, 2) = aten::detach(%c)
+  return (%d)"""
+    whole = irs.fuse(irs.parse(text), view_groups=True)
+    assert [group.attrs["kind"] for group in whole.groups] == ["pointwise", "view"]
+    assert same_structure(whole.graph, written_out(irs.parse(text), "fuse,group-views"))
+
+
+def test_parts_are_written_whole_by_one_analysis_of_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All parts stay copies here, so the trial is the result; what is pure already is not looked at again."""
+    runs = []
+    families = functionalize_pass.Families
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        runs.append(args)
+        return families(*args, **kwargs)
+
+    monkeypatch.setattr(functionalize_pass, "Families", counted)
+    fused = irs.fuse(irs.parse(WRITES))
+    assert len(runs) == 1 and len(fused.groups) == 1
+    runs.clear()
+    done = irs.Pipeline("functionalize,cse,fuse")(irs.parse(WRITES))
+    assert len(runs) == 1
+    assert [record.name for record in done.records] == ["functionalize", "cse", "fold-constants", "fuse-groups"]
+
+
+def test_a_policy_that_tears_a_chain_leaves_its_parts_in_place() -> None:
+    whole = irs.fuse(irs.parse(WRITES))
+    torn = irs.fuse(irs.parse(WRITES), policy=lambda candidate: None)
+    assert not any("scatter" in node.op for node in torn.graph.nodes())
+    assert any(node.op == "aten::slice_scatter" for node in whole.graph.nodes())
+    assert sum(node.op == "aten::copy_" for node in torn.graph.nodes()) == 2

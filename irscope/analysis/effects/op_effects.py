@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from irscope.ops.schema import has_side_effects
-from irscope.ops.traits import READ_NOTHING, READS_SHAPE, SHAPE_READERS
+from irscope.ops.traits import CHANGES_RANDOM_STATE, KNOWN_SIDE_EFFECTS, READ_NOTHING, READS_SHAPE, SHAPE_READERS, STOPS
 
 __all__ = [
     "ReadKind",
@@ -19,42 +19,10 @@ ReadKind = Literal["deep", "shape", "object", "none"]
 """deep: data and shape of every tensor operand and of all that containers hold. shape: tensors' shapes alone.
 object: which things a container holds, not those things. none: operands are passed on unread."""
 
-_HARMLESS_SIDE_EFFECTS: Final = frozenset(
-    {
-        "prim::Print",
-        "prim::RaiseException",
-        "aten::warn",
-        "aten::save",
-        "prim::AddStatValue",
-        "prim::TimePoint",
-        "aten::manual_seed",
-        "aten::seed",
-        "aten::set_grad_enabled",
-        "aten::retain_grad",
-        "aten::_assert_async",
-        "aten::_assert_scalar",
-        "aten::_assert_tensor_metadata",
-        "aten::_functional_assert_async",
-        "aten::_functional_assert_scalar",
-        "aten::_functional_sym_constrain_range",
-        "aten::_functional_sym_constrain_range_for_size",
-        "aten::_linalg_check_errors",
-        "aten::sym_constrain_range",
-        "aten::sym_constrain_range_for_size",
-        "aten::set_data",
-        "prim::SetAttr",
-    }
-)
-"""Ops with an effect on the world that do to memory what their schema says and no more."""
-
-_STOPPING: Final = frozenset({"prim::RaiseException"}) | frozenset(
-    name for name in _HARMLESS_SIDE_EFFECTS if "assert" in name or "_check_" in name
-)
-
 
 def is_stopping(op: str) -> bool:
     """Whether the op may end the program, after which only what the caller can reach still matters."""
-    return op in _STOPPING
+    return op in STOPS
 
 
 def reads_by_name(op: str) -> ReadKind | None:
@@ -68,9 +36,9 @@ def reads_by_name(op: str) -> ReadKind | None:
 
 def is_fully_opaque(op: str) -> bool:
     """Whether the op runs code that nobody here can see: calls, other processes, other times."""
-    return has_side_effects(op) and op not in _HARMLESS_SIDE_EFFECTS
+    return has_side_effects(op) and op not in KNOWN_SIDE_EFFECTS
 
 
 def changes_random_state(op: str) -> bool:
     """Whether the op may set or use the random state though it draws nothing that the graph sees."""
-    return op in ("aten::manual_seed", "aten::seed") or is_fully_opaque(op)
+    return op in CHANGES_RANDOM_STATE or is_fully_opaque(op)

@@ -22,6 +22,7 @@ from irscope.ir import (
     walk,
 )
 from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.traits import KNOWN_SIDE_EFFECTS
 
 __all__ = ["list_writes"]
 
@@ -29,18 +30,6 @@ Written = frozenset[Type] | None
 """None: lists of any type."""
 
 _NOTHING: Final[frozenset[Type]] = frozenset()
-
-_LOUD_ONLY: Final = frozenset(
-    {
-        "aten::manual_seed",
-        "aten::warn",
-        "prim::Print",
-        "prim::RaiseException",
-        "prim::SetAttr",
-        "prim::TimePoint",
-    }
-)
-"""Ops with side effects that write no list."""
 
 
 def list_writes(graph: Graph) -> Mapping[Node, Written]:
@@ -70,8 +59,7 @@ def _merged(parts: list[Written]) -> Written:
 def _own(node: Node) -> Written:
     effect = effect_of(node)
     if effect == "opaque":
-        harmless = node.op in _LOUD_ONLY or node.op.startswith("aten::_assert")
-        return _NOTHING if harmless else None
+        return _NOTHING if node.op in KNOWN_SIDE_EFFECTS else None
     if effect != "in-place":
         return _NOTHING
     schema = schema_of(node)

@@ -6,62 +6,13 @@ calls, about what another process sees, and about random numbers (`irscope.ops.s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from irscope.ir import AliasAnnotation, OpSchema
 from irscope.ops.schema.op import Effect
+from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
 
 __all__ = ["effect_of_schema", "has_side_effects", "statistics_flag"]
-
-_SIDE_EFFECTS: Final = frozenset(
-    {
-        # tell somebody
-        "aten::save",
-        "aten::warn",
-        "prim::Print",
-        "prim::RaiseException",
-        "prim::AddStatValue",
-        "prim::TimePoint",
-        # stop the program; nothing may move from after to before them
-        "aten::_assert_async",
-        "aten::_assert_scalar",
-        "aten::_assert_tensor_metadata",
-        "aten::_functional_assert_async",
-        "aten::_functional_assert_scalar",
-        "aten::_functional_sym_constrain_range",
-        "aten::_functional_sym_constrain_range_for_size",
-        "aten::_linalg_check_errors",
-        "aten::sym_constrain_range",
-        "aten::sym_constrain_range_for_size",
-        # change the state of the machine, or an object as a whole
-        "aten::manual_seed",
-        "aten::seed",
-        "aten::set_grad_enabled",
-        "aten::set_data",
-        "aten::_backward",
-        "aten::retain_grad",
-        "prim::SetAttr",
-        "prim::Enter",
-        "prim::Exit",
-        # run code that is not in the graph, or at another time
-        "aten::wait",
-        "prim::BailOut",
-        "prim::BailoutTemplate",
-        "prim::CallFunction",
-        "prim::CallMethod",
-        "prim::IgnoredPythonOp",
-        "prim::PythonOp",
-        "prim::awaitable",
-        "prim::awaitable_nowait",
-        "prim::awaitable_wait",
-        "prim::fork",
-        "prim::forkClosure",
-        "prim::rpc_async",
-        "prim::rpc_remote",
-        "prim::rpc_sync",
-    }
-)
 
 _OPAQUE_NAMESPACES: Final = frozenset(
     {
@@ -78,16 +29,6 @@ _OPAQUE_NAMESPACES: Final = frozenset(
 )
 """Their schemas carry no annotations though their ops communicate, time, or write."""
 
-_STATISTICS: Final[Mapping[str, str]] = {
-    "aten::batch_norm": "training",
-    "aten::native_batch_norm": "training",
-    "aten::cudnn_batch_norm": "training",
-    "aten::miopen_batch_norm": "training",
-    "aten::_batch_norm_impl_index": "training",
-    "aten::instance_norm": "use_input_stats",
-}
-"""Normalisations that move their running statistics, of which their schemas say nothing, and the flag for it."""
-
 
 def statistics_flag(name: str) -> str | None:
     """The argument unless which is known to be off the op writes its `running_mean` and `running_var`; None for other
@@ -96,7 +37,7 @@ def statistics_flag(name: str) -> str | None:
     >>> statistics_flag("aten::batch_norm"), statistics_flag("aten::relu")
     ('training', None)
     """
-    return _STATISTICS.get(name)
+    return MOVES_STATISTICS.get(name)
 
 
 def has_side_effects(name: str) -> bool:
@@ -105,7 +46,7 @@ def has_side_effects(name: str) -> bool:
     >>> has_side_effects("prim::Print"), has_side_effects("^f"), has_side_effects("aten::add_")
     (True, True, False)
     """
-    return name in _SIDE_EFFECTS or name.startswith("^") or name.partition("::")[0] in _OPAQUE_NAMESPACES
+    return name in KNOWN_SIDE_EFFECTS or name in RUNS_UNSEEN_CODE or name.startswith("^") or name.partition("::")[0] in _OPAQUE_NAMESPACES
 
 
 def effect_of_schema(schema: OpSchema) -> Effect:

@@ -1,4 +1,5 @@
 from .memory import (
+    MOVES_STATISTICS,
     OBJECT_READERS,
     OBJECT_WRITERS,
     READ_NOTHING,
@@ -6,6 +7,19 @@ from .memory import (
     SHAPE_READERS,
     SHAPE_WRITERS,
     STORAGE_WRITERS,
+)
+from .side_effects import (
+    CHANGES_RANDOM_STATE,
+    KNOWN_SIDE_EFFECTS,
+    RUNS_UNSEEN_CODE,
+    STOPS,
+)
+from .values import (
+    COMMUTES,
+    CREATES,
+    CREATES_LIKE,
+    DENSE_RESULT,
+    OVERLAPPING_RESULT,
 )
 from .views import (
     ALWAYS_SHARES,
@@ -29,25 +43,35 @@ from .views import (
 __all__ = [
     "ALWAYS_SHARES",
     "ANOTHER_OBJECT",
+    "CHANGES_RANDOM_STATE",
+    "COMMUTES",
+    "CREATES",
+    "CREATES_LIKE",
     "CUTS",
+    "DENSE_RESULT",
     "INVERSES",
     "JOINS",
     "KEEPS_ORDER",
+    "KNOWN_SIDE_EFFECTS",
     "LIKE_ANOTHER",
     "LOGICAL",
     "MAYBE_ANOTHER_OBJECT",
+    "MOVES_STATISTICS",
     "OBJECT_READERS",
     "OBJECT_WRITERS",
+    "OVERLAPPING_RESULT",
     "PATCHES",
     "PUTS_BACK",
     "READS_SHAPE",
     "READ_NOTHING",
     "REBINDS_STORAGE",
     "RESHAPES",
+    "RUNS_UNSEEN_CODE",
     "SAME_PLACE",
     "SEEN_THROUGH",
     "SHAPE_READERS",
     "SHAPE_WRITERS",
+    "STOPS",
     "STORAGE_WRITERS",
     "VIEWS",
 ]

@@ -5,9 +5,11 @@ A name that is in no set here is taken to read all of its operands, elements and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
+    "MOVES_STATISTICS",
     "OBJECT_READERS",
     "OBJECT_WRITERS",
     "READ_NOTHING",
@@ -63,3 +65,14 @@ READ_NOTHING: Final = frozenset({
     "prim::CreateObject", "aten::__is__", "aten::__isnot__", "aten::_unwrap_optional",
 })  # fmt: skip
 """They pass on what they get, or ask which object it is."""
+
+MOVES_STATISTICS: Final[Mapping[str, str]] = {
+    "aten::batch_norm": "training",
+    "aten::native_batch_norm": "training",
+    "aten::cudnn_batch_norm": "training",
+    "aten::miopen_batch_norm": "training",
+    "aten::_batch_norm_impl_index": "training",
+    "aten::instance_norm": "use_input_stats",
+}
+"""Normalisations that write their running statistics, operands 3 and 4, of which their schemas say nothing; and the flag for
+it, operand 5."""

@@ -36,7 +36,7 @@ from irscope.ir import (
     constant_of,
 )
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.traits import LOGICAL
+from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.typing import contiguous_strides
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import remove_dead_nodes
@@ -45,11 +45,6 @@ from irscope.transforms.cleanup.fold import constant_node
 __all__ = ["fold_tensors"]
 
 _MOST_ELEMENTS: Final = 1 << 12
-_FROM_NUMBERS: Final = frozenset(f"aten::{name}" for name in "zeros ones full arange eye".split())
-_LIKE: Final = frozenset(
-    f"aten::{name}" for name in "zeros_like ones_like full_like new_zeros new_ones new_full".split()
-)
-"""Ops that look at a tensor's element type and extents only."""
 _EXACT: Final = frozenset(
     f"aten::{name}"
     for name in (
@@ -59,7 +54,7 @@ _EXACT: Final = frozenset(
 ) | LOGICAL  # fmt: skip
 _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
 """Ops that are exact on whole numbers."""
-_CANDIDATES: Final = _FROM_NUMBERS | _LIKE | _EXACT | _WHOLE_ONLY
+_CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 
 def fold_tensors(graph: Graph) -> PassRecord:
@@ -106,7 +101,7 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, 
     """The tensors that nodes compute from numbers alone, and that stay as they are."""
     known: dict[Value, np.ndarray[Any, Any]] = {}
     nodes = list(graph.nodes())
-    if not any(node.op in _FROM_NUMBERS or node.op in _LIKE for node in nodes):
+    if not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
         return known
     unwritten = _unwritten(graph, nodes)
     for node in nodes:
@@ -169,7 +164,7 @@ def _argument(node: Node, operand: Value, known: dict[Value, np.ndarray[Any, Any
     if operand in known:
         return known[operand]
     found = shapes.type(operand)
-    if node.op in _LIKE and operand is node.inputs[0] and isinstance(found, TensorType) and found.dtype is not None:
+    if node.op in CREATES_LIKE and operand is node.inputs[0] and isinstance(found, TensorType) and found.dtype is not None:
         shape = () if found.shape is None or not found.is_static else found.shape
         exact = node.op.startswith("aten::new_") or (found.is_static and found.shape is not None)
         sizes = tuple(dim for dim in shape if isinstance(dim, int))

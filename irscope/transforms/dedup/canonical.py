@@ -35,20 +35,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.ir import ANY, GENERATOR, Block, Graph, Node, PrimitiveType, TensorType, Type, Value, constant_value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
+from irscope.ops.traits import COMMUTES
 from irscope.transforms.dedup.encoding import Relation, prefixed, spell_attrs, spell_type
 
 __all__ = ["Piece", "Term", "Terms", "canonical_form", "fingerprint", "inner_blocks"]
-
-_COMMUTATIVE: Final = frozenset(
-    f"aten::{name}" for name in ("add", "mul", "eq", "ne", "logical_and", "logical_or", "logical_xor",
-                                 "bitwise_and", "bitwise_or", "bitwise_xor")
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +196,7 @@ class Terms:
 
     def _add(self, node: Node) -> None:
         operands = [self.of[value] for value in node.inputs]
-        if node.op in _COMMUTATIVE and self._may_exchange(node):
+        if node.op in COMMUTES and self._may_exchange(node):
             operands[:2] = sorted(operands[:2], key=lambda term: self.all[term].digest)
         types = b"".join(map(self._type, node.outputs))
         head = prefixed(node.op) + spell_attrs(node.attrs) + b"%d:" % len(node.outputs) + types

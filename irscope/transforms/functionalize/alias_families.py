@@ -20,7 +20,7 @@ from irscope.analysis.shapes import reshaped_objects
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
-from irscope.ops.traits import ANOTHER_OBJECT, INVERSES, LOGICAL, PUTS_BACK
+from irscope.ops.traits import ANOTHER_OBJECT, DENSE_RESULT, INVERSES, LOGICAL, OVERLAPPING_RESULT, PUTS_BACK
 from irscope.ops.typing import is_contiguous, static_shape
 from irscope.transforms.functionalize.family_records import Escape, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
@@ -32,12 +32,6 @@ __all__ = ["Families"]
 
 _MOST_VIEWS: Final = 16
 """The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
-
-_OVERLAPPING: Final = ("aten::empty_strided", "aten::new_empty_strided", "aten::as_strided")
-"""Ops whose results may overlap themselves."""
-
-_DENSE: Final = frozenset(f"aten::{name}" for name in "clone empty_like full_like ones_like zeros_like".split())
-"""Ops that are not pointwise, and whose results lie without gaps all the same."""
 
 
 class Families:
@@ -144,12 +138,12 @@ class Families:
 
     def _start(self, node: Node, block: Block) -> None:
         """The results of an op that gives new tensors are the bases of families."""
-        if block in self._foreign or node.op.startswith(_OVERLAPPING):
+        if block in self._foreign or node.op in OVERLAPPING_RESULT:
             return
         for value in node.outputs:
             if isinstance(value.type, TensorType) and value not in self._reshaped:
                 is_copy = node.op == "aten::copy" or node.op.endswith("_scatter")
-                is_dense = node.op in _DENSE or (category_of(node) == "pointwise" and not is_copy)
+                is_dense = node.op in DENSE_RESULT or (category_of(node) == "pointwise" and not is_copy)
                 self._add(Family(value, block, is_copy), is_dense=is_dense)
 
     def _add(self, family: Family, *, is_dense: bool) -> None:

@@ -13,18 +13,11 @@ from irscope.analysis.alias.points_to import PointsToBuilder
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir import ANY, DictType, Graph, ListType, Node, OptionalType, TupleType, Value, constant_of
 from irscope.ops.registry import schema_of
-from irscope.ops.traits import REBINDS_STORAGE
+from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE
 
 __all__ = ["STATISTICS", "SchemaRules", "written_statistics"]
 
-STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = {
-    "aten::batch_norm": (3, 4, 5),
-    "aten::instance_norm": (3, 4, 5),
-    "aten::native_batch_norm": (3, 4, 5),
-    "aten::cudnn_batch_norm": (3, 4, 5),
-    "aten::miopen_batch_norm": (3, 4, 5),
-    "aten::_batch_norm_impl_index": (3, 4, 5),
-}
+STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = dict.fromkeys(MOVES_STATISTICS, (3, 4, 5))
 """Positions of the running mean, the running variance, and the flag without which they are left alone."""
 
 def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:

@@ -1,0 +1,28 @@
+"""Which ops make tensors out of numbers, which fill memory of their own without gaps, and whose operands may change places."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["COMMUTES", "CREATES", "CREATES_LIKE", "DENSE_RESULT", "OVERLAPPING_RESULT"]
+
+
+def _aten(names: str) -> frozenset[str]:
+    return frozenset(f"aten::{name}" for name in names.split())
+
+
+CREATES: Final = _aten("arange eye full ones zeros")
+"""A tensor that numbers determine."""
+
+CREATES_LIKE: Final = _aten("full_like new_full new_ones new_zeros ones_like zeros_like")
+"""The same, which looks at the element type and the extents of a tensor."""
+
+DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
+"""Not pointwise, and a result in memory of its own that lies without gaps all the same."""
+
+OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
+"""The result may show one place twice: its strides are operands."""
+
+COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne")
+"""Two tensors may change places without a change in any bit of a result that is a number, if an `alpha` is 1. `maximum` gives
+the first of 0.0 and -0.0, and does not."""

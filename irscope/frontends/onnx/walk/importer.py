@@ -167,6 +167,7 @@ class Importer:
         why = "no builder knows it"
         if rule is not None:
             try:
+                _check_flags(call)
                 made = rule(call)
                 return [made] if isinstance(made, Value | Held) else list(made)
             except Refused as refused:
@@ -212,6 +213,23 @@ def _small(held: Held) -> np.ndarray[Any, Any] | None:
     shape = held.type.shape if isinstance(held.type, TensorType) else None
     few = shape is not None and len(shape) <= 1 and all(isinstance(extent, int) and extent <= 64 for extent in shape)
     return held.known() if few else None
+
+
+_FLAGS: Final = frozenset(
+    """
+    align_corners allowzero antialias ceil_mode count_include_pad exclude_outside exclusive fmod input_forget keepdims largest layout
+    linear_before_reset new_axis noop_with_empty_axes reverse select_last_index sorted transA transB upper""".split()
+)
+_PADDINGS: Final = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "")
+
+
+def _check_flags(call: Call) -> None:
+    """Raises Refused for a flag that is neither 0 nor 1, or padding of an unknown kind: libraries differ in what they make of it."""
+    for name in _FLAGS & call.attributes.keys():
+        if call.attr(name) not in (0, 1):
+            raise Refused(f"its flag {name} is neither 0 nor 1")
+    if call.attr("auto_pad", "") not in _PADDINGS:
+        raise Refused("its auto_pad is none of ONNX's")
 
 
 def _is_open(type: Type) -> bool:

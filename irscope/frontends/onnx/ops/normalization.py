@@ -89,6 +89,8 @@ def _layer_norm(call: Call) -> Value:
 def _lp_norm(call: Call) -> Value:
     """Where the norm is zero, the result is zero."""
     x, axis, p = call.x(), call.axis("axis", -1), call.integer("p", 2)
+    if p not in (1, 2):
+        raise call.refuse(f"its norm is the {p}-norm")
     size = call.op("abs", x) if p == 1 else call.op("mul", x, x)
     total = call.op("sum", size, [axis], True)
     norm = total if p == 1 else call.op("sqrt", total)

@@ -96,7 +96,7 @@ class Nvrtc:
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
         nvrtc = imported_cupy().cuda.nvrtc
-        options = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
+        options: tuple[str, ...] = (*OPTIONS, f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
         if lines:
             options = (*options, "--generate-line-info")
         try:

@@ -97,7 +97,7 @@ class Walk:
                     element = element_of.get(shared)
                     if element is None:
                         if shared.type.__class__ is not TensorType:  # anything, of which the op makes a tensor
-                            NodeRules.by_signature(self, node)
+                            rules.by_signature(node)
                             continue
                         element = element_of[shared] = len(labels)
                         labels.append(shared)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, SHAPE_WRITERS
+from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS
 
 __all__ = ["CallerVisible", "reshaped_objects"]
 
@@ -102,11 +102,7 @@ def _same_object(node: Node) -> list[tuple[Value, Value]]:
             pairs += zip(block.returns, node.outputs, strict=False)
             pairs += zip(node.inputs, block.params, strict=False)
         return pairs
-    if effect_of(node) == "pure" and node.op not in (
-        "prim::ListConstruct",
-        "prim::TupleConstruct",
-        "prim::DictConstruct",
-    ):
+    if effect_of(node) == "pure" and node.op not in PACKS:
         return pairs
     if node.op in ANOTHER_OBJECT:
         return pairs

@@ -20,6 +20,7 @@ from irscope.ir import Block, Graph, ListType, Node, OptionalType, TensorType, T
 from irscope.ir.text.excerpt import excerpt
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.schema import Op
+from irscope.ops.traits import UNPACKS
 from irscope.ops.typing import Unknown
 
 __all__ = ["NO_LISTS", "AbstractNodes", "NodeSignature"]
@@ -184,12 +185,12 @@ class AbstractNodes:
         if isinstance(result, _NoAnswer):
             self._give_up(node, result.because)
             return
-        if isinstance(result, Unknown) and (result.because or len(outputs) != 1 or node.op in _UNPACKING):
+        if isinstance(result, Unknown) and (result.because or len(outputs) != 1 or node.op in UNPACKS):
             self._give_up(node, result.because)
             return
         if not outputs:
             return
-        results = result if len(outputs) != 1 or node.op in _UNPACKING else (result,)
+        results = result if len(outputs) != 1 or node.op in UNPACKS else (result,)
         if not isinstance(results, list | tuple) or len(results) != len(outputs):
             given = len(results) if isinstance(results, list | tuple) else 1
             self._give_up(node, f"{node.op} gives {given} values here, and {len(outputs)} are named")
@@ -241,8 +242,6 @@ class _NoAnswer:
 
 _FIXED: Final = frozenset({TensorType, bool, int, float, str, type(None)})
 """Facts that cannot change, and that are therefore as good as their identity."""
-
-_UNPACKING: Final = frozenset({"prim::TupleUnpack", "prim::ListUnpack"})
 
 
 def _element(type: Type) -> Type:

@@ -18,8 +18,12 @@ from .values import (
     COMMUTES,
     CREATES,
     CREATES_LIKE,
+    CUTS_GRADIENT,
     DENSE_RESULT,
     OVERLAPPING_RESULT,
+    PACKS,
+    PACKS_SEQUENCE,
+    UNPACKS,
 )
 from .views import (
     ALWAYS_SHARES,
@@ -48,6 +52,7 @@ __all__ = [
     "CREATES",
     "CREATES_LIKE",
     "CUTS",
+    "CUTS_GRADIENT",
     "DENSE_RESULT",
     "INVERSES",
     "JOINS",
@@ -60,6 +65,8 @@ __all__ = [
     "OBJECT_READERS",
     "OBJECT_WRITERS",
     "OVERLAPPING_RESULT",
+    "PACKS",
+    "PACKS_SEQUENCE",
     "PATCHES",
     "PUTS_BACK",
     "READS_SHAPE",
@@ -73,5 +80,6 @@ __all__ = [
     "SHAPE_WRITERS",
     "STOPS",
     "STORAGE_WRITERS",
+    "UNPACKS",
     "VIEWS",
 ]

@@ -42,7 +42,7 @@ SHAPE_READERS: Final = frozenset(
     f"aten::{name}"
     for name in """
     size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
-    is_contiguous ndimension element_size""".split()
+    is_contiguous element_size""".split()
 ) | frozenset(
     f"prim::{name}"
     for name in """

@@ -1,10 +1,20 @@
-"""Which ops make tensors out of numbers, which fill memory of their own without gaps, and whose operands may change places."""
+"""Which ops make tensors out of numbers, or put values together, whose results have no gaps, whose operands may change places."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["COMMUTES", "CREATES", "CREATES_LIKE", "DENSE_RESULT", "OVERLAPPING_RESULT"]
+__all__ = [
+    "COMMUTES",
+    "CREATES",
+    "CREATES_LIKE",
+    "CUTS_GRADIENT",
+    "DENSE_RESULT",
+    "OVERLAPPING_RESULT",
+    "PACKS",
+    "PACKS_SEQUENCE",
+    "UNPACKS",
+]
 
 
 def _aten(names: str) -> frozenset[str]:
@@ -22,6 +32,16 @@ DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
 
 OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
 """The result may show one place twice: its strides are operands."""
+
+CUTS_GRADIENT: Final = frozenset({"aten::data", "aten::detach", "prim::data"})
+"""The result asks for no gradient, whatever the operand does."""
+
+PACKS_SEQUENCE: Final = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
+PACKS: Final = PACKS_SEQUENCE | {"prim::DictConstruct"}
+"""The result is a new container of just the operands."""
+
+UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
+"""The results are what the operand, a container, holds, one by one."""
 
 COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne")
 """Two tensors may change places without a change in any bit of a result that is a number, if an `alpha` is 1. `maximum` gives

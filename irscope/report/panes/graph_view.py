@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from irscope._base.escaping import shortened
 from irscope.ir import ANY, Block, ClassType, Graph, Node, TensorType, Value, walk
 from irscope.ops.registry import category_of, constant_arguments, effect_of
+from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 from irscope.report.words import plural, short_type
 
@@ -24,7 +25,6 @@ _LONGEST_LABEL = 400
 _MOST_OPEN = 48
 """Boxes to show before anything is opened by hand."""
 _QUIET = frozenset({"prim::Constant"})
-_CONSTRUCTS = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
 _ALWAYS_SHOWN = frozenset({"prim::Print"})
 _RESULT = -(2**40)
 """Boxes of results have ids below this one; those of modules lie above it."""
@@ -82,7 +82,7 @@ class _Sketch:
                 is_number_work = is_number_work and all(
                     inner in self.quiet for block in node.blocks for inner in block.nodes
                 )
-            is_link = node.op in _CONSTRUCTS and len(self.graph.users.get(node.outputs[0], ())) <= 1
+            is_link = node.op in PACKS_SEQUENCE and len(self.graph.users.get(node.outputs[0], ())) <= 1
             if node.op in _QUIET or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
                 self.quiet.add(node)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.registry import schema_of
+from irscope.ops.traits import UNPACKS
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
 from irscope.runtime.executor import as_torch
@@ -33,7 +34,6 @@ _NAMES: Final[dict[str, Mapping[int, str]]] = {
     "memory_format": dict(enumerate(("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))),
 }
 """What torch calls the numbers that stand for its objects in IR, by the arguments that take them."""
-_APART: Final = ("prim::ListUnpack", "prim::TupleUnpack")
 
 
 def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -111,7 +111,7 @@ class _Builder:
             self.values[node.output] = self.constant(self.library.constant(node))
         elif node.op in _TOGETHER:
             self.values[node.output] = _TOGETHER[node.op](*operands)
-        elif node.op in _APART:
+        elif node.op in UNPACKS:
             self.give(node.outputs, operands[0])
         else:
             found = self.call(node, operands)

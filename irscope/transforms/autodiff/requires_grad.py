@@ -17,10 +17,10 @@ from irscope.analysis.alias.build import EVERYTHING
 from irscope.analysis.alias.query import AliasDb
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, PrimitiveType, TensorData, TensorType, Use, Value, constant_of
 from irscope.ops.registry import bind, effect_of, overloads, schema_of
+from irscope.ops.traits import CUTS_GRADIENT
 
 __all__ = ["may_require_grad"]
 
-_STOPS: Final = frozenset({"aten::detach", "prim::data", "aten::data"})
 _ENTRANCES: Final = frozenset({"prim::GetAttr", "prim::CallMethod", "prim::CallFunction"})
 _CARRIES_GRADIENT: Final = ("float", "bfloat", "complex")
 
@@ -117,7 +117,7 @@ class _Flow:
             return
         elif user.blocks:
             self.mark(block.params[index] for block in user.blocks if index < len(block.params))
-        elif user.op not in _STOPS:
+        elif user.op not in CUTS_GRADIENT:
             self.reach(user)
 
     def _leave(self, block: Block, index: int) -> None:

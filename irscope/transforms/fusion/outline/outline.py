@@ -31,13 +31,14 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy import BlockPlan
 
 __all__ = ["MAKES_NUMBERS", "Grouped", "Groups", "common_scope", "unused_numbers"]
 
-MAKES_NUMBERS: Final = frozenset({"prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"})
+MAKES_NUMBERS: Final = PACKS_SEQUENCE | {"prim::Constant"}
 """Ops that can go when nobody reads what they make."""
 
 _COPIED: Final = "only groups read it, and have their own copy"

@@ -69,6 +69,14 @@ def into_itself(n: int) -> str:
     return program("%x : Tensor", lines, "%l")
 
 
+def appended(n: int) -> str:
+    """A list of tensors, of sizes, of lists, each longer at each line and read at each line."""
+    lines = ["%z : int = prim::Constant[value=0]()", "%s : int[] = prim::ListConstruct(%z)", "%l : Tensor[] = prim::ListConstruct()"]
+    for i in range(n):
+        lines += [f"%a{i} : Tensor[] = aten::append(%l, %x)", f"%b{i} : int[] = aten::append(%s, %z)", f"%n{i} : int = aten::len(%l)"]
+    return program("%x : Tensor", lines, "%l")
+
+
 def details(graph: irs.Graph) -> None:
     exploration = Exploration.of(irs.fuse(graph))
     asked = Inspection(exploration)
@@ -108,7 +116,7 @@ def test_pages_are_linear(make: Callable[[int], str]) -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [nested_ifs, doubling("TupleConstruct", "Any"), doubling("ListConstruct", "Any[]"), one_inside_another, into_itself],
+    [appended, nested_ifs, doubling("TupleConstruct", "Any"), doubling("ListConstruct", "Any[]"), one_inside_another, into_itself],
 )
 def test_fuse_of_what_nests_is_linear(make: Callable[[int], str]) -> None:
     assert is_linear(make, irs.fuse, 250)

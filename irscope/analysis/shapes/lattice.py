@@ -11,7 +11,14 @@ from typing import Any, Final
 
 from irscope.ir import (
     ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
     NOT_CONSTANT,
+    NUMBER,
+    STR,
     Dim,
     ListType,
     Opaque,
@@ -40,12 +47,14 @@ BOTTOM: Final = _Nothing()
 class KnownList(list[Fact]):
     """One list that the program makes, element by element. It is the same object wherever the program can see it."""
 
-    __slots__ = ("epoch", "is_lost", "is_written", "type")
+    __slots__ = ("epoch", "is_flat", "is_lost", "is_written", "type")
 
     def __init__(self, items: Iterable[Fact], type: Type, epoch: int) -> None:
         super().__init__(items)
         self.type = type
         """Its type, refinements forgotten; a list of another type is another list."""
+        self.is_flat = isinstance(type, ListType) and _holds_nothing(type.element)
+        """Whether its items are no containers, by its type: then a read looks at none of them."""
         self.epoch = epoch
         """How many clobbering writes to lists of its type there had been when it was made."""
         self.is_written = False
@@ -70,9 +79,18 @@ def too_large(fact: Fact) -> str:
     >>> bool(too_large(t)), bool(too_large((1, (2, 3))))
     (True, False)
     """
-    if not any(isinstance(item, list | tuple) for item in fact) or _count(fact, 0, {}) <= _MOST_PARTS:
+    if (isinstance(fact, KnownList) and fact.is_flat) or not any(isinstance(item, list | tuple) for item in fact):
+        return ""
+    if _count(fact, 0, {}) <= _MOST_PARTS:
         return ""
     return f"it holds containers with more than {_MOST_PARTS:,} parts, or more than {_MOST_DEPTH} in each other"
+
+
+def _holds_nothing(element: Type) -> bool:
+    return isinstance(element, TensorType) or element in _PLAIN
+
+
+_PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NUMBER, STR})
 
 
 def _count(fact: Fact, depth: int, known: dict[int, int]) -> int:

@@ -70,7 +70,7 @@ class KnownLists:
         if isinstance(fact, KnownList):
             if not self.is_current(fact):
                 return Unknown(declared, "the list may have been written since it was made")
-            for index, item in enumerate(fact):
+            for index, item in enumerate(() if fact.is_flat else fact):
                 if isinstance(item, list | tuple):
                     fact[index] = self._trusted(item, _element(fact.type), known)
         elif isinstance(fact, tuple) and any(isinstance(item, list | tuple) for item in fact):

@@ -195,7 +195,8 @@ class AbstractNodes:
             given = len(results) if isinstance(results, list | tuple) else 1
             self._give_up(node, f"{node.op} gives {given} values here, and {len(outputs)} are named")
             return
-        device = None if named.get("device") is not None else _common_device(operands)
+        is_placed = any(isinstance(fact, TensorType) or type(fact) is list for fact in results)
+        device = _common_device(operands) if is_placed and named.get("device") is None else None
         for output, fact in zip(outputs, results, strict=True):
             self._set(output, self._placed(fact, device, output.type))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -42,10 +43,20 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
     """
     torch = require_torch("to load TorchScript")
     if isinstance(source, Path):
-        name, source = name or source.stem, _open(source, trust)
-        is_live: Callable[[str], bool] = frozenset[str]().__contains__
-    else:
-        is_live = (loaded_files() if _is_made_here(torch, source) else frozenset[str]()).__contains__
+        module = _open(source, trust)
+        try:
+            return _imported(torch, module, args, name or source.stem, frozenset())
+        except (
+            RuntimeError,
+            UnicodeDecodeError,
+        ) as error:  # torch reads places in sources, and names, when they are asked for
+            raise _damaged(source, error) from None
+    return _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset())
+
+
+def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, live: AbstractSet[str]) -> Graph:
+    """The graph of a program; `live` are the files whose places are those of this process."""
+    is_live: Callable[[str], bool] = live.__contains__
     if isinstance(source, torch.jit.ScriptFunction):
         graph, schema = inline_function(inlined_graph(source), name or source.name, is_live), source.schema
     else:
@@ -107,7 +118,7 @@ def _members(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError):
         return []
 
 
@@ -132,9 +143,13 @@ def _open(path: Path, trust: bool) -> Any:
     except LoadError:
         raise
     except Exception as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
-        what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first}"
-        raise LoadError(what, hint="save it again with torch.jit.save") from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> LoadError:
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
+    what = f"{str(path)!r} is not a TorchScript file, or a damaged one: {first[:300]}"
+    return LoadError(what, hint="save it again with torch.jit.save")
 
 
 def _acts_when_loaded(torch: Any, data: Any) -> str:

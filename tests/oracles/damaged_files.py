@@ -1,0 +1,175 @@
+"""Damaged files: programs as torch, ONNX and MLIR write them, with bits turned over, ends cut off, and records exchanged.
+
+In a zip archive (`.pt`, `.pt2`) damage to the bytes is mostly met by the archive's own checksums. So most is done to the
+records, and the archive is written anew around them: a pickle that is another one, a tensor that is too short, a record that
+stands where another belongs.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+__all__ = ["KINDS", "damaged", "whole"]
+
+KINDS: Final = ("pt", "pt2", "onnx", "mlir", "mlirbc")
+"""Suffixes of files that are damaged."""
+
+
+@cache
+def whole(kind: str) -> tuple[bytes, ...]:
+    """Sound files of a kind."""
+    return _WRITERS[kind]()
+
+
+def damaged(kind: str, seed: int) -> bytes:
+    """The damaged file of this number."""
+    rng = random.Random(f"{kind} {seed}")
+    content = rng.choice(whole(kind))
+    if zipfile.is_zipfile(io.BytesIO(content)) and rng.random() < 0.75:
+        return _records_damaged(content, rng)
+    return _bytes_damaged(content, rng)
+
+
+def _bytes_damaged(content: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 4, 16))):
+        if not changed:
+            break
+        place, length = rng.randrange(len(changed)), rng.choice((1, 2, 8, 60))
+        match rng.choice(("bit", "bit", "byte", "cut", "drop", "twice", "exchange", "number")):
+            case "bit":
+                changed[place] ^= 1 << rng.randrange(8)
+            case "byte":
+                changed[place] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+            case "cut" if rng.random() < 0.3:
+                del changed[place:]
+            case "drop":
+                del changed[place : place + length]
+            case "twice":
+                changed[place:place] = changed[place : place + length]
+            case "exchange":
+                other = rng.randrange(len(changed))
+                changed[place : place + length], changed[other : other + length] = (
+                    changed[other : other + length], changed[place : place + length],
+                )  # fmt: skip
+            case "number":
+                changed[place : place + 8] = rng.choice((0, 1, 2**31 - 1, 2**40, 2**63 - 1, 2**64 - 1)).to_bytes(
+                    8, "little"
+                )
+    return bytes(changed)
+
+
+def _records_damaged(content: bytes, rng: random.Random) -> bytes:
+    """The same archive with some records changed, exchanged, left out, doubled or under another name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        records = [(name, archive.read(name)) for name in archive.namelist()]
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        a, b = rng.randrange(len(records)), rng.randrange(len(records))
+        (name, held), (other, others) = records[a], records[b]
+        match rng.choice(("change", "change", "change", "exchange", "drop", "rename", "empty", "text")):
+            case "change":
+                records[a] = (name, _bytes_damaged(held, rng))
+            case "exchange":
+                records[a], records[b] = (name, others), (other, held)
+            case "drop" if len(records) > 1:
+                del records[a]
+            case "rename":
+                records[a] = (rng.choice((other, name + "x", name.rpartition("/")[2], "../" + name)), held)
+            case "empty":
+                records[a] = (name, b"")
+            case "text":
+                records[a] = (name, _words_exchanged(held, rng))
+    return _zipped(records)
+
+
+def _words_exchanged(held: bytes, rng: random.Random) -> bytes:
+    """A word in the place of another: code and JSON still read."""
+    words = held.split(b" ")
+    a, b = rng.randrange(len(words)), rng.randrange(len(words))
+    words[a], words[b] = words[b], words[a]
+    return b" ".join(words)
+
+
+def _zipped(records: list[tuple[str, bytes]]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in records:
+            info = zipfile.ZipInfo(name)
+            # torch reads tensors where they lie: the content of each record begins at a multiple of 64
+            info.extra = (
+                b"FB" + (gap := (-(held.tell() + 34 + len(name.encode()))) % 64).to_bytes(2, "little") + b"Z" * gap
+            )
+            archive.writestr(info, content)
+    return held.getvalue()
+
+
+def _torch_model() -> tuple[object, tuple[object, ...]]:
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 4)
+            self.register_buffer("scale", torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.relu(self.layer(x)) * self.scale
+            y[0] = y[0].sigmoid()
+            return torch.cat([y, y.tanh()], 1).sum(1)
+
+    return Model(), (torch.zeros(2, 3),)
+
+
+def _torchscript() -> tuple[bytes, ...]:
+    import torch
+
+    model, args = _torch_model()
+    files = []
+    for program in (torch.jit.script(model), torch.jit.trace(model, args)):
+        held = io.BytesIO()
+        torch.jit.save(program, held)
+        files.append(held.getvalue())
+    return tuple(files)
+
+
+def _exported() -> tuple[bytes, ...]:
+    import torch
+
+    model, args = _torch_model()
+    held = io.BytesIO()
+    torch.export.save(torch.export.export(model, args), held)
+    return (held.getvalue(),)
+
+
+def _onnx() -> tuple[bytes, ...]:
+    from tests.frontends.onnx.hostile import rich_model
+
+    return (rich_model().SerializeToString(),)
+
+
+def _mlir_text() -> tuple[bytes, ...]:
+    folder = Path(__file__).parents[1] / "frontends" / "mlir" / "samples"
+    return tuple(text for path in sorted(folder.glob("*.stablehlo.mlir")) if len(text := path.read_bytes()) < 50_000)
+
+
+def _mlir_bytecode() -> tuple[bytes, ...]:
+    from irscope.frontends.mlir.parse.bindings import new_context, required
+
+    bindings = required("jaxlib")
+    files = []
+    for text in _mlir_text()[:4]:
+        held = io.BytesIO()
+        bindings.ir.Module.parse(text, new_context(bindings)).operation.write_bytecode(held)
+        files.append(held.getvalue())
+    return tuple(files)
+
+
+_WRITERS: Final[dict[str, Callable[[], tuple[bytes, ...]]]] = {
+    "pt": _torchscript, "pt2": _exported, "onnx": _onnx, "mlir": _mlir_text, "mlirbc": _mlir_bytecode,
+}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from irscope.ops.pointwise import activation, arithmetic, cast, comparison, selection, unary
+from irscope.ops.pointwise import activation, arithmetic, cast, comparison, derivatives, selection, unary
 from irscope.ops.schema import Op
 
 __all__ = ["OPS"]
@@ -15,5 +15,6 @@ OPS: Final[tuple[Op, ...]] = (
     *comparison.OPS,
     *selection.OPS,
     *activation.OPS,
+    *derivatives.OPS,
     *cast.OPS,
 )

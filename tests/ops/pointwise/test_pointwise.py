@@ -74,7 +74,9 @@ NUMBERS: dict[str, list[Any]] = {
     "end": [2.0],
 }
 
-FINITE = {"gelu", "gelu_", "gelu_backward", "silu_backward", "hardtanh_backward"}
+FINITE = {
+    "gelu", "gelu_", "gelu_backward", "silu_backward", "hardtanh_backward", "elu_backward", "hardswish_backward", "mish_backward",
+}  # fmt: skip
 """Ops whose vector kernels in torch give NaN for some infinities, or treat NaN otherwise than its scalar kernels do."""
 COARSE = {"gelu", "gelu_", "gelu_backward"}
 """Ops whose tails cancel: compared with the error that float32 has near 1."""
@@ -89,6 +91,7 @@ ANY_ZERO = {
     "relu6",
     "relu6_",
     "gelu_backward",
+    "mish_backward",
 }
 """Ops whose zero results may have either sign: torch's own kernels differ between vectors and their tails."""
 

@@ -300,5 +300,11 @@ def _exploration(
         fusion = fuse(one_graph(graph))
     comparison = None
     if arguments and measure is not False:
-        comparison = compare(fusion, *arguments, eager=source if callable(source) else None)
+        eager = source if callable(source) else None
+        if load_options.get("backward"):  # the model alone does less
+            from irscope.frontends.torch.joint_graph import unit_cotangents
+
+            arguments = (*arguments, *load_options.get("targets", ()))
+            arguments, eager = (*arguments, *unit_cotangents(fusion.graph, arguments)), None
+        comparison = compare(fusion, *arguments, eager=eager)
     return Exploration.of(fusion, comparison, sources=None if sources is None else Path(sources))

@@ -23,9 +23,9 @@ from irscope.frontends.torch.joint_names import apart, argument_names, call_resu
 from irscope.frontends.torch.joint_trace import fake_tensors, note_gradients, swapped, trace
 from irscope.frontends.torch.modes import modes_of, roots_of
 from irscope.frontends.torch.values import require_torch, tensor_type
-from irscope.ir import Graph
+from irscope.ir import Graph, TensorType
 
-__all__ = ["joint_graph"]
+__all__ = ["joint_graph", "unit_cotangents"]
 
 _TOLD: Final = (
     ("a leaf Variable that requires grad", "it writes in place into a parameter or argument of which a gradient is wanted",
@@ -72,6 +72,18 @@ def joint_graph(
         raise _failed(error, title) from None
     modes = modes_of(source)
     return replace(graph, modes=modes) if modes is not None else graph
+
+
+def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Ones for the gradients of outputs that a joint graph takes after these arguments: the gradient of their sum."""
+    torch = require_torch("to differentiate a model")
+    places = graph.free_inputs[len(torch.utils._pytree.tree_leaves(tuple(given))) :]
+    types = [value.type for value in places if isinstance(value.type, TensorType)]
+    assert len(types) == len(places)
+    return tuple(
+        torch.empty_strided(type.shape, type.strides, dtype=getattr(torch, str(type.dtype)), device=type.device).fill_(1)
+        for type in types
+    )
 
 
 def _check(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> None:

@@ -335,3 +335,11 @@ def test_results_want_no_gradient_of_their_own():
     model, x = nn.Linear(3, 2), torch.rand(4, 3)
     run = irs.compile(model_graph := irs.load(model, x, backward=True, loss=torch.sum))
     assert model_graph.gradients and not any(result.requires_grad for result in run(x))
+
+
+@pytest.mark.parametrize("loss", [None, F.mse_loss])
+def test_a_page_of_forward_and_backward_is_measured(loss: Any, tmp_path: Path):
+    model, x, y = nn.Linear(3, 2), torch.rand(4, 3), torch.rand(4, 2)
+    targets = () if loss is None else (y,)
+    page = irs.write_report(model, x, backward=True, loss=loss, targets=targets, output=tmp_path / "joint.html")
+    assert "grad_weight" in page.read_text()

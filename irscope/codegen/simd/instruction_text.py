@@ -13,6 +13,7 @@ from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths
 from irscope.codegen.simd.trig_functions import angle_function, power
 from irscope.codegen.simd.vector_builder import VectorBuilder
 from irscope.errors import CodegenError
+from irscope.ops.expr import PRIMITIVES
 
 __all__ = ["MEMORY", "REGISTER", "element", "from_memory", "to_memory"]
 
@@ -25,7 +26,6 @@ REGISTER: Final = {
 MEMORY: Final = {**REGISTER, "float16": "i16", "bfloat16": "i16", "bool": "i8"}
 """The LLVM type that each element type is loaded and stored as."""
 
-_MATHS: Final = ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "erf")
 _ROUNDINGS: Final = {"floor": "llvm.floor", "ceil": "llvm.ceil", "trunc": "llvm.trunc", "round": "llvm.roundeven"}
 _ORDERED: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _FLOAT_BINARY: Final = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
@@ -65,16 +65,14 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
     maths = Maths(lanes, form)
     if op in _FLOAT_BINARY:
         return lanes.op(_FLOAT_BINARY[op], scalar, *args)
-    if op in _MATHS:
-        function: Callable[[str], str] = getattr(maths, op)
-        return function(args[0])
     if op in _ROUNDINGS:
         return lanes.call(_ROUNDINGS[op], scalar, args[0])
+    function: Callable[..., str] | None = getattr(maths, op, None) if op in PRIMITIVES else None
+    if function is not None:
+        return function(*args)
     match op, args:
         case "neg", [a]:
             return lanes.op("fneg", scalar, a)
-        case "abs", [a]:
-            return maths.abs(a)
         case "fma", [a, b, c]:
             return maths.fma(a, b, c)
         case "reciprocal", [a]:

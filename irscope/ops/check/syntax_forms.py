@@ -127,9 +127,7 @@ def _may_be_value(payload: object, type: Type) -> bool:
             plain = inner.element in _PAYLOADS
             return not plain or all(item is None or _may_be_value(item, inner.element) for item in payload)
         return inner not in _PLAIN
-    if isinstance(payload, FrozenDict):
-        return inner not in _PLAIN and not isinstance(inner, ListType | TupleType | TensorType)
-    return not isinstance(payload, TensorData) or inner not in _PLAIN
+    return not isinstance(payload, FrozenDict | TensorData) or inner not in _PLAIN
 
 
 _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {

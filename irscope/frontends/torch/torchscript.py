@@ -46,10 +46,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         module = _open(source, trust)
         try:
             return _imported(torch, module, args, name or source.stem, frozenset())
-        except (
-            RuntimeError,
-            UnicodeDecodeError,
-        ) as error:  # torch reads places in sources, and names, when they are asked for
+        except (RuntimeError, UnicodeDecodeError, MemoryError) as error:  # torch reads some of it only as it is asked
             raise _damaged(source, error) from None
     return _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset())
 

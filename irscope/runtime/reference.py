@@ -17,14 +17,10 @@ from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import (
     Block,
     Graph,
-    ListType,
     Node,
     Opaque,
-    OptionalType,
-    PrimitiveType,
     TensorData,
     TensorType,
-    TupleType,
     Type,
     Value,
     constant_value,
@@ -32,6 +28,7 @@ from irscope.ir import (
 from irscope.ir.text.excerpt import excerpt
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
+from irscope.runtime.constants import elements, is_a, unpacked
 from irscope.runtime.foreign_ops import foreign_function
 
 __all__ = ["run_reference"]
@@ -144,11 +141,10 @@ class _Interpreter:
         self.assign(node.outputs, [self.values[value] for value in body.returns])
 
     def _constant(self, node: Node) -> Any:
-        payload = self.taken(constant_value(node))
-        declared = node.outputs[0].type
+        payload = constant_value(node)
         if isinstance(payload, Opaque | Graph):
             return payload
-        return _in_lists(payload, declared)
+        return self.taken(unpacked(payload, node.outputs[0].type, self.taken))
 
     def _node(self, node: Node) -> None:
         operands = [self.values[value] for value in node.inputs]
@@ -212,7 +208,7 @@ class _Interpreter:
     def is_instance(self, node: Node, operands: list[Any]) -> bool:
         """`prim::isinstance`, by the types in its attribute."""
         wanted = node.attrs.get("types", ())
-        return any(_is_a(operands[0], type) for type in (wanted if isinstance(wanted, tuple) else (wanted,)))
+        return any(is_a(operands[0], type) for type in (wanted if isinstance(wanted, tuple) else (wanted,)))
 
 
 def _nothing(interpreter: _Interpreter, node: Node, operands: list[Any]) -> Any:
@@ -263,9 +259,7 @@ def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
                 hint="load the program from its source, not from a printed text",
             )
         return _array_of(data.original)
-    if data.dtype == "bfloat16":
-        return (data.array.astype(np.uint32) << 16).view(np.float32)
-    return data.array
+    return elements(data)
 
 
 def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
@@ -275,41 +269,3 @@ def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
         tensor = tensor.float() if "complex" not in str(tensor.dtype) else tensor.cfloat()
     array: np.ndarray[Any, Any] = tensor.numpy()
     return array
-
-
-def _in_lists(payload: Any, declared: Type) -> Any:
-    """A constant with lists where lists are declared; constants hold tuples for both."""
-    if isinstance(declared, OptionalType):
-        declared = declared.element
-    if isinstance(declared, ListType) and isinstance(payload, tuple):
-        return [_in_lists(item, declared.element) for item in payload]
-    if isinstance(declared, TupleType) and isinstance(payload, tuple):
-        return tuple(map(_in_lists, payload, declared.elements))
-    return payload
-
-
-def _is_a(value: Any, wanted: Type) -> bool:
-    if isinstance(wanted, OptionalType):
-        return value is None or _is_a(value, wanted.element)
-    if isinstance(wanted, TensorType):
-        return isinstance(value, np.ndarray)
-    if isinstance(wanted, ListType):
-        return isinstance(value, list) and all(_is_a(item, wanted.element) for item in value)
-    if isinstance(wanted, TupleType):
-        return (
-            isinstance(value, tuple) and len(value) == len(wanted.elements) and all(map(_is_a, value, wanted.elements))
-        )
-    if isinstance(wanted, PrimitiveType):
-        kinds: dict[str, type | tuple[type, ...]] = {
-            "int": int,
-            "float": float,
-            "bool": bool,
-            "str": str,
-            "complex": complex,
-            "NoneType": type(None),
-            "Scalar": (int, float, complex),
-            "Device": str,
-        }
-        kind = kinds.get(wanted.name, object)
-        return isinstance(value, kind) and not (isinstance(value, bool) and wanted.name == "int")
-    return False

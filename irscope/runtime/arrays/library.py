@@ -17,23 +17,18 @@ import numpy as np
 from irscope._base.leaves import leaves
 from irscope.errors import RunError
 from irscope.ir import (
-    BOOL,
-    FLOAT,
     NONE,
-    ListType,
     Node,
-    Opaque,
     OpSchema,
     TensorData,
     TensorType,
-    TupleType,
-    Type,
     Value,
     constant_value,
 )
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays.python_ops import python_function
+from irscope.runtime.constants import elements, unpacked
 from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, tensor_of
 
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
@@ -119,9 +114,7 @@ class NumpyLibrary:
     def _tensor(self, payload: TensorData) -> Any:
         if payload.array is None:
             raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
-        if payload.dtype == "bfloat16":
-            return (payload.array.astype(np.uint32) << 16).view(np.float32)
-        return payload.array
+        return elements(payload)
 
 
 class TorchLibrary:
@@ -236,26 +229,7 @@ def _constant(node: Node, tensor: Callable[[TensorData], Any]) -> Any:
     """A payload as the running program has it: lists are lists, tensors are the library's."""
     payload = constant_value(node)
     kind = node.outputs[0].type if node.outputs else NONE
-    return _payload(payload, kind, tensor)
-
-
-def _payload(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> Any:
-    match payload:
-        case TensorData():
-            return tensor(payload)
-        case Opaque(_, original):
-            return original
-        case tuple():
-            elements = kind.elements if isinstance(kind, TupleType) else ()
-            element = kind.element if isinstance(kind, ListType) else NONE
-            kinds = elements or (element,) * len(payload)
-            items = tuple(_payload(item, inner, tensor) for item, inner in zip(payload, kinds, strict=True))
-            return items if isinstance(kind, TupleType) else list(items)
-        case int() if kind == BOOL:
-            return bool(payload)
-        case int() if kind == FLOAT:
-            return float(payload)
-    return payload
+    return unpacked(payload, kind, tensor)
 
 
 def node_text(subject: Value | TensorData) -> str:

@@ -4,28 +4,17 @@ or outside the program."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from irscope.errors import RunError
 from irscope.ir import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INT,
-    NONE,
-    NUMBER,
-    STR,
-    DictType,
-    ListType,
     Node,
-    OptionalType,
     TensorType,
-    TupleType,
     Type,
-    UnionType,
 )
+from irscope.runtime.constants import is_a
 
 __all__ = ["python_function"]
 
@@ -91,32 +80,5 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-_PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
-    INT: (int,), FLOAT: (float,), COMPLEX: (complex,), STR: (str,), BOOL: (bool,), NUMBER: (int, float, complex),
-    NONE: (type(None),),
-}  # fmt: skip
-
-
 def _isinstance(types: tuple[Type, ...], value: Any) -> bool:
-    return any(_is_a(value, type) for type in types)
-
-
-def _is_a(value: Any, type: Type) -> bool:
-    """Whether a value is of a type, as TorchScript asks it; a container's elements are all looked at."""
-    match type:
-        case TensorType():
-            return hasattr(value, "dtype") and hasattr(value, "shape")
-        case OptionalType(element):
-            return value is None or _is_a(value, element)
-        case UnionType(members):
-            return any(_is_a(value, member) for member in members)
-        case ListType(element):
-            return isinstance(value, list) and all(_is_a(item, element) for item in value)
-        case DictType(_, element):
-            return isinstance(value, dict) and all(_is_a(item, element) for item in value.values())
-        case TupleType(elements):
-            same = isinstance(value, tuple) and len(value) == len(elements)
-            return same and all(_is_a(item, element) for item, element in zip(value, elements, strict=True))
-    if type == INT and isinstance(value, bool):
-        return False
-    return isinstance(value, _PYTHON_TYPES.get(type, ()))
+    return any(is_a(value, type) for type in types)

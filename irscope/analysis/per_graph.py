@@ -4,10 +4,11 @@ Results are kept in the graph object itself, and go when it goes; a copy or a pi
 threads that ask at once may both work, and get the same result.
 
 **From one graph to the next.** `leads` takes note that a pass made one graph of another. If the alias db of the graph before
-is at hand, that of the graph after follows from it in time linear in the edits (`AliasDb.follow`); if the pass says that it
-keeps them (`PassRecord.keeps_facts`), so do types and known numbers. What followed answers as what is new; to draw the
-points-to graph, a new one is better, which has no classes left over from names that are gone. Only a weak reference goes
-back, so that a graph keeps none that came before it: where the record is gone, the analysis runs anew.
+is at hand, that of the graph after follows from it in time linear in the edits (`AliasDb.follow`). Types and known numbers
+are handed on by passes that keep them (`PassRecord.keeps_facts`), otherwise by nodes that did not change (`infer_after`).
+What followed answers as what is new; to draw the points-to graph, a new one is better, which has no classes left over from
+names that are gone. Only a weak reference goes back, so that a graph keeps none that came before it: where the record is
+gone, the analysis runs anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weakref import ref
 
 from irscope.analysis.alias.incremental import Record
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes, infer
+from irscope.analysis.shapes import Shapes, infer, infer_after
 from irscope.ir import Graph
 
 __all__ = ["alias_db_of", "leads", "once", "shapes_of"]
@@ -97,6 +98,11 @@ def _followed(graph: Graph) -> AliasDb | None:
 
 
 def _handed_on(graph: Graph) -> Shapes | None:
-    lead = _lead_to(graph)
-    shapes = _kept(lead.before).get(Shapes) if lead is not None and lead.keeps_facts else None
-    return None if shapes is None else replace(shapes, graph=graph)
+    lead, keeps = _lead_to(graph), True
+    while lead is not None:
+        keeps = keeps and lead.keeps_facts
+        shapes = _kept(lead.before).get(Shapes)
+        if shapes is not None:
+            return replace(shapes, graph=graph) if keeps else infer_after(shapes, graph)
+        lead = _lead_to(lead.before)
+    return None

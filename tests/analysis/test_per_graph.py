@@ -14,10 +14,11 @@ import irscope as irs
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import alias_db_of, leads, shapes_of
+from irscope.analysis.shapes import infer
 from irscope.ir import Graph
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup import fold_constants, remove_dead_nodes
-from tests.strategies import random_program
+from tests.strategies import FEATURES, MORE_FEATURES, random_program
 
 PROGRAM = """graph(%x : Float(2, 3)):
   %n : int = aten::dim(%x)
@@ -128,3 +129,14 @@ def test_what_follows_through_a_pipeline_answers_as_what_is_made_anew(seed: int)
         for value in after.values():
             assert found.writers(value) == wanted.writers(value)
             assert set(found.alias_set(value)) == set(wanted.alias_set(value))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_facts_of_nodes_that_did_not_change_are_those_of_a_run_anew(seed: int) -> None:
+    g = irs.parse(random_program(seed, size=30, features=(*FEATURES, *MORE_FEATURES) if seed % 2 else FEATURES).text)
+    shapes_of(g)
+    for record in irs.Pipeline("functionalize,cse,canonicalize,functionalize")(g).records:
+        found, wanted = shapes_of(record.after), infer(record.after)
+        for value in record.after.values():
+            assert str(found.type(value)) == str(wanted.type(value))
+            assert repr(found.known(value)) == repr(wanted.known(value))

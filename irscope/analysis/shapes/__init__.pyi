@@ -2,6 +2,7 @@ from .inference import (
     NodeSignature,
     Shapes,
     infer,
+    infer_after,
     refine,
 )
 from .reshaped_tensors import (
@@ -14,6 +15,7 @@ __all__ = [
     "CallerVisible",
     "Shapes",
     "infer",
+    "infer_after",
     "refine",
     "reshaped_objects",
 ]

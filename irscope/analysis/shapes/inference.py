@@ -27,7 +27,7 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NodeSignature", "Shapes", "infer", "refine"]
+__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,19 @@ def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, stri
     >>> str(shapes.type("y")), shapes.known("r")
     ('Float(2, 1, 3, strides=[3, 3, 1])', 3)
     """
-    run = AbstractRun(graph, strict=strict)
-    run.start(input_types or {})
-    return Shapes(graph, frozenset(run.unreached - run.reached), run.facts, run)
+    return _ran(AbstractRun(graph, strict=strict), input_types or {})
+
+
+def infer_after(before: Shapes, graph: Graph) -> Shapes:
+    """`infer(graph)` for a graph that was made of another one, with less work for nodes that did not change."""
+    run = AbstractRun(graph, strict=False)
+    run.take_over(before._run)
+    return _ran(run, {})
+
+
+def _ran(run: AbstractRun, input_types: Mapping[Value, Type]) -> Shapes:
+    run.start(input_types)
+    return Shapes(run.graph, frozenset(run.unreached - run.reached), run.facts, run)
 
 
 def refine(graph: Graph, shapes: Shapes) -> Graph:

@@ -66,6 +66,23 @@ class AbstractNodes:
         self._same: dict[object, Fact] = {}
         self._token_of: dict[Value, int] = {}
         """What stands for the fact and the declared type of a value; of lists and unknown things there is none."""
+        self._before: AbstractNodes | None = None
+        self._taken_over: set[Node] = set()
+        """The nodes of which the facts are known from the graph before."""
+
+    def take_over(self, before: AbstractNodes) -> None:
+        """Let nodes of the top block keep the facts that they had in the graph before: those that are the very same
+        nodes, on operands of which that is true too. Lists are followed anew, and so is all where shapes are written."""
+        if self._reshaped or before._reshaped or (self.graph.inputs, id(self.graph.bound)) != (before.graph.inputs, id(before.graph.bound)):
+            return
+        old, facts, same = before.graph.position, before.facts, set(self.graph.inputs)
+        self._before = before
+        for node in self.graph.body.nodes:
+            if node.blocks or node not in old or not same.issuperset(node.inputs):
+                continue
+            if all(facts.get(v).__class__ in _FIXED and v not in before.reasons for v in node.outputs):
+                same.update(node.outputs)
+                self._taken_over.add(node)
 
     # the facts now
 
@@ -103,6 +120,13 @@ class AbstractNodes:
 
     def _node(self, node: Node) -> None:
         """Go by the form of a node, if one like it was met before."""
+        if node in self._taken_over and self._before is not None:
+            for output in node.outputs:
+                self._set(output, self._before.facts[output])
+            form = self._before.form_of.get(node)
+            if form is not None:
+                self.form_of[node] = form
+            return
         if len(node.outputs) != 1 or node.attrs is not EMPTY:
             self._visit(node)
             return

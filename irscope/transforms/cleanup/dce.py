@@ -89,7 +89,8 @@ def _dead_nodes(graph: Graph) -> set[Node]:
 def _acting_holders(graph: Graph) -> set[Node]:
     """The nodes with blocks in which something has an effect."""
     acting: set[Node] = set()
-    for node in graph.nodes():
+    inside = (node for block in graph.blocks() if block is not graph.body for node in block.nodes)
+    for node in inside:
         if has_effect(node, graph):
             around = graph.owner.get(graph.block_of[node])
             while around is not None and around not in acting:

@@ -103,6 +103,7 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, 
     nodes = list(graph.nodes())
     if not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
         return known
+    nodes = _candidates(nodes)
     unwritten = _unwritten(graph, nodes)
     for node in nodes:
         if len(node.outputs) != 1 or node.output not in unwritten:
@@ -112,6 +113,18 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, 
             if array is not None:
                 known[node.output] = array
     return known
+
+
+def _candidates(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that compute from made tensors alone or show parts of those, as far as their ops tell, in order."""
+    found: list[Node] = []
+    made: set[Value] = set()
+    for node in nodes:
+        begins = node.op in _FROM_NUMBERS or node.op in _LIKE
+        if begins or (not made.isdisjoint(node.inputs) and (node.op in _CANDIDATES or effect_of(node) == "view")):
+            found.append(node)
+            made.update(node.outputs)
+    return found
 
 
 def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:

@@ -109,7 +109,7 @@ def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, stri
 def infer_after(before: Shapes, graph: Graph) -> Shapes:
     """`infer(graph)` for a graph that was made of another one, with less work for nodes that did not change."""
     run = AbstractRun(graph, strict=False)
-    run.take_over(before._run)
+    run.take_over(before._run, before.graph)
     return _ran(run, {})
 
 

@@ -70,12 +70,12 @@ class AbstractNodes:
         self._taken_over: set[Node] = set()
         """The nodes of which the facts are known from the graph before."""
 
-    def take_over(self, before: AbstractNodes) -> None:
-        """Let nodes of the top block keep the facts that they had in the graph before: those that are the very same
+    def take_over(self, before: AbstractNodes, graph: Graph) -> None:
+        """Let nodes of the top block keep the facts that they had in `graph`, of which those of the run before hold: those that are the very same
         nodes, on operands of which that is true too. Lists are followed anew, and so is all where shapes are written."""
-        if self._reshaped or before._reshaped or (self.graph.inputs, id(self.graph.bound)) != (before.graph.inputs, id(before.graph.bound)):
+        if self._reshaped or before._reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
             return
-        old, facts, same = before.graph.position, before.facts, set(self.graph.inputs)
+        old, facts, same = graph.position, before.facts, set(self.graph.inputs)
         self._before = before
         for node in self.graph.body.nodes:
             if node.blocks or node not in old or not same.issuperset(node.inputs):

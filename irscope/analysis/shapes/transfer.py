@@ -71,8 +71,8 @@ class AbstractNodes:
         """The nodes of which the facts are known from the graph before."""
 
     def take_over(self, before: AbstractNodes, graph: Graph) -> None:
-        """Let nodes of the top block keep the facts that they had in `graph`, of which those of the run before hold: those that are the very same
-        nodes, on operands of which that is true too. Lists are followed anew, and so is all where shapes are written."""
+        """Let nodes of the top block keep the facts that they had in `graph`, of which those of the run before hold: the
+        very same nodes, on operands of which that is true too. Lists are followed anew; so is all if shapes are written."""
         if self._reshaped or before._reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
             return
         old, facts, same = graph.position, before.facts, set(self.graph.inputs)

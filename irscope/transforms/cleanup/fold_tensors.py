@@ -120,7 +120,7 @@ def _candidates(nodes: Iterable[Node]) -> list[Node]:
     found: list[Node] = []
     made: set[Value] = set()
     for node in nodes:
-        begins = node.op in _FROM_NUMBERS or node.op in _LIKE
+        begins = node.op in CREATES or node.op in CREATES_LIKE
         if begins or (not made.isdisjoint(node.inputs) and (node.op in _CANDIDATES or effect_of(node) == "view")):
             found.append(node)
             made.update(node.outputs)

@@ -19,6 +19,7 @@ from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, c
 from irscope.ops.typing import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
 __all__ = [
+    "axes_along",
     "any_or_all",
     "extreme",
     "extreme_or_pair",
@@ -44,7 +45,7 @@ _KERNEL_TYPES = frozenset(
 )
 
 
-def _axes(operand: Expr, dim: Any) -> tuple[int, ...]:
+def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
     """The axes that a `dim` argument names, ascending; all for None and for an empty list."""
     if operand.dtype not in _KERNEL_TYPES:
         raise NoExpression(f"kernels do not compute with {operand.dtype}")
@@ -75,7 +76,7 @@ def _floating(operand: Expr, what: str) -> str:
 def _accumulated(op: str) -> Callable[..., Expr]:
     def expression(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
         require_known(keepdim, "keepdim")
-        axes = _axes(self, dim)
+        axes = axes_along(self, dim)
         target = _target(dtype, "int64" if is_integral(self.dtype) else self.dtype)
         if target == "bool":
             return reduce("reduce_any" if op == "reduce_sum" else "reduce_all", cast(self, "bool"), axes)
@@ -91,7 +92,7 @@ product = _accumulated("reduce_prod")
 def mean(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
     """The sum divided by the number of elements; 0/0 when there is none."""
     require_known(keepdim, "keepdim")
-    axes, target = _axes(self, dim), _target(dtype, self.dtype)
+    axes, target = axes_along(self, dim), _target(dtype, self.dtype)
     if is_integral(target):
         raise NoExpression(f"torch has no mean in {target}")
     return cast(_mean(cast(self, opmath(target)), axes), target)
@@ -117,7 +118,7 @@ def extreme(word: str) -> Callable[..., Expr]:
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
         require_known(keepdim, "keepdim")
-        return _best(self, _axes(self, dim), word)
+        return _best(self, axes_along(self, dim), word)
 
     return expression
 
@@ -127,7 +128,7 @@ def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr | tuple[Expr, Expr]:
         require_known(keepdim, "keepdim")
-        axes = _axes(self, dim)
+        axes = axes_along(self, dim)
         return _best(self, axes, word) if dim is None else (_best(self, axes, word), _place(self, axes, word))
 
     return expression
@@ -136,7 +137,7 @@ def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
 def extremes(self: Expr, dim: Any = None, keepdim: Any = False) -> tuple[Expr, Expr]:
     """`aminmax`."""
     require_known(keepdim, "keepdim")
-    axes = _axes(self, dim)
+    axes = axes_along(self, dim)
     return _best(self, axes, "min"), _best(self, axes, "max")
 
 
@@ -145,7 +146,7 @@ def position(word: str) -> Callable[..., Expr]:
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr:
         require_known(keepdim, "keepdim")
-        return _place(self, _axes(self, dim), word)
+        return _place(self, axes_along(self, dim), word)
 
     return expression
 
@@ -157,7 +158,7 @@ def any_or_all(word: str) -> Callable[..., Expr]:
         require_known(keepdim, "keepdim")
         if dim is not None and known_ints(dim) == []:
             raise NoExpression(f"{word} over an empty list of dimensions reduces nothing")
-        found = reduce(f"reduce_{word}", cast(self, "bool"), _axes(self, dim))
+        found = reduce(f"reduce_{word}", cast(self, "bool"), axes_along(self, dim))
         return cast(found, "uint8") if self.dtype == "uint8" else found
 
     return expression
@@ -174,7 +175,7 @@ def _variance(x: Expr, axes: tuple[int, ...], correction: Any) -> tuple[Expr, Ex
 def _spread(self: Expr, dim: Any, keepdim: Any, unbiased: Any, correction: Any) -> tuple[Expr, Expr]:
     require_known(keepdim, "keepdim")
     lost = 1 if require_known(correction, "the correction") is None else correction
-    axes, compute = _axes(self, dim), _floating(self, "variance")
+    axes, compute = axes_along(self, dim), _floating(self, "variance")
     return _variance(cast(self, compute), axes, lost if require_known(unbiased, "unbiased") else 0)
 
 
@@ -201,7 +202,7 @@ def spread_and_mean(
 def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
     """`logsumexp`, from the largest element down; an infinite one is not subtracted from itself."""
     require_known(keepdim, "keepdim")
-    axes = _axes(self, dim)
+    axes = axes_along(self, dim)
     target = "float32" if is_integral(self.dtype) else self.dtype
     x = cast(self, opmath(target))
     peak = reduce("reduce_max", x, axes)
@@ -218,7 +219,7 @@ def norm(self: Expr, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: Any 
     _floating(self, "norm")
     if is_integral(target):
         raise NoExpression(f"torch has no norm in {target}")
-    x, axes = cast(self, opmath(target)), _axes(self, dim)
+    x, axes = cast(self, opmath(target)), axes_along(self, dim)
     return cast(_norm(x, axes, power), target)
 
 
@@ -237,7 +238,7 @@ def _norm(x: Expr, axes: tuple[int, ...], power: float) -> Expr:
 
 def nonzeros(self: Expr, dim: Any = None) -> Expr:
     """`count_nonzero`."""
-    return reduce("reduce_sum", cast(cast(self, "bool"), "int64"), _axes(self, dim))
+    return reduce("reduce_sum", cast(cast(self, "bool"), "int64"), axes_along(self, dim))
 
 
 def _shifted(self: Expr, dim: Any, dtype: Any, half_to_float: Any) -> tuple[Expr, tuple[int, ...], str]:
@@ -246,7 +247,7 @@ def _shifted(self: Expr, dim: Any, dtype: Any, half_to_float: Any) -> tuple[Expr
     target = "float32" if single else _target(dtype, self.dtype)
     if is_integral(target):
         raise NoExpression(f"torch has no softmax in {target}")
-    x, axes = cast(self, opmath(target)), _axes(self, dim)
+    x, axes = cast(self, opmath(target)), axes_along(self, dim)
     return x - reduce("reduce_max", x, axes), axes, target
 
 
@@ -267,7 +268,7 @@ def _last_axes(input: Expr, normalized_shape: Any) -> tuple[int, ...]:
     sizes = known_ints(require_known(normalized_shape, "the normalised shape"))
     if input.rank is None or sizes is None:
         raise NoExpression("the normalised dimensions are not known")
-    return _axes(input, list(range(input.rank - len(sizes), input.rank)))
+    return axes_along(input, list(range(input.rank - len(sizes), input.rank)))
 
 
 def native_layer_norm(

@@ -343,3 +343,11 @@ def test_a_page_of_forward_and_backward_is_measured(loss: Any, tmp_path: Path):
     targets = () if loss is None else (y,)
     page = irs.write_report(model, x, backward=True, loss=loss, targets=targets, output=tmp_path / "joint.html")
     assert "grad_weight" in page.read_text()
+
+
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_derivative_of_a_softmax_is_in_one_kernel_with_what_is_around_it(function: Any, dim: int):
+    graph = assert_gradients(lambda x: function(x * 1.5, dim) * 2, leaf(5, 7))
+    fusion = irs.fuse(graph)
+    assert [node.op for node in fusion.graph.body.nodes if node.op != "prim::Constant"] == ["prim::FusionGroup"]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TensorType
-from irscope.ops.expr.expression import Expr, NoExpression, call, cast, reduce
+from irscope.ops.expr import Expr, NoExpression, call, cast
+from irscope.ops.expr.expression import reduce
 from irscope.ops.expr.reductions import axes_along
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of

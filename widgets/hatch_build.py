@@ -94,8 +94,11 @@ def npm(*arguments: str) -> None:
 
 
 def _failed(arguments: tuple[str, ...], output: str) -> str:
+    told = f"irscope's front end: `npm {' '.join(arguments)}` failed in {WIDGETS}\n\n{output}"
+    if arguments[0] != "ci":
+        return f"{told}\n\n  hint: mend what it names in {WIDGETS}, and run it again"
     return (
-        f"irscope's front end could not be built: `npm {' '.join(arguments)}` failed in {WIDGETS}\n\n{output}\n\n"
+        f"{told}\n\n"
         "  hint: an install from a checkout downloads the bundler from the npm registry once; behind a proxy or a\n"
         "        mirror set npm_config_registry, npm_config_https_proxy or npm_config_cafile. A wheel of irscope\n"
         "        holds the bundle and needs none of this."

@@ -67,7 +67,7 @@ def _viewed(values: KnownValues, position: int, node: Node, op: Op, arguments: M
         raise no_kernel(node)
     types = values.ruled(op, node, arguments)
     if not all(isinstance(type, TensorType) and type.is_static for type in types):
-        raise CodegenError(f"the shape of {node.op} is not known", where=repr(node), rule="codegen-view")
+        raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
     made: list[_Placed] = []
     for (offset, strides), type in zip(_seen(values, node, op, arguments), types, strict=True):
         shape = tuple(int(size) for size in type.shape)
@@ -133,7 +133,8 @@ def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: 
     shape = values.shape(whole)
     if not isinstance(type, TensorType) or type.strides is None or type.dtype != values.dtype(part):
         raise CodegenError(
-            f"the type of {node.op} is not known, or not its part's", where=repr(node), rule="codegen-patch"
+            f"no kernel for {node.op}: its result's layout is not known, or its element type differs from that of `src`",
+            where=repr(node), rule="codegen-patch"
         )
     axis = wrap_dim(dim, len(shape), op=node.op)
     one = node.op == "aten::select_scatter"

@@ -61,11 +61,11 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     # What would need elements
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        raise refused(f"an array is turned into a NumPy array with elements, and {_DATA}", "leave the conversion out")
+        raise refused(f"a traced array cannot become a NumPy array: {_DATA}", "leave the conversion out")
 
     def __bool__(self) -> bool:
         hint = "use np.where(condition, a, b), and decide by shapes or by arguments that are no arrays"
-        raise refused(f"the way of the program depends on data, and {_DATA}", hint)
+        raise refused(f"the control flow depends on array data, and {_DATA}", hint)
 
     def __int__(self) -> int:
         raise refused(f"an array is turned into an int, and {_DATA}", "keep it an array")

@@ -94,7 +94,7 @@ def mean(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -
     require_known(keepdim, "keepdim")
     axes, target = axes_along(self, dim), _target(dtype, self.dtype)
     if is_integral(target):
-        raise NoExpression(f"torch has no mean in {target}")
+        raise NoExpression(f"mean has no result of type {target}: give it a floating-point dtype")
     return cast(_mean(cast(self, opmath(target)), axes), target)
 
 
@@ -157,7 +157,7 @@ def any_or_all(word: str) -> Callable[..., Expr]:
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
         require_known(keepdim, "keepdim")
         if dim is not None and known_ints(dim) == []:
-            raise NoExpression(f"{word} over an empty list of dimensions reduces nothing")
+            raise NoExpression(f"{word} over an empty list of dimensions reduces no dimension, which kernels do not do")
         found = reduce(f"reduce_{word}", cast(self, "bool"), axes_along(self, dim))
         return cast(found, "uint8") if self.dtype == "uint8" else found
 

@@ -96,7 +96,7 @@ def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = Non
     if input.shape is None or weight.shape is None:
         return TensorType(dtype)
     if not input.shape or len(weight.shape) not in (1, 2):
-        raise mismatch(f"linear takes a matrix as weight, not {weight} for {input}", rule="rank")
+        raise mismatch(f"linear takes an input of at least one dimension and a weight of one or two, not {input} and {weight}", rule="rank")
     same_dim(
         input.shape[-1],
         weight.shape[-1],

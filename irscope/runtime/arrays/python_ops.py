@@ -55,7 +55,7 @@ def python_function(node: Node) -> Callable[..., Any] | None:
 def _unpack(count: int, items: Sequence[Any]) -> Any:
     """The items of a list or tuple; of one item, that item, as for every node with one result."""
     if len(items) != count:
-        raise RunError(f"{count} values are to be unpacked from {len(items)}")
+        raise RunError(f"cannot unpack {len(items)} values into {count}")
     return items[0] if count == 1 else items
 
 

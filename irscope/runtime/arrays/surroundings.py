@@ -140,7 +140,7 @@ class Surroundings:
         for node in self.graph.nodes():
             if gives_default_floats(node):
                 raise RunError(
-                    f"the default floating-point type is {default} now, and {node.op} was taken to give {DEFAULT}",
+                    f"torch's default floating-point type is {default} now, and the result of {node.op} was compiled as {DEFAULT}",
                     where=repr(node),
                     rule="surroundings",
                     hint="torch.set_default_dtype(torch.float32), or a model that says the types of what it makes",

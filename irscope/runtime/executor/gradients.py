@@ -90,10 +90,10 @@ class Gradients:
                 if not isinstance(leaf, self.torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
                     continue
                 if leaf.requires_grad and leaf.is_leaf:
-                    raise _may_not(f"%{names[value]} wants a gradient, and the program may write into it in place")
+                    raise _may_not(f"%{names[value]} requires a gradient, and the program may write into it in place")
                 if value not in bound:
                     raise _may_not(
-                        f"the program may write into %{names[value]}, which would then depend on what wants a gradient"
+                        f"the program may write into %{names[value]}, which would then depend on a tensor that requires a gradient"
                     )
 
     def _closed(self, tensors: list[Any]) -> Sequence[Any]:

@@ -91,7 +91,7 @@ class AutodiffSubgraphs:
         for subject in (a, b):
             node = self._find(subject)
             if node is None:
-                return no(f"{subject!r} is an input or a block's parameter: no node makes it", subject)
+                return no(f"{subject!r} is an input or a block parameter: it has no producer", subject)
             found.append(node)
         return self._why_not(*found)
 

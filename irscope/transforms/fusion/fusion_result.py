@@ -198,7 +198,7 @@ class Fusion:
         node = subject if isinstance(subject, Node) else self._maker(subject)
         if node is None:
             told = subject if isinstance(subject, str) else repr(subject)
-            return no(f"%{told.removeprefix('%')} is an input or a block's parameter: no node makes it", subject)
+            return no(f"%{told.removeprefix('%')} is an input or a block parameter: it has no producer", subject)
         found = self._by_id.get(node.id)
         if found is None and node not in self.original.position and node not in self.graph.position:
             what = f"{node!r} is not a node of graph {self.original.name!r}"

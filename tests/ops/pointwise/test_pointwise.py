@@ -130,6 +130,7 @@ def choices(argument: Argument, variant: int) -> Any:
     """The number, flag or word that an argument is in the variant."""
     kind = plain(argument)
     if kind in (NUMBER, FLOAT, INT):
+        assert argument.name in NUMBERS, f"give NUMBERS of this file values for arguments named {argument.name}"
         options = NUMBERS[argument.name]
         return options[variant % len(options)]
     if kind == BOOL:

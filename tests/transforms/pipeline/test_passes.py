@@ -7,11 +7,9 @@ import pytest
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Graph
-from irscope.transforms.cleanup.canonicalize import canonicalize
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions
-from irscope.transforms.cleanup.dce import remove_dead_nodes
-from irscope.transforms.cleanup.pool_constants import pool_constants
 from irscope.transforms.cleanup.rules import RULES
+from irscope.transforms.pipeline import registry
 from tests.work import calls_made
 
 pytest.importorskip("torch")
@@ -21,12 +19,9 @@ from tests.transforms.same_meaning import assert_same_meaning, check_pass
 
 pytestmark = pytest.mark.torch
 
-PASSES = {
-    "canonicalize": canonicalize,
-    "cse": eliminate_common_subexpressions,
-    "dce": remove_dead_nodes,
-    "pool-constants": pool_constants,
-}
+ELSEWHERE = {"functionalize", "fuse", "autodiff-subgraphs"}
+"""Passes with random programs of their own, in the tests of their rooms."""
+PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
 ALL = "functionalize,canonicalize,cse,pool-constants,dce"
 
 

@@ -55,7 +55,7 @@ class Call:
         made = self.any(index)
         dtype = self.dtype(index)
         if dtype not in COMPUTED:
-            raise Refused(f"its input {index} has elements of type {dtype or 'unknown'}")
+            raise Refused(f"its input {index} has element type {dtype or 'unknown'}, which aten:: ops do not compute with")
         return made
 
     def any(self, index: int = 0) -> Value:

@@ -53,7 +53,7 @@ def _hardmax(call: Call) -> Value:
 @op(OPS, "BatchNormalization")
 def _batch_norm(call: Call) -> Value:
     if call.integer("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
-        raise call.refuse("it trains")
+        raise call.refuse("it is in training mode (training_mode=1, or outputs for running statistics)")
     x, scale, bias, mean, variance = (call.x(index) for index in range(5))
     return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
 
@@ -67,7 +67,7 @@ def _instance_norm(call: Call) -> Value:
 @op(OPS, "GroupNormalization", since=21)
 def _group_norm(call: Call) -> Value:
     if call.integer("stash_type", 1) != 1:
-        raise call.refuse("it computes in another type")
+        raise call.refuse("its stash_type is not 1 (float32)")
     x, scale, bias = (call.x(index) for index in range(3))
     return call.op("group_norm", x, call.integer("num_groups"), scale, bias, call.attr("epsilon", 1e-5), False)
 

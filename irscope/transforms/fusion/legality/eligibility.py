@@ -249,7 +249,7 @@ class Eligibility:
             return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
         if NOT_CONSTANT in (given["num_groups"], given["eps"]):
             return Refusal(
-                "unknown-argument", f"the groups of {node.op} must be known before the program runs", (node,)
+                "unknown-argument", f"{node.op}: num_groups and eps must be constants", (node,)
             )
         found, groups = self.tensor_type(node.inputs[0]), given["num_groups"]
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None

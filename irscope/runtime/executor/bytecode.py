@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from irscope.errors import IrscopeError, RunError
+from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import GROUPS, Block, Node, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.executor.instructions import (
@@ -112,9 +112,9 @@ class FlatCode:
                     after(here)
                 for slot in dead:
                     slots[slot] = None
-        except IrscopeError:
-            raise
         except Exception as error:
+            if isinstance(error, IrscopeError) and not (isinstance(error, ArgumentError) and not error.where):
+                raise
             raise _failed(nodes[here if run is None else run.position_of(error)], error) from error
 
 
@@ -303,7 +303,8 @@ def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
 
 
 def _failed(node: Node | None, error: Exception) -> RunError:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    said = error.what if isinstance(error, IrscopeError) else str(error).strip()
+    lines = said.splitlines() or [type(error).__name__]
     if node is None:
         return RunError(f"the program failed: {lines[0]}")
     place = f"\n{node.location}" if node.location is not None else ""

@@ -40,6 +40,7 @@ from irscope.ops.typing import (
     contiguous_strides,
     is_channels_last,
     iterator_strides,
+    laid_out_like,
     opmath,
 )
 
@@ -61,6 +62,8 @@ class GroupValues:
         self.types: dict[Value, Any] = dict(zip(block.params, map(_concrete, types), strict=True))
         self.known: dict[Value, Any] = {}
         self.steps: dict[Value, Step] = {}
+        self.unknown_layouts: set[Value] = set()
+        """Results whose order is known and whose gaps are not: inside a kernel they have no memory, so that these do not matter."""
         self.lists: dict[Value, list[Any]] = {}
         """Lists of tensors: values, or (step, type) of views that no value is."""
         for position, node in enumerate(block.nodes):
@@ -71,6 +74,8 @@ class GroupValues:
         found = self.types.get(value)
         if not isinstance(found, TensorType):
             raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
+        if value in self.unknown_layouts:
+            raise CodegenError(f"the strides of {value!r}, an output of the group, are not known", rule="codegen-layout")
         return found
 
     def layout(self, value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -234,11 +239,19 @@ class GroupValues:
             elif reduced_axes(expr):
                 found.append(self._laid_out(node, expr, type, [value for _, value, _ in leaves]))
             elif op.category == "memory":
-                raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
+                found.append(self._copied_type(node, expr, arguments.get("self")))
             else:
                 used = leaves_of(expr)
                 found.append(self._elementwise_type(op, expr, [leaf for leaf in leaves if leaf[0] in used]))
         return found
+
+    def _copied_type(self, node: Node, expr: Expr, target: Any) -> TensorType:
+        """The type of what stands for a write into a tensor with gaps: its order is the tensor's, its gaps are torch's."""
+        given = self.types.get(target) if isinstance(target, Value) else None
+        if node.op != "aten::copy" or not isinstance(given, TensorType) or given.strides is None:
+            raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
+        self.unknown_layouts.add(node.output)
+        return laid_out_like(given, expr.dtype)
 
     def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
         """The types of a node's results by the op's rule; empty without one."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,8 +49,14 @@ def sentences() -> Iterator[tuple[str, str]]:
                         yield f"{path.relative_to(ROOT)}:{part.lineno}", part.value
 
 
+def sentences_of_a_fresh_process() -> list[tuple[str, str]]:
+    """Python 3.11 counts the depth of its parser wrongly in a process in which an interrupt came into it."""
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
+    return [(where, text) for where, text in json.loads(done.stdout)]
+
+
 def test_what_users_read_is_in_the_fields_words() -> None:
-    found = list(sentences())
+    found = sentences_of_a_fresh_process()
     assert len(found) > 500, "the sentences were found"
     wrong = [
         f"{where}: {text!r} ({better})"
@@ -56,3 +65,7 @@ def test_what_users_read_is_in_the_fields_words() -> None:
         if re.search(pattern, text)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(sentences())))

@@ -28,7 +28,7 @@ def register(shell: Any) -> None:
     html = shell.display_formatter.formatters["text/html"]
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
-        ("irscope.transforms.fusion.fuse_pass", "Fusion", _fusion),
+        ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
         ("irscope.transforms.dedup.dedup_pass", "Dedup", _table),
         ("irscope.transforms.pipeline.runner", "Pipelined", _table),
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),

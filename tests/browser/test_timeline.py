@@ -191,7 +191,7 @@ def test_names_in_the_sentence_select_and_the_alias_tab_follows(page: Any, tmp_p
     settled(page)
     page.locator(".irs-said .irs-name", has_text="%e").first.click()
     page.locator(".irs-subject h3", has_text="%e").wait_for()
-    page.locator(".irs-panel", has_text="at step 2: only its group reads it by now").wait_for()
+    page.locator(".irs-panel", has_text="at step 2: only its group uses it now").wait_for()
     page.get_by_role("button", name="step back").click()
     page.locator(".irs-panel", has_text="at step 1").wait_for()
     assert "only its group" not in page.locator(".irs-panel").inner_text()

@@ -31,7 +31,7 @@ def program(lines: str, result: str = "%r") -> str:
 @pytest.mark.parametrize(
     "line",
     [
-        "%r : str = aten::mul(%text, %huge)", "%r : int[] = aten::mul(%small, %huge)", "%r : int[] = aten::mul(%l, %huge)",
+        "%r : int[] = aten::mul(%small, %huge)", "%r : int[] = aten::mul(%l, %huge)",
         "%r : int = aten::__lshift__(%one, %huge)", "%r : int = aten::factorial(%huge)", "%r : str = aten::format(%wide, %one)",
         "%r : str = aten::percentFormat(%percent, %one)", "%r : str = aten::percentFormat(%star, %huge, %one)",
         "%r : int[] = prim::rangelist(%huge)",

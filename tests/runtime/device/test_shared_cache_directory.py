@@ -21,7 +21,7 @@ import sys, threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import irscope as irs
-from irscope.runtime import cpu, cpu_compiler
+from irscope.runtime.cpu import compiler as cpu_compiler, device as cpu
 
 me, threads, shared, own = map(int, sys.argv[1:])
 built, lock, compiled = [], threading.Lock(), cpu_compiler.object_file

@@ -251,6 +251,7 @@ def test_interrupted_anywhere_in_a_run() -> None:
     assert kept.none()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt inside of __del__ has nowhere to go
 def test_interrupted_anywhere_while_compiling(tmp_path: Any) -> None:
     pytest.importorskip("llvmlite")
     fusion = irs.fuse(irs.load(TEXT, *given()))

@@ -19,7 +19,7 @@ from tests.transforms.same_meaning import assert_same_meaning, check_pass
 
 pytestmark = pytest.mark.torch
 
-ELSEWHERE = {"functionalize", "fuse", "autodiff-subgraphs"}
+ELSEWHERE = {"functionalize", "fuse", "prepare-fusion", "fuse-groups", "group-views", "autodiff-subgraphs"}
 """Passes with random programs of their own, in the tests of their rooms."""
 PASSES = {name: one.load() for name, one in registry.PASSES.items() if name not in ELSEWHERE}
 ALL = "functionalize,canonicalize,cse,pool-constants,dce"

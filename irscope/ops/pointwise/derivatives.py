@@ -37,8 +37,10 @@ def _np_elu(grad: Array, y: Array, alpha: float, scale: float, input_scale: floa
 
 
 def _softplus(grad: Expr, x: Expr, beta: Number, threshold: Number) -> Expr:
-    grown = call("exp", x * beta)
-    return where(x * beta > threshold, grad, grad * grown / (grown + 1.0))
+    scaled = x * beta
+    # beyond the threshold the quotient is not used, and would be inf / inf
+    grown = call("exp", where(scaled > threshold, 0.0, scaled))
+    return where(scaled > threshold, grad, grad * grown / (grown + 1.0))
 
 
 def _np_softplus(grad: Array, x: Array, beta: float, threshold: float) -> Array:

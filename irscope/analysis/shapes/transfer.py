@@ -120,10 +120,12 @@ class AbstractNodes:
 
     def _node(self, node: Node) -> None:
         """Go by the form of a node, if one like it was met before."""
-        if node in self._taken_over and self._before is not None:
+        before = self._before
+        if before is not None and node in self._taken_over and all(output in before.facts for output in node.outputs):
+            # a node of a branch that the run before never entered has no facts: it is visited as if it were new
             for output in node.outputs:
-                self._set(output, self._before.facts[output])
-            form = self._before.form_of.get(node)
+                self._set(output, before.facts[output])
+            form = before.form_of.get(node)
             if form is not None:
                 self.form_of[node] = form
             return

@@ -299,3 +299,19 @@ def test_loops_inside_loops_are_not_refined_once_for_every_way_through_them() ->
     step = f"%r : Tensor = aten::unsqueeze(%a{depth - 1}, %i0)\n"
     head = "graph(%x : Float(2, 3), %n : int):\n%t : bool = prim::Constant[value=1]()\n"
     assert str(infer(parse(f"{head}{opened}{step}{closed}return (%v0)")).type("v0")) in ("Tensor", "FloatTensor")
+
+
+def test_a_branch_that_was_never_entered_before_is_inferred_from_scratch() -> None:
+    """Folding and functionalizing a scripted `interpolate` enters branches which the first inference had skipped."""
+    torch = pytest.importorskip("torch")
+
+    def resized(x: torch.Tensor):
+        doubled = x * 2
+        y = torch.nn.functional.interpolate(doubled[..., 1:], size=[5], mode="nearest-exact")
+        return y.mul_(2)
+
+    import irscope as irs
+
+    x = torch.rand(1, 2, 4)
+    run = irs.compile(irs.fuse(irs.load(torch.jit.script(resized))))
+    torch.testing.assert_close(run(x), resized(x))

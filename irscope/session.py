@@ -48,7 +48,9 @@ def load(
     Gives a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and for
     the other verbs, it is the one public function with its calls inlined.
 
-    `distinct_inputs` is your promise that no two inputs share memory. `trust` lets a file run code of its author, which
+    `distinct_inputs` is your promise that no two inputs share memory. Of parameters and buffers it is known: two of them share
+    memory if they are tied, and an argument is none of them (`graph.storages`); a compiled program whose writes would make a
+    difference looks at the addresses when it is called. `trust` lets a file run code of its author, which
     pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
 
     With `backward` it is the joint graph of what a torch model or function computes and of its gradients, as autograd takes
@@ -64,8 +66,6 @@ def load(
     >>> str(g.value("y").type)
     'Float(2, 3, strides=[3, 1], device=cpu)'
     """
-    from dataclasses import replace
-
     from irscope import frontends
     from irscope.ops.check import verify
 
@@ -74,7 +74,7 @@ def load(
 
         joint = joint_graph(source, example_args, loss=loss, targets=targets, name=name)
         verify(joint)
-        return replace(joint, distinct_inputs=True) if distinct_inputs else joint
+        return _with_storages(joint, distinct_inputs)
     if loss is not None or len(targets):
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
     graph = frontends.load(source, *example_args, name=name, trust=trust)
@@ -85,7 +85,19 @@ def load(
     verify(graph)
     if example_args and graph.functional != "StableHLO":  # whose types are exact
         graph = _refined(graph, example_args)
-    return replace(graph, distinct_inputs=True) if distinct_inputs else graph
+    return _with_storages(graph, distinct_inputs)
+
+
+def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
+    """The graph with what is known, or promised, of the memory of its inputs."""
+    from dataclasses import replace
+
+    from irscope._base.storages import by_storage
+
+    storages = {} if graph.functional else by_storage(graph.bound)
+    if storages or distinct_inputs:
+        return replace(graph, storages=storages, distinct_inputs=distinct_inputs or graph.distinct_inputs)
+    return graph
 
 
 def one_graph(program: Any) -> Any:

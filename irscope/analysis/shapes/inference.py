@@ -139,7 +139,8 @@ def refine(graph: Graph, shapes: Shapes) -> Graph:
     for block in reversed(list(graph.blocks())):
         blocks[block] = _renewed_block(block, renewed, blocks)
     bound = {renewed.get(value, value): tensor for value, tensor in graph.bound.items()}
-    return replace(graph, body=blocks[graph.body], bound=bound)
+    storages = {renewed.get(value, value): number for value, number in graph.storages.items()}
+    return replace(graph, body=blocks[graph.body], bound=bound, storages=storages)
 
 
 def _renewed_block(block: Block, renewed: Mapping[Value, Value], blocks: Mapping[Block, Block]) -> Block:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
-from irscope.ir import GROUPS, Node
+from irscope.ir import GROUPS, Graph, Node
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -85,7 +85,7 @@ def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str,
 
 def _headline(exploration: Exploration, inspection: Inspection, writes: list[int]) -> list[Count]:
     """The first answers: how big, what fuses, what repeats, what it costs."""
-    fusion = exploration.fusion
+    fusion, graph = exploration.fusion, exploration.graph
     groups = [node.id for node in fusion.groups]
     counts = [
         _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
@@ -110,6 +110,8 @@ def _headline(exploration: Exploration, inspection: Inspection, writes: list[int
         counts.append(
             Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
         )
+    if graph.storages:
+        counts.append(_storages(graph))
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
     counts.append(
@@ -119,6 +121,18 @@ def _headline(exploration: Exploration, inspection: Inspection, writes: list[int
         best = min(exploration.comparison.rows, key=lambda row: row.median)
         counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
     return counts
+
+
+def _storages(graph: Graph) -> Count:
+    """What is assumed of the memory of parameters."""
+    members = Counter(graph.storages.values())
+    tied = [value for value, number in graph.storages.items() if members[number] > 1]
+    names = ", ".join(f"%{graph.names[value]}" for value in tied[:4]) + (", …" if len(tied) > 4 else "")
+    hint = (
+        f"{plural(len(graph.storages), 'parameter')} and buffers lie in them{f' ({names} are tied)' if tied else ''}; that no "
+        "argument does is assumed, and checked at each call where it matters"
+    )
+    return _count(len(members), "parameter storage", [value.id for value in tied], hint)
 
 
 def _count(number: int, noun: str, selects: list[int], hint: str, many: str = "") -> Count:

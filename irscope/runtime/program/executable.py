@@ -42,6 +42,7 @@ from irscope.runtime.program.assumed_types import likely_types
 from irscope.runtime.program.device_choice import devices_for_groups, shared_device
 from irscope.runtime.program.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.program.kernel_list import KernelList
+from irscope.runtime.program.storage_check import storage_check
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class Executable:
         self._node_by_node: BoundProgram | None = None
         """What runs where torch's own ops must be seen."""
         self._direct = direct_call(graph, self._groups) if device != "reference" else None
+        self._storages = storage_check(graph)
+        """What looks where arguments lie, if that makes a difference."""
         self._entry: tuple[Guard, BoundProgram] | None = None
         """What admits the arguments of the short way, and the program to be run then."""
         self._said = ""
@@ -218,6 +221,8 @@ class Executable:
             except GUARD_ERRORS:
                 slots = None
             if slots is not None:
+                if self._storages is not None:
+                    self._storages(args)
                 results = program.run_slots(slots)
                 return results[0] if len(results) == 1 else results
         self._long_ways += 1
@@ -246,6 +251,8 @@ class Executable:
         with one that follows the memory added to `footprints`."""
         args = flatten_arguments(args, len(self._free))
         self._check(args)
+        if self._storages is not None:
+            self._storages(args)
         if self._floats:  # a program that wants a float computes with one, as in TorchScript
             args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
         library = self._library_of(args)

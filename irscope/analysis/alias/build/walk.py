@@ -43,18 +43,20 @@ Plan = Rule | tuple[int, bool, bool]
 def build(
     graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES
 ) -> PointsTo:
-    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory.
+    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory, but for bound
+    ones that are known to.
 
     `callees` has what is known of the programs that it calls, in terms of the same `structures`.
     """
     builder = PointsToBuilder(Elements(structures))
     elements, outside = builder.elements, builder.outside
-    for value in graph.inputs:
+    known = graph.storages
+    for value in sorted(graph.inputs, key=lambda value: value not in known) if known else graph.inputs:
         structure = structures.of(value.type)
         if structure is not None:
-            shared = not distinct_inputs or structure.kind in ("mixed", "object")
-            element = outside.of("input", structure) if shared else elements.fresh(structure, value)
-            elements.element_of[value] = element
+            shared = value in known or not distinct_inputs or structure.kind in ("mixed", "object")
+            given = outside.given(value, structure, known.get(value)) if shared else elements.fresh(structure, value)
+            elements.element_of[value] = given
     Walk(NodeRules(graph, builder, Signatures(), callees)).visit(graph)
     return builder.seal()
 

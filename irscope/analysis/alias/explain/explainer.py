@@ -163,10 +163,11 @@ class Explainer:
         if start in self._graph.inputs:
             language = self._graph.functional
             why = f" of a program in {language}, whose values share no memory" if language else ""
+            kind = self._kind_of_input(start)
             return (
-                f"{name} is an input{why}"
+                f"{name} is {'a' if kind[0] == 'p' else 'an'} {kind}{why}"
                 if start is value
-                else f"{name} is memory of the input %{self._name(start)}{why}"
+                else f"{name} is memory of the {kind} %{self._name(start)}{why}"
             )
         if element is not None and self._points_to.class_of[element] in self._points_to.targets:
             leaves = self._reach.leaves(self._points_to.class_of[element])
@@ -177,6 +178,12 @@ class Explainer:
         language = "" if made is None else functional_source(made.op)
         by += f", and results of {language} ops are new" if language else ""
         return f"{name} is {by}" if start is value else f"{name} is memory of %{self._name(start)} ({by})"
+
+    def _kind_of_input(self, value: Value) -> str:
+        """Whether an input is a tensor of the model's whose place is known, or what a caller passes, if that is known."""
+        if value in self._graph.storages:
+            return "parameter"
+        return "argument" if self._graph.storages and value not in self._graph.bound else "input"
 
     # Phrases
 
@@ -189,11 +196,13 @@ class Explainer:
 
     def _joined(self, a: Value, b: Value, left: list[Step], right: list[Step], meeting: Label) -> str:
         told = [words for words in (self._told(left), self._told(right)) if words]
-        if isinstance(meeting, Place):
-            roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
+        roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
+        if isinstance(meeting, Value) and roots[0] is not roots[1] and all(root in self._graph.storages for root in roots):
+            told.append(f"{' and '.join(map(self.words.describe_label, roots))} are tied: both lie in one storage")
+        elif isinstance(meeting, Place):
             if roots[0] is roots[1] and told:
                 pass  # the views of one value; where that came from does not matter
-            elif meeting.kind == "input" and all(root in self._paths.inputs for root in roots):
+            elif meeting.kind in ("input", "argument") and all(root in self._paths.inputs for root in roots):
                 names = " and ".join(self.words.describe_label(root) for root in roots)
                 told.append(f"{names} are both inputs, and two inputs may be the same object")
             elif not (told and told[-1].endswith(self.words.describe_place(meeting))):

@@ -55,6 +55,7 @@ class Words:
             "contents": f"what {of or 'a container from outside'} holds",
             "field": f"field {label.name} of {of}",
             "input": f"an input ({kind})",
+            "argument": f"an argument ({kind})",
             "escaped": "what was given to code that is not in the graph",
             "unknown": f"memory of unknown origin ({kind})",
             "attribute": f"the attribute {label.name.removeprefix('*.')}",

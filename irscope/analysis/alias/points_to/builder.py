@@ -31,6 +31,10 @@ These places are:
    are thus not told apart, and need not be. Of an object that is known by an interface alone, they are those of all classes.
 7. *From outside*. Inputs of one structure share one element (any two may be the same object) whose cell holds the
    inputs of its content's structure; with `distinct_inputs` each gets its own. A mixed input may be any input.
+   Where the storages of bound inputs are known (`Graph.storages`), each storage has an element and the arguments share
+   one for each structure. That no argument lies in such a storage, and that no two of them have become one, is assumed,
+   and checked when the program is called. Objects, futures and whatever else one cannot look into may be, or hold, any
+   input, as may attributes, what tasks write and what unseen code gives back: "input" has edges to all of them.
 8. *Code that nobody sees* (calls of what is not known, unknown ops). We assume that it reaches only what such code was
    once given, and memory of its own: an operand *escapes*, with everything inside it, as does what a block that such
    code is given uses of the program around it (`prim::Closure` gives one and runs nothing), and the results may be anything
@@ -163,7 +167,8 @@ class PointsToBuilder:
         class_of, targets = collapse_cycles(count, edges) if elements.is_cyclic else (range(count), edges)
         written = spread_writes(count, targets, {class_of[write.element] for write in self.writes})
         reshaped = spread_writes(count, targets, {class_of[write.element] for write in self.writes if write.to_shape})
-        places = frozenset(class_of[element] for element, _ in outside.by_origin.values())
+        known = (element for element, _ in outside.by_origin.values())
+        places = frozenset(class_of[element] for element in (*known, *outside.storages.values()))
         return PointsTo(
             elements.element_of,
             elements.labels,

@@ -1,16 +1,17 @@
 """Memory that does not come from the program: inputs, what unseen code was given or gives back, attributes of objects.
 
 Rules 6 to 8 of the argument in `irscope.analysis.alias.points_to.builder`. There is one element for each kind of origin and structure, made
-when it is first asked for. What types that do not say (`Any`, unions, interfaces) have in common with others is joined
+when it is first asked for; where the storages of bound inputs are known, one for each of these, and "input" is then all of
+them and "argument". What types that do not say (`Any`, unions, interfaces) have in common with others is joined
 at the end, when all of them are known.
 """
 
 from __future__ import annotations
 
 from irscope.analysis.alias.points_to.elements import Elements
-from irscope.analysis.alias.points_to.memory_structure import ANY_CLASS, MIXED, Structure
+from irscope.analysis.alias.points_to.memory_structure import ANY_CLASS, MIXED, TENSOR, Structure
 from irscope.analysis.alias.points_to.records import Origin, Place
-from irscope.ir import Node
+from irscope.ir import Node, Value
 
 __all__ = ["OutsideMemory"]
 
@@ -33,6 +34,8 @@ class OutsideMemory:
         self.attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
         self.opaque_element: int | None = None
         """What `opaque` gives, if there is unseen code."""
+        self.storages: dict[int, int] = {}
+        """The elements of known storages, by their numbers. If there are any, no argument lies in one of them."""
 
     def of(self, kind: Origin, structure: Structure) -> int:
         """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
@@ -41,7 +44,7 @@ class OutsideMemory:
             return known[0]
         element = self.elements.fresh(structure, Place(kind, name=structure.bucket))
         self.by_origin[kind, structure.bucket] = (element, structure)
-        content: Origin = "input" if kind == "input" else "unknown"
+        content: Origin = kind if kind in ("input", "argument") else "unknown"
         if structure.kind == "box" and structure.content is not None:
             self.elements.flow(self.elements.cells[element], self.of(content, structure.content))
         elif structure.kind == "tuple":
@@ -57,7 +60,28 @@ class OutsideMemory:
         if kind == "unknown":
             self.elements.flow(element, self.of("input", structure))
             self.elements.flow(element, self.of("escaped", structure))
+        if kind == "input" and self.storages:
+            self._is_any(element, structure)
         return element
+
+    def given(self, value: Value, structure: Structure, number: int | None) -> int:
+        """The element of an input: that of its storage, if the number of one is known. Known ones must come first."""
+        if number is not None and structure is TENSOR:
+            if number not in self.storages:
+                self.storages[number] = self.elements.fresh(structure, value)
+            return self.storages[number]
+        is_argument = bool(self.storages) and _is_open(structure)
+        return self.of("argument" if is_argument else "input", structure)
+
+    def _is_any(self, element: int, structure: Structure) -> None:
+        """Memory from outside of which nothing is known may be an argument's, or lie in a known storage."""
+        if _is_open(structure):
+            self.elements.flow(element, self.of("argument", structure))
+        if structure is TENSOR:
+            for storage in self.storages.values():
+                self.elements.flow(element, storage)
+        elif structure is MIXED:
+            self.elements.flow(element, self.of("input", TENSOR))
 
     def escape(self, element: int, structure: Structure, node: Node) -> None:
         """Unseen code is given this, and with it everything inside."""
@@ -110,12 +134,13 @@ class OutsideMemory:
         """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
         self._join_interfaces()
         by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
+        by_kind["argument"] = by_kind["input"]  # what may be any input may be any argument; the latter hold nothing mixed
         if self.elements.objects in self.given_away:
             for element, structure in self.attributes.values():
                 self.elements.flow(element, self.of("unknown", structure))
         for (kind, _), (element, structure) in self.by_origin.items():
             by_kind[kind].append((element, structure))
-        for members in by_kind.values():
+        for members in (by_kind["input"], by_kind["escaped"], by_kind["unknown"]):
             anything = [element for element, structure in members if structure is MIXED]
             for element, structure in members:
                 if anything and structure is not MIXED:
@@ -141,3 +166,13 @@ class OutsideMemory:
             if other is not None and owner != ANY_CLASS:
                 self.elements.flow(slot, other)
                 self.elements.flow(other, slot)
+
+
+def _is_open(structure: Structure) -> bool:
+    """Whether one can look at all that a value holds: tensors, and lists, dicts and tuples of them."""
+    todo = [structure]
+    for here in todo:
+        if here.kind not in ("tensor", "tuple") and not (here.kind == "box" and here.bucket.startswith(("List", "Dict"))):
+            return False
+        todo.extend(part for part in (here.content, *here.fields) if part is not None)
+    return True

@@ -20,7 +20,7 @@ class Place:
     """What an element that is not a value's stands for."""
 
     kind: Literal[
-        "contents", "field", "input", "escaped", "unknown", "attribute", "slot", "objects", "opaque", "called"
+        "contents", "field", "input", "argument", "escaped", "unknown", "attribute", "slot", "objects", "opaque", "called"
     ]
     of: Value | None = None
     """The container whose contents or field this is."""
@@ -33,7 +33,7 @@ class Place:
 
 make_place = fast_constructor(Place)
 Label = Value | Place
-Origin = Literal["input", "escaped", "unknown"]
+Origin = Literal["input", "argument", "escaped", "unknown"]
 
 
 class LazyLabels(list[Any]):

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["AliasDb"]
 
 
-def _promise(graph: Graph) -> bool:
-    """Whether its inputs are distinct."""
-    return graph.distinct_inputs or bool(graph.functional)
+def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
+    """Whether its inputs are distinct, and what is known of storages."""
+    return graph.distinct_inputs or bool(graph.functional), graph.storages
 
 
 _FOLLOWED: Final = no("the edits were followed")
@@ -41,7 +41,8 @@ class AliasDb(Questions):
     """Aliases and writes of one graph.
 
     Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
-    from a language without memory (ONNX, StableHLO: `graph.functional`). A call is unseen
+    from a language without memory (ONNX, StableHLO: `graph.functional`). Parameters that `irs.load` bound lie where they
+    lie: two of them share memory if they are tied, and an argument is none of them (`graph.storages`). A call is unseen
     code, unless `callees` (a Module, or graphs by name) has what it runs. Wherever a value or node is asked for, its
     printed name will do; an unknown one raises UnknownName.
 

@@ -112,7 +112,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
     from irscope.analysis.shapes import infer, refine
 
     free = graph.free_inputs
-    arguments = flatten_arguments(arguments, len(free))
+    arguments = flatten_arguments(arguments, graph)
     if len(free) != len(arguments):
         s = "s" * (len(free) != 1)
         names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"

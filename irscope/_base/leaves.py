@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["leaves"]
+__all__ = ["leaves", "leaves_by_path"]
 
 
 def leaves(nested: Any) -> Iterator[Any]:
@@ -23,3 +23,22 @@ def leaves(nested: Any) -> Iterator[Any]:
             stack.extend(reversed(item.values()))
         else:
             yield item
+
+
+def leaves_by_path(nested: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The same values, each with the way to it: places in lists, names of fields of named tuples, keys of dictionaries.
+
+    >>> list(leaves_by_path([1, {"a": (2, [3])}]))
+    [((0,), 1), ((1, 'a', 0), 2), ((1, 'a', 1, 0), 3)]
+    """
+    stack: list[tuple[tuple[Any, ...], Any]] = [((), nested)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item, list | tuple):
+            inside = list(zip(getattr(item, "_fields", range(len(item))), item, strict=True))
+        elif isinstance(item, dict):
+            inside = list(item.items())
+        else:
+            yield path, item
+            continue
+        stack.extend(((*path, key), part) for key, part in reversed(inside))

@@ -1,8 +1,8 @@
 """JAX: functions with example arguments, and what `jax.jit(f).lower(...)` gives, by way of StableHLO.
 
 The functions that JAX writes as private ones (a `closed_call`, `jnp.clip`) are inlined, so that a program is one graph.
-An argument that is a list, tuple or dictionary is one input per leaf, in the order in which Python holds them, so that
-the compiled program takes the same nested arguments. JAX itself sorts the keys of dictionaries.
+An argument that is a list, tuple or dictionary is one input per leaf, in the order in which Python holds them; the compiled
+program takes the same nested arguments, with the keys of dictionaries in any order. JAX itself sorts them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.leaves import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra
-from irscope.ir import Graph, Module, Value, make_block, make_value
+from irscope.ir import Graph, Module, Value, make_block, make_value, nested_paths
 from irscope.ir.module import inlined, renamed_body
 
 __all__ = ["load", "name", "reads", "suffixes"]
@@ -56,7 +57,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
             given = len(jax.tree_util.tree_leaves(args))
             if given != len(graph.inputs):
                 raise ArgumentError(f"{given} example arguments for {len(graph.inputs)} inputs", hint="pass one for each")
-        return graph
+        args, kwargs = jax.tree_util.tree_unflatten(source.in_tree, range(source.in_tree.num_leaves))
+        return replace(graph, argument_paths=nested_paths((*args, *kwargs.values()), len(graph.inputs)))
     lowered, kept = _lowered(source, args)
     graph = _imported(lowered, name or getattr(source, "__name__", "") or "jax")
     return _ordered(graph, source, args, kept)
@@ -113,32 +115,19 @@ def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Grap
     if len(paths) != len(graph.inputs):
         return graph
     places = {tuple(map(_key, path)): index for index, (path, _) in enumerate(paths)}
-    order = [places[path] for path in _python_order(tuple(args)) if path in places]
+    ways = [path for path, _ in leaves_by_path(tuple(args)) if path in places]
+    order = [places[path] for path in ways]
     if len(order) != len(paths):  # containers of a kind that only JAX opens
-        order = list(range(len(paths)))
+        order, ways = list(range(len(paths))), []
     names = list(_names(source, [path for path, _ in paths]))
     renamed = {value: make_value(value.id, value.type, told) for value, told in zip(graph.inputs, names, strict=True)}
-    return _with_inputs(graph, renamed, order)
+    nested = any(len(way) > 1 for way in ways)
+    return replace(_with_inputs(graph, renamed, order), argument_paths=tuple(ways) if nested else ())
 
 
 def _key(part: Any) -> Any:
     """One step of JAX's way to a leaf: a key, a number, a field's name."""
     return getattr(part, "key", getattr(part, "idx", getattr(part, "name", part)))
-
-
-def _python_order(arguments: Any) -> Iterator[tuple[Any, ...]]:
-    """The ways to the leaves of nested arguments in the order of `irscope._base.leaves`."""
-    stack: list[tuple[tuple[Any, ...], Any]] = [((), arguments)]
-    while stack:
-        path, item = stack.pop()
-        if isinstance(item, dict):
-            inside = list(item.items())
-        elif isinstance(item, list | tuple):
-            inside = list(zip(getattr(item, "_fields", range(len(item))), item, strict=True))
-        else:
-            yield path
-            continue
-        stack.extend(((*path, key), part) for key, part in reversed(inside))
 
 
 def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:

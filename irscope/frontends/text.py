@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +58,7 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
         expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
         what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
         raise ArgumentError(what, hint=f"pass {expected or 'none'}")
-    return Graph(graph.body, name, graph.bound) if name else graph
+    return replace(graph, name=name) if name else graph
 
 
 def _read(path: Path) -> str:

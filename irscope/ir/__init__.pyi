@@ -1,6 +1,7 @@
 from .arguments import (
     flatten_arguments,
     graph_of,
+    nested_paths,
 )
 from .builder import (
     GraphBuilder,
@@ -158,6 +159,7 @@ __all__ = [
     "parts",
     "payload_type",
     "flatten_arguments",
+    "nested_paths",
     "steps",
     "walk",
 ]

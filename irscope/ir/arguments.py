@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irscope._base.leaves import leaves
+from irscope._base.leaves import leaves, leaves_by_path
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 
-__all__ = ["graph_of", "flatten_arguments"]
+__all__ = ["flatten_arguments", "graph_of", "nested_paths"]
 
 
 def graph_of(program: Any, verb: str) -> Graph:
@@ -24,15 +24,60 @@ def graph_of(program: Any, verb: str) -> Graph:
     return graph
 
 
-def flatten_arguments(arguments: Sequence[Any], wanted: int) -> tuple[Any, ...]:
-    """The arguments, one per input: where the counts differ, the parts of lists, tuples and dictionaries, in order.
+def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]:
+    """The arguments, one per free input, whatever lists, tuples and dictionaries they lie in.
 
-    torch.export makes one input of each tensor in a nested argument. Given back as they are if that does not fit either.
+    A graph that knows the ways to its inputs (`Graph.argument_paths`) finds each by its way, so that the order in which a
+    dictionary holds its keys means nothing. Of another graph, and where the counts differ, the parts count in order; given
+    back as they are if they do not fit either.
 
-    >>> flatten_arguments([{"a": 1, "b": (2, 3)}, 4], 4), flatten_arguments([[1, 2]], 1), flatten_arguments([1], 2)
-    ((1, 2, 3, 4), ([1, 2],), (1,))
+    Raises ArgumentError for nested arguments that are built otherwise than those which the program was loaded with, and
+    for dictionaries where no keys are known.
     """
+    wanted = len(graph.free_inputs)
+    paths = graph.argument_paths
+    nested = any(isinstance(argument, list | tuple | dict) for argument in arguments)
+    if nested and len(paths) == wanted:
+        return _by_path(arguments, paths)
     if len(arguments) == wanted:
         return tuple(arguments)
     parts = tuple(leaves(arguments))
-    return parts if len(parts) == wanted else tuple(arguments)
+    if len(parts) != wanted:
+        return tuple(arguments)
+    if any(isinstance(argument, dict) for argument in arguments):
+        names = ", ".join(f"%{graph.names[value]}" for value in graph.free_inputs)
+        raise ArgumentError(
+            f"{graph.name} does not know the keys of its arguments", where=f"inputs: {names}",
+            hint="pass what lies in the dictionary, one argument per input, in this order",
+        )  # fmt: skip
+    return parts
+
+
+def nested_paths(arguments: Sequence[Any], wanted: int) -> tuple[tuple[Any, ...], ...]:
+    """The ways to the leaves of nested example arguments, for `Graph.argument_paths`; none if all are plain or there are
+    more or fewer than the inputs wanted.
+
+    >>> nested_paths([1, {"w": 2, "b": 3}], 3), nested_paths([1, 2], 2), nested_paths([[1]], 4)
+    (((0,), (1, 'w'), (1, 'b')), (), ())
+    """
+    paths = tuple(path for path, _ in leaves_by_path(arguments))
+    return paths if len(paths) == wanted and any(len(path) > 1 for path in paths) else ()
+
+
+def _by_path(arguments: Sequence[Any], paths: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
+    given = dict(leaves_by_path(arguments))
+    known = frozenset(paths)
+    missing = [path for path in paths if path not in given]
+    wrong = [path for path, leaf in given.items() if path not in known and leaf is not None]
+    if missing or wrong:
+        told = [f"{_told(path)} is missing" for path in missing[:3]] + [f"{_told(path)} is new" for path in wrong[:3]]
+        raise ArgumentError(
+            "the arguments are not built like those which the program was loaded with", where="; ".join(told),
+            hint="load it again with arguments like these",
+        )  # fmt: skip
+    return tuple(given[path] for path in paths)
+
+
+def _told(path: tuple[Any, ...]) -> str:
+    """`argument 1['w']`."""
+    return f"argument {path[0]}" + "".join(f"[{key!r}]" for key in path[1:])

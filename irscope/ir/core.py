@@ -132,6 +132,9 @@ class Graph:
     gradients: Mapping[str, int] = field(default_factory=dict)
     """Of a joint graph of forward and backward: whose gradient each of the further results is, by the name of a parameter or
     an argument; the number counts all results."""
+    argument_paths: tuple[tuple[Any, ...], ...] = ()
+    """Of a program that was loaded with nested arguments: the way to each free input in them, the argument's place first
+    (`(0,)`, `(1, "w")`). Empty where none is known, or all arguments are plain."""
     modes: Callable[[], str] | None = None
     """Says in words whether the model that the program was captured from has been switched to another mode since (training,
     evaluation), and gives an empty text if it has not; None where nothing depends on such modes."""

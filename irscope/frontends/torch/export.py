@@ -69,7 +69,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         known = loaded_files()
     if isinstance(source, torch.export.ExportedProgram):
         graph = import_exported(source, name or "exported", known.__contains__)
-        if args and len(flatten_arguments(args, len(graph.free_inputs))) != len(graph.free_inputs):
+        if args and len(flatten_arguments(args, graph)) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))

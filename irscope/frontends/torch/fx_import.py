@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from irscope.ir import (
     TensorType,
     Type,
     Value,
+    nested_paths,
     payload_type,
 )
 from irscope.ir.text import parse_type
@@ -96,7 +98,19 @@ class _Import:
                 self.build.node("aten::copy_", (target, value, self.constant(False)), (target.type,))
             elif kind != "TOKEN":
                 outputs.append(value)
-        return self.build.finish(outputs, bound=self.bound)
+        return self.with_paths(self.build.finish(outputs, bound=self.bound))
+
+    def with_paths(self, graph: Graph) -> Graph:
+        """The graph with the ways to its inputs in nested arguments, as the program keeps them; those by keyword come last."""
+        shape = getattr(getattr(self.program, "call_spec", None), "in_spec", None)
+        if shape is None:
+            return graph
+        numbers = list(range(shape.num_leaves))
+        try:
+            args, kwargs = self.torch.utils._pytree.tree_unflatten(numbers, shape)
+        except Exception:  # containers of the user's own, which take no numbers
+            return graph
+        return replace(graph, argument_paths=nested_paths((*args, *kwargs.values()), len(graph.free_inputs)))
 
     def inputs(self, placeholders: Sequence[Any]) -> dict[Any, Any]:
         """Parameters and buffers come in once per tensor, under their path; the rest under their own names."""

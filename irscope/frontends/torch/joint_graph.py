@@ -23,7 +23,7 @@ from irscope.frontends.torch.joint_names import apart, argument_names, call_resu
 from irscope.frontends.torch.joint_trace import fake_tensors, note_gradients, swapped, trace
 from irscope.frontends.torch.modes import modes_of, roots_of
 from irscope.frontends.torch.values import require_torch, tensor_type
-from irscope.ir import Graph, TensorType
+from irscope.ir import Graph, TensorType, nested_paths
 
 __all__ = ["joint_graph", "unit_cotangents"]
 
@@ -139,6 +139,7 @@ class _Capture:
         self.held = list(self.own_tensors())
         taken = {entry.name for entry in self.held}
         pytree = self.torch.utils._pytree
+        self.nested = (*args, *targets)
         leaves, self.shape = pytree.tree_flatten((tuple(args), tuple(targets)))
         names = argument_names(source, args, pytree) + argument_names(loss, (None, *targets), pytree, "target")[1:]
         self.given = [self.argument(apart(name, taken), leaf) for name, leaf in zip(names, leaves, strict=True)]
@@ -267,7 +268,10 @@ class _Capture:
             constants={},
         )
         title = self.title if self.title.isidentifier() else "joint"
-        return replace(import_exported(program, title, lambda _: True), gradients=gradients)
+        graph = import_exported(program, title, lambda _: True)
+        arguments = (*self.nested, *(entry.held for entry in self.tangents))
+        paths = nested_paths(arguments, len(graph.free_inputs))
+        return replace(graph, gradients=gradients, argument_paths=paths)
 
     def refuse_strangers(self, module: Any) -> None:
         """A tensor of the function's surroundings that wants a gradient would get none."""

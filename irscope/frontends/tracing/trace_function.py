@@ -17,6 +17,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.record import Recorder, Traced
-from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, TensorType, TupleType, Type, Value
+from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, TensorType, TupleType, Type, Value, nested_paths
 from irscope.ops.check import verify
 
 __all__ = ["load", "name", "reads", "suffixes", "trace"]
@@ -49,7 +50,7 @@ def reads(source: object, args: Sequence[object]) -> bool:
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     """The function as `trace` records it."""
     graph = trace(source, *args)
-    return Graph(graph.body, name, graph.bound) if name else graph
+    return replace(graph, name=name) if name else graph
 
 
 def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Graph:
@@ -86,6 +87,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     parts = result if isinstance(result, tuple) and len(result) > 1 else (result,)
     outputs = [_returned(record, part, title) for part in parts]
     graph = record.finish(title if title.isidentifier() else "traced", outputs)
+    graph = replace(graph, argument_paths=nested_paths(given, len(graph.inputs)))
     verify(graph)
     return graph
 
@@ -122,7 +124,8 @@ def _made(record: Recorder, described: Any, name: str) -> Any:
     if isinstance(described, str):
         return _input(record, name, *_parsed(described, name))
     if isinstance(described, list | tuple):
-        return type(described)([_made(record, item, f"{name}_{index}") for index, item in enumerate(described)])
+        parts = [_made(record, item, f"{name}_{index}") for index, item in enumerate(described)]
+        return type(described)(*parts) if hasattr(described, "_fields") else type(described)(parts)
     if isinstance(described, dict):
         return {key: _made(record, item, f"{name}_{key}") for key, item in described.items()}
     kind = type(described).__name__

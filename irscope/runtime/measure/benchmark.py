@@ -95,7 +95,7 @@ def compare(
         raise ArgumentError(
             f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}"
         )
-    args = flatten_arguments(args, len(graph.free_inputs))
+    args = flatten_arguments(args, graph)
     entries = [
         _our_entry(program, way, device, len(devices) > 1, exact) for device in devices for way in ways or _WAYS
     ]  # fmt: skip

@@ -249,7 +249,7 @@ class Executable:
     ) -> Any:  # fmt: skip
         """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does, and
         with one that follows the memory added to `footprints`."""
-        args = flatten_arguments(args, len(self._free))
+        args = flatten_arguments(args, self.graph)
         self._check(args)
         if self._storages is not None:
             self._storages(args)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Module, Node, Value
+from irscope.ir.module import entry
 from irscope.transforms.dedup.canonical import Piece, fingerprint
 from irscope.transforms.dedup.encoding import RELATIONS, Relation
+from irscope.transforms.dedup.regions import RegionPieces, region_pieces
 from irscope.transforms.dedup.relations import Hole, bijection, differences
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Dedup:
     note: str
     """What the pieces are, one sentence."""
     _pieces: dict[Node | str, Piece] = field(repr=False)
+    regions: RegionPieces | None = field(default=None, repr=False)
+    """The regions whose places the pieces are, if they are."""
 
     def ladder(self) -> pd.DataFrame:
         """How many classes there are by each relation; the numbers can only fall from row to row."""
@@ -108,6 +112,8 @@ class Dedup:
     def _member(self, piece: Node | Value | str) -> Node | str:
         if isinstance(piece, Node | str) and piece in self._pieces:
             return piece
+        if self.regions is not None and isinstance(self.source, Graph):
+            return _region_of(self.source, self.regions, piece)
         if isinstance(self.source, Module) or isinstance(next(iter(self._pieces), ""), str):
             raise UnknownName(f"there is no piece {piece!r}", hint=f"the pieces are {_some(self._pieces)}")
         graph = self.source
@@ -126,11 +132,15 @@ class Dedup:
         return f"<Dedup by {self.relation!r}: {pieces}, {plural(len(self.classes), 'class', 'classes')}>"
 
 
-def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedup:
+Unit = Literal["auto", "regions"]
+
+
+def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: Unit = "auto") -> Dedup:
     """Sort the pieces of a program into classes of equal ones.
 
     The pieces of a graph (or of what `fuse` gives) are its fusion groups; a graph without groups is one piece as a
-    whole, and so is each graph of a module. `relation` is one of `text`, `alpha`, `order`, `extents`, explained in
+    whole, and so is each graph of a module. With `unit="regions"` the pieces are the repeated regions of a graph, found
+    without being marked (`irscope.transforms.dedup.regions`). `relation` is one of `text`, `alpha`, `order`, `extents`, explained in
     `irscope.transforms.dedup.canonical`. Linear in the size of the program.
 
     >>> import irscope as irs
@@ -145,10 +155,41 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha") -> Dedu
     if not isinstance(program, Graph | Module):
         hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
         raise ArgumentError(f"dedup works on a Graph, a Fusion or a Module, not on {type(source).__name__}", hint=hint)
+    if unit not in ("auto", "regions"):
+        raise ArgumentError(f"there is no unit {unit!r}", hint="choose auto (groups, or whole graphs) or regions")
+    if unit == "regions":
+        return _of_regions(program, relation)
     pieces, note = _pieces_of(program)
+    return _sorted_into_classes(program, relation, pieces, note)
+
+
+def _of_regions(program: Graph | Module, relation: Relation) -> Dedup:
+    """Regions as pieces; those of a module are found in the one graph that can be meant from outside."""
+    graph = program if isinstance(program, Graph) else program.graphs[entry(program)]
+    found = region_pieces(graph)
+    return _sorted_into_classes(graph, relation, dict(found.pieces), found.note, found)
+
+
+def _sorted_into_classes(
+    program: Graph | Module, relation: Relation, pieces: dict[Node | str, Piece], note: str, regions: RegionPieces | None = None
+) -> Dedup:
     found = sorted(_classes(pieces, relation), key=lambda entry: -len(entry[0]))
     classes = [EquivalenceClass(i, members, members[0], mark.hex()) for i, (members, mark) in enumerate(found)]
-    return Dedup(program, relation, tuple(classes), note, pieces)
+    return Dedup(program, relation, tuple(classes), note, pieces, regions)
+
+
+def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:
+    """The region that a node or a value is in, by itself or by name."""
+    known = {value: node for node in regions.name_of for value in node.outputs}
+    node = piece if isinstance(piece, Node) else known.get(graph.value(piece)) if _is_value(graph, piece) else None
+    name = regions.name_of.get(node) if node is not None else None
+    if name is None:
+        raise UnknownName(f"{piece!r} is in no repeated region", hint=f"the pieces are {_some(regions.pieces)}")
+    return name
+
+
+def _is_value(graph: Graph, piece: Value | str) -> bool:
+    return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
 
 
 def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
@@ -192,6 +233,6 @@ def _told_ops(ops: list[str]) -> str:
     )
 
 
-def _some(pieces: dict[Node | str, Piece]) -> str:
-    labels = [repr(member) for member in list(pieces)[:5]]
-    return ", ".join(labels) + (", …" if len(pieces) > 5 else "")
+def _some(pieces: Iterable[Node | str]) -> str:
+    members = list(pieces)
+    return ", ".join(map(repr, members[:5])) + (", …" if len(members) > 5 else "")

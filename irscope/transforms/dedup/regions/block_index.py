@@ -1,0 +1,175 @@
+"""The nodes of one block as numbers: what each looks like, what it reads from whom, and behind whom it must stay.
+
+*What a node looks like* is what every place of a repeated pattern has in common: op, attributes, how many operands, which of
+them are None, element types, and extents as far as broadcasting sees them (one, more than one, unknown). Constants are no
+nodes here: they are written into the operands of their readers and may differ between the places, as extents may.
+
+*Operands* are those of the node and what its blocks read from outside, in the order in which they are first read: the body of an
+`if` that uses a value ties it to that value just as an operand does.
+
+Looks are compared as tuples, not as hashes; of what has blocks, the blocks are compared by `look_of_blocks`, which is exact but
+for the digests of constant tensors inside. What is found is matched payload by payload in the end (`matching`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.analysis.dependence import dependences
+from irscope.ir import NONE, Block, Graph, Node, TensorType, Type, Value, make_block
+from irscope.transforms.dedup.canonical import Piece, canonical_form, inner_blocks
+from irscope.transforms.dedup.encoding import spell_attrs
+
+__all__ = ["OUTSIDE", "BlockIndex", "free_values", "inner_piece"]
+
+OUTSIDE: Final = -1
+"""The producer of an operand that no node of the block makes: a parameter, a constant, a value of a block around."""
+
+
+@dataclass(eq=False)
+class BlockIndex:
+    """One block; nodes go by their place among those that are no constants."""
+
+    graph: Graph
+    block: Block
+    nodes: tuple[Node, ...] = field(init=False)
+    operands: list[tuple[Value, ...]] = field(init=False)
+    """The values that each node reads."""
+    producers: list[tuple[tuple[int, int], ...]] = field(init=False)
+    """For each operand the node that makes it and the number of its result; (`OUTSIDE`, -1) if none does."""
+    users: list[list[tuple[int, int, int]]] = field(init=False)
+    """Who reads each node's results, in textual order: number of the result, place among the operands, reader."""
+    looks: list[int] = field(init=False)
+    """Equal numbers for nodes that look the same."""
+    constants: dict[Value, Node] = field(init=False)
+    """The constants that are visible here, by their value."""
+
+    def __post_init__(self) -> None:
+        self.nodes = tuple([node for node in self.block.nodes if node.op != "prim::Constant"])
+        self.constants = _Constants(self.graph)
+        self.operands = [(*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes]
+        made = {value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)}
+        outside = (OUTSIDE, -1)
+        self.producers = [tuple([made.get(value, outside) for value in values]) for values in self.operands]
+        self.users = [[] for _ in self.nodes]
+        for reader, row in enumerate(self.producers):
+            for slot, (place, number) in enumerate(row):
+                if place != OUTSIDE:
+                    self.users[place].append((number, slot, reader))
+        self.looks = _Looks(self).all()
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether a `prim::Constant` makes the value."""
+        return value in self.constants
+
+    @cached_property
+    def before(self) -> list[tuple[int, ...]]:
+        """For each node the earlier ones that it must stay behind: data, memory, effects, random numbers."""
+        place = {node: index for index, node in enumerate(self.nodes)}
+        of_block = [place.get(node, OUTSIDE) for node in self.block.nodes]
+        rows = dependences(self.graph, self.block).before
+        return [
+            tuple([of_block[earlier] for earlier in row if of_block[earlier] != OUTSIDE])
+            for index, row in enumerate(rows)
+            if of_block[index] != OUTSIDE
+        ]
+
+    @cached_property
+    def leaving(self) -> frozenset[Value]:
+        """Values that something beside the nodes reads: the results of the block."""
+        return frozenset(self.block.returns)
+
+
+class _Constants(dict[Value, Node]):
+    """Asked of the graph when first needed."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__({node.output: node for node in graph.nodes() if node.op == "prim::Constant"})
+
+
+def free_values(node: Node) -> tuple[Value, ...]:
+    """What the blocks of a node read from outside of it, in the order of first reading."""
+    blocks = list(node.blocks)
+    own: set[Value] = set()
+    order: dict[Value, None] = {}
+    stack: list[tuple[Block, int]] = [(block, 0) for block in reversed(blocks)]
+    while stack:
+        block, start = stack.pop()
+        if start == 0:
+            own.update(block.params)
+        for place in range(start, len(block.nodes)):
+            inner = block.nodes[place]
+            order.update((value, None) for value in inner.inputs if value not in own)
+            own.update(inner.outputs)
+            if inner.blocks:
+                stack.append((block, place + 1))
+                stack.extend((nested, 0) for nested in reversed(inner.blocks))
+                break
+        else:
+            order.update((value, None) for value in block.returns if value not in own)
+    return tuple(order)
+
+
+def inner_piece(graph: Graph, node: Node, block: Block) -> Piece:
+    """A block of a node, with what it reads from outside as further parameters."""
+    params = (*block.params, *_read_by(block))
+    return Piece(node, make_block(block.id, params, block.nodes, block.returns), graph, {})
+
+
+class _Looks:
+    """Numbers what nodes look like."""
+
+    def __init__(self, index: BlockIndex) -> None:
+        self._index = index
+        self._known: dict[tuple[object, ...], int] = {}
+        self._types: dict[Type, str] = {}
+
+    def all(self) -> list[int]:
+        return [self._known.setdefault(self._look(place), len(self._known)) for place in range(len(self._index.nodes))]
+
+    def _look(self, place: int) -> tuple[object, ...]:
+        node = self._index.nodes[place]
+        operands = tuple([self._type(value.type) for value in self._index.operands[place]])
+        results = tuple([self._type(value.type) for value in node.outputs])
+        attrs = spell_attrs(node.attrs) if node.attrs else b""
+        blocks = self._blocks(node) if inner_blocks(node) else b""
+        return node.op, len(node.inputs), operands, results, attrs, blocks
+
+    def _blocks(self, node: Node) -> bytes:
+        """What the blocks look like; values from outside count as the operands that they are."""
+        return b"".join(
+            canonical_form(inner_piece(self._index.graph, node, block), "extents") for block in inner_blocks(node)
+        ) + self._sharing(node)
+
+    def _sharing(self, node: Node) -> bytes:
+        """Which values from outside are read in several blocks, or are operands too."""
+        first: dict[Value, int] = {}
+        read = [node.inputs, *(_read_by(block) for block in node.blocks)]
+        row = [first.setdefault(value, len(first)) for values in read for value in values]
+        return b",".join(b"%d" % number for number in row)
+
+    def _type(self, type: Type) -> str:
+        known = self._types.get(type)
+        if known is None:
+            known = self._types[type] = _pattern(type)
+        return known
+
+
+def _read_by(block: Block) -> tuple[Value, ...]:
+    return free_values(Node(0, "prim::If", blocks=(block,)))
+
+
+def _pattern(type: Type) -> str:
+    """A type without what may differ between the places of a pattern: extents above one, strides, gradients."""
+    if not isinstance(type, TensorType):
+        return "None" if type == NONE else str(type) if not _has_tensor(type) else repr(type)
+    if type.shape is None:
+        return f"{type.dtype}?"
+    return f"{type.dtype}({','.join('1' if dim == 1 else 'n' if isinstance(dim, int) else '*' for dim in type.shape)})"
+
+
+def _has_tensor(type: Type) -> bool:
+    return "Tensor" in str(type)
+

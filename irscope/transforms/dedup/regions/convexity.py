@@ -1,0 +1,120 @@
+"""Regions that can run as one step each: no path leaves one and comes back, and no two wait for one another.
+
+*One region.* A region can stand in one place of the program if no path of the dependences (data, memory, effects, random
+numbers) leads out of it and back in. One walk from its first node to its last finds the nodes outside that follow from it, and
+those inside that follow from these: they are cut off, or else all that such paths begin at, whichever is less. What is cut from one
+place is cut from all. What remains follows from nothing that was cut (or is followed by nothing that was cut), so a cut
+mends the place for good, but may break another; the walk is repeated until all places pass, at most `_ROUNDS` times.
+
+*All regions together.* Convex regions may still wait for one another (A's second half for B's first, B's second for A's first). The
+dependences with each region drawn together to a point have an order exactly when nothing waits for itself, as for fusion
+groups (`irscope.transforms.grouping.partition`). One sort over all of them finds what is left over on circles.
+
+*Order inside.* Places have the same edges of data, but a place may have more of memory. Nodes are listed as in the first
+place, so each place must allow that order (`keeps_order`).
+
+A walk costs the span of a place. Places that lie within one another (attention heads written side by side) are walked
+over once each; where the spans add up to more than `_SPANS` times the program, the region is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from irscope.transforms.dedup.regions.block_index import BlockIndex
+
+__all__ = ["convex_columns", "keeps_order", "waiting_regions"]
+
+_ROUNDS: Final = 6
+_SPANS: Final = 32
+
+Columns = list[list[int]]
+
+
+def convex_columns(index: BlockIndex, columns: Columns) -> Columns:
+    """As many of the columns as can be a region in every place; empty if none can."""
+    for _ in range(_ROUNDS):
+        whole = len(columns)
+        places = list(zip(*columns, strict=True))
+        if sum(max(place) - min(place) for place in places) > _SPANS * len(index.nodes):
+            return []
+        for place in range(len(places)):
+            lost = _lost(index, [column[place] for column in columns])
+            if lost:
+                columns = [column for number, column in enumerate(columns) if number not in lost]
+        if len(columns) == whole or not columns:
+            return columns
+    return []
+
+
+def _lost(index: BlockIndex, nodes: Sequence[int]) -> set[int]:
+    """The columns to cut off so that no path leaves the nodes and comes back."""
+    inside = set(nodes)
+    span = range(min(nodes), max(nodes) + 1)
+    if len(span) == len(inside):
+        return set()
+    before = index.before
+    follows: set[int] = set()
+    late: set[int] = set()
+    for node in span:
+        row = before[node]
+        if node in inside:
+            if not follows.isdisjoint(row) or not late.isdisjoint(row):
+                late.add(node)
+        elif not inside.isdisjoint(row) or not follows.isdisjoint(row):
+            follows.add(node)
+    if not late:
+        return set()
+    early = _early(before, inside, span)
+    cut = late if len(late) <= len(early) else early
+    return {column for column, node in enumerate(nodes) if node in cut}
+
+
+def _early(before: Sequence[Sequence[int]], inside: set[int], span: range) -> set[int]:
+    """The nodes inside from which a path leaves and comes back."""
+    leads: set[int] = set()
+    returns: set[int] = set()
+    for node in reversed(span):
+        if node in inside or node in leads:
+            for earlier in before[node]:
+                if earlier < span.start:
+                    continue
+                if earlier not in inside:
+                    leads.add(earlier)
+                elif node in leads or node in returns:
+                    returns.add(earlier)
+    return returns
+
+
+def keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
+    """Whether the nodes of a place may run in the order that those of the first place have in the program."""
+    rank = {node: leader[column] for column, node in enumerate(nodes)}
+    return all(rank[earlier] < rank[node] for node in nodes for earlier in index.before[node] if earlier in rank)
+
+
+def waiting_regions(index: BlockIndex, regions: Iterable[Sequence[int]]) -> set[int]:
+    """The numbers of regions that wait for themselves, through others or through what lies between."""
+    unit = list(range(len(index.nodes)))
+    point_of: dict[int, int] = {}
+    for number, nodes in enumerate(regions):
+        for node in nodes:
+            unit[node] = nodes[0]
+        point_of[nodes[0]] = number
+    after: dict[int, set[int]] = {}
+    open_edges: dict[int, int] = dict.fromkeys(unit, 0)
+    for node, row in enumerate(index.before):
+        for earlier in row:
+            a, b = unit[earlier], unit[node]
+            if a != b and b not in after.setdefault(a, set()):
+                after[a].add(b)
+                open_edges[b] += 1
+    ready = [one for one, count in open_edges.items() if not count]
+    while ready:
+        one = ready.pop()
+        del open_edges[one]
+        for other in after.get(one, ()):
+            open_edges[other] -= 1
+            if not open_edges[other]:
+                ready.append(other)
+    return {point_of[one] for one in open_edges if one in point_of}

@@ -1,0 +1,53 @@
+"""The proof that two places of a region are the same: node by node, operand by operand, payload by payload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.ir import Node, Value
+from irscope.transforms.dedup.canonical import inner_blocks
+from irscope.transforms.dedup.regions.block_index import BlockIndex, free_values, inner_piece
+from irscope.transforms.dedup.relations import bijection, same_payload
+
+__all__ = ["same_region"]
+
+
+def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int]) -> bool:
+    """Whether the nodes of two places correspond one by one: the same ops, attributes and blocks, and edges between the same
+    columns. Constants among the operands, extents, and values from outside may differ."""
+    ours = {value: (c, k) for c, node in enumerate(leader) for k, value in enumerate(index.nodes[node].outputs)}
+    theirs = {value: (c, k) for c, node in enumerate(member) for k, value in enumerate(index.nodes[node].outputs)}
+    if len(ours) != len(theirs) or len(set(member)) != len(leader):
+        return False
+    return all(
+        _same_node(index, a, b) and [ours.get(x) for x in index.operands[a]] == [theirs.get(y) for y in index.operands[b]]
+        for a, b in zip(leader, member, strict=True)
+    )
+
+
+def _same_node(index: BlockIndex, a: int, b: int) -> bool:
+    one, other = index.nodes[a], index.nodes[b]
+    if index.looks[a] != index.looks[b] or one.op != other.op or len(one.outputs) != len(other.outputs):
+        return False
+    if len(index.operands[a]) != len(index.operands[b]) or one.attrs.keys() != other.attrs.keys():
+        return False
+    if not all(same_payload(payload, other.attrs[key]) for key, payload in one.attrs.items()):
+        return False
+    return not inner_blocks(one) or _same_blocks(index, one, other)
+
+
+def _same_blocks(index: BlockIndex, one: Node, other: Node) -> bool:
+    """Whether the blocks are the same, and read the operands from outside in the same way."""
+    ours, theirs = inner_blocks(one), inner_blocks(other)
+    if len(ours) != len(theirs):
+        return False
+    outer = dict(zip((*one.inputs, *free_values(one)), (*other.inputs, *free_values(other)), strict=True))
+    for x, y in zip(ours, theirs, strict=True):
+        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "extents")
+        if matched is None or not _agrees(matched, outer):
+            return False
+    return True
+
+
+def _agrees(matched: dict[Value, Value], outer: dict[Value, Value]) -> bool:
+    return all(outer.get(x, y) is y for x, y in matched.items())

@@ -1,0 +1,177 @@
+"""A graph with repeated regions, written as a module in which each region is a function that is called from every place.
+
+*Why the program stays the same.* A call runs the nodes of a place, on the values that the place read, in an order that it allows
+(`convexity.keeps_order`). The nodes of a place can stand together, and all calls in one order with what is between them, since
+regions drawn together to points have no circle (`convexity.waiting_regions`); dependences count memory, effects and random
+numbers. So it is a reordering of the program that keeps all dependences, with names for parts of it.
+
+*What is given up.* The function says of its values what is true in every place: an extent or a stride that differs is unknown in
+it. A region with blocks inside whose types differ between places is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+from irscope._base.frozen import FrozenDict
+from irscope.ir import (
+    Block,
+    Erased,
+    Graph,
+    Merged,
+    Module,
+    Node,
+    Rewriter,
+    Symbol,
+    Value,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
+from irscope.transforms.dedup.regions.body import region_body
+from irscope.transforms.dedup.regions.repeat import Repeat
+from irscope.transforms.dedup.relations import bijection
+
+__all__ = ["outline_regions"]
+
+
+def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
+    """The module: the graph under its own name with calls, and `region0`, `region1`, … that are called.
+
+    Regions must come from one `find_regions` of this graph (or some of them). Constants that differ between places are handed in.
+
+    >>> import irscope as irs
+    >>> from irscope.ir.module import inlined
+    >>> from irscope.transforms.dedup.regions import find_regions
+    >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
+    ...   %p : Float(4) = aten::mul(%x, %a)
+    ...   %q : Float(4) = aten::tanh(%p)
+    ...   %r : Float(4) = aten::relu(%q)
+    ...   %s : Float(4) = aten::mul(%r, %b)
+    ...   %t : Float(4) = aten::tanh(%s)
+    ...   %u : Float(4) = aten::relu(%t)
+    ...   return (%u)''')
+    >>> m = outline_regions(g, find_regions(g))
+    >>> print(m.graphs["graph"])
+    graph(%x : Float(4),
+          %a : Float(4),
+          %b : Float(4)):
+      %r : Float(4) = func::call[callee="@region0"](%x, %a)
+      %u : Float(4) = func::call[callee="@region0"](%r, %b)
+      return (%u)
+    """
+    chosen = [repeat for repeat in repeats if _blocks_agree(repeat)]
+    names = _fresh_names(graph, len(chosen))
+    functions: dict[str, Graph] = {}
+    by_block: dict[Block, list[tuple[str, Repeat]]] = {}
+    for name, repeat in zip(names, chosen, strict=True):
+        functions[name] = _function(name, repeat)
+        by_block.setdefault(repeat.block, []).append((name, repeat))
+    symbols = (
+        Symbol(graph.name, "func::func"),
+        *(Symbol(name, "func::func", visibility="private") for name in functions),
+    )
+    return Module({graph.name: _calling(graph, by_block), **functions}, symbols=symbols)
+
+
+def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]]) -> Graph:
+    """The graph with calls in place of the regions, and without the constants that only they read."""
+    rewriter = Rewriter(graph)
+    for block, called in by_block.items():
+        calls = {place[0]: _call(name, repeat, at) for name, repeat in called for at, place in enumerate(repeat.places)}
+        inside = {node for _, repeat in called for place in repeat.places for node in place}
+        edits = [
+            Merged(place, calls[place[0]], f"place {at + 1} of {len(repeat)} of one region", rule="region")
+            for _, repeat in called for at, place in enumerate(repeat.places)
+        ]  # fmt: skip
+        unread = _unread(graph, inside, calls.values())
+        nodes = [node for node in _scheduled(BlockIndex(graph, block), called, calls) if node not in unread]
+        rewriter.set_nodes(block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own") for node in unread)])
+    return rewriter.finish()
+
+
+def _unread(graph: Graph, inside: set[Node], calls: Iterable[Node]) -> dict[Node, None]:
+    """The constants that nobody reads beside the nodes of regions."""
+    handed_in = {value for call in calls for value in call.inputs}
+    held = set(inside)
+    for node in graph.nodes():  # a node before the nodes of its blocks
+        owner = graph.owner.get(graph.block_of[node])
+        if owner in held:
+            held.add(node)
+    return {
+        node: None
+        for node in graph.nodes()
+        if node.op == "prim::Constant" and node not in held and node.output not in handed_in
+        and all(_is_held(graph, use.user, held) for use in graph.users.get(node.output, ()))
+        and node.output in graph.users
+    }  # fmt: skip
+
+
+def _is_held(graph: Graph, user: Node | Block, held: set[Node]) -> bool:
+    return user in held if isinstance(user, Node) else graph.owner.get(user) in held
+
+
+def _call(name: str, repeat: Repeat, at: int) -> Node:
+    place = repeat.places[at]
+    outputs = tuple([place[column].outputs[number] for column, number in repeat.outputs])
+    inputs = tuple([values[at] for values in repeat.inputs])
+    attrs: FrozenDict[str, str] = FrozenDict(callee=f"@{name}")
+    return make_node(new_id(), "func::call", inputs, outputs, attrs, (), place[0].location, repeat.scope(at))
+
+
+def _scheduled(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Mapping[Node, Node]) -> list[Node]:
+    """The nodes of the block with calls, in an order that keeps all dependences and is as near to the old one as can be."""
+    place_of = {node: at for at, node in enumerate(index.nodes)}
+    unit = list(range(len(index.nodes)))
+    for _, repeat in called:
+        for place in repeat.places:
+            for node in place:
+                unit[place_of[node]] = place_of[place[0]]
+    waits: dict[int, set[int]] = {}
+    after: dict[int, list[int]] = {}
+    for here, row in enumerate(index.before):
+        mine = waits.setdefault(unit[here], set())
+        for earlier in row:
+            if unit[earlier] != unit[here] and unit[earlier] not in mine:
+                mine.add(unit[earlier])
+                after.setdefault(unit[earlier], []).append(unit[here])
+    ready = [one for one, earlier in waits.items() if not earlier]
+    heapify(ready)
+    order: list[Node] = [node for node in index.block.nodes if node.op == "prim::Constant"]
+    while ready:
+        one = heappop(ready)
+        order.append(calls.get(index.nodes[one], index.nodes[one]))
+        for later in after.get(one, ()):
+            waits[later].discard(one)
+            if not waits[later]:
+                heappush(ready, later)
+    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), "a circle of regions"
+    return order
+
+
+def _function(name: str, repeat: Repeat) -> Graph:
+    """The region over parameters, with what is true of its types in every place."""
+
+    def result(value: Value, column: int, number: int) -> Value:
+        type = repeat.result_type(column, number)
+        return value if type == value.type else make_value(new_id(), type, value.name)
+
+    return Graph(region_body(repeat, 0, lift=True, results=result), name, functional=repeat.graph.functional)
+
+
+def _blocks_agree(repeat: Repeat) -> bool:
+    """Whether what is inside of nodes has the same types in all places."""
+    graph = repeat.graph
+    return all(
+        bijection(inner_piece(graph, nodes[0], a), inner_piece(graph, node, b), "alpha") is not None
+        for nodes in zip(*repeat.places, strict=True)
+        if nodes[0].blocks
+        for node in nodes[1:]
+        for a, b in zip(nodes[0].blocks, node.blocks, strict=True)
+    )
+
+
+def _fresh_names(graph: Graph, count: int) -> list[str]:
+    return [name for name in (f"region{number}" for number in range(count + 1)) if name != graph.name][:count]

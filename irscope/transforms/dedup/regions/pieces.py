@@ -1,0 +1,67 @@
+"""Repeated regions as pieces that relations compare: each place a block over parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.words import plural
+from irscope.ir import Graph, Node
+from irscope.transforms.dedup.canonical import Piece
+from irscope.transforms.dedup.regions.body import region_body
+from irscope.transforms.dedup.regions.finding import find_regions
+from irscope.transforms.dedup.regions.repeat import Repeat
+
+__all__ = ["RegionPieces", "region_pieces"]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionPieces:
+    """The places of all regions of a graph, by name: the module path where each place has one of its own, else
+    `region0.3` (the fourth place of the region that saves most)."""
+
+    repeats: tuple[Repeat, ...]
+    place_of: Mapping[str, tuple[Repeat, int]]
+    """Where the piece of each name is."""
+
+    @property
+    def note(self) -> str:
+        """What the pieces are, one sentence."""
+        if not self.repeats:
+            return "no region of the graph occurs twice"
+        return f"each of the {len(self.place_of)} places of {plural(len(self.repeats), 'repeated region')} is a piece"
+
+    @cached_property
+    def pieces(self) -> dict[Node | str, Piece]:
+        """Each place as a graph of its own."""
+        found: dict[Node | str, Piece] = {}
+        for name, (repeat, place) in self.place_of.items():
+            found[name] = Piece(name, region_body(repeat, place), repeat.graph, {})
+        return found
+
+    @cached_property
+    def name_of(self) -> Mapping[Node, str]:
+        """The piece that each node is in."""
+        return {node: name for name, (repeat, place) in self.place_of.items() for node in repeat.places[place]}
+
+
+def region_pieces(graph: Graph) -> RegionPieces:
+    """Find the repeated regions of a graph, and name their places."""
+    repeats = find_regions(graph)
+    return RegionPieces(repeats, dict(zip(_names(repeats), _places(repeats), strict=True)))
+
+
+def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:
+    return [(repeat, place) for repeat in repeats for place in range(len(repeat))]
+
+
+def _names(repeats: Sequence[Repeat]) -> list[str]:
+    scopes = Counter(repeat.scope(place) for repeat, place in _places(repeats))
+    names = []
+    for number, repeat in enumerate(repeats):
+        own = [repeat.scope(place) for place in range(len(repeat))]
+        named = all(scope and scopes[scope] == 1 for scope in own)
+        names += own if named else [f"region{number}.{place}" for place in range(len(repeat))]
+    return names

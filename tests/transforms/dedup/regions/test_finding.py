@@ -1,0 +1,335 @@
+"""Repeated regions: found without scopes, proved, convex; and the outlined program means the same."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irscope as irs
+from irscope.ir.core import Block, Graph, Module, Node, Value
+from irscope.ir.module import inlined, verify_module
+from irscope.ir.verify import verify
+from irscope.transforms.dedup.regions import Repeat, find_regions, outline_regions
+from tests.strategies import Program, random_program
+from tests.transforms.same_meaning import observed
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
+
+
+def without_scopes(graph: Graph) -> Graph:
+    """The same graph, with nothing that says where a node came from."""
+
+    def bare(block: Block) -> Block:
+        nodes = [
+            replace(node, scope="", location=None, blocks=tuple(map(bare, node.blocks))) for node in block.nodes
+        ]  # fmt: skip
+        return replace(block, nodes=tuple(nodes))
+
+    return replace(graph, body=bare(graph.body))
+
+
+def shuffled(graph: Graph, seed: int) -> Graph:
+    """The same pure straight-line program, its nodes listed in another order."""
+    rng = random.Random(seed)
+    waiting = list(graph.body.nodes)
+    known = set(graph.inputs)
+    order: list[Node] = []
+    while waiting:
+        ready = [place for place, node in enumerate(waiting[:40]) if known.issuperset(node.inputs)]
+        node = waiting.pop(rng.choice(ready))
+        known.update(node.outputs)
+        order.append(node)
+    return replace(graph, body=replace(graph.body, nodes=tuple(order)))
+
+
+def outputs(place: tuple[Node, ...]) -> set[Value]:
+    return {value for node in place for value in node.outputs}
+
+
+def ops(repeat: Repeat, place: int = 0) -> list[str]:
+    return [node.op.partition("::")[2] for node in repeat.places[place]]
+
+
+def assert_sound(graph: Graph, repeats: tuple[Repeat, ...]) -> None:
+    """Places are disjoint, and of the same ops and edges by brute force."""
+    seen: set[Node] = set()
+    for repeat in repeats:
+        edges = set()
+        for place in repeat.places:
+            assert seen.isdisjoint(place)
+            seen.update(place)
+            made = {value: (c, k) for c, node in enumerate(place) for k, value in enumerate(node.outputs)}
+            edges.add(tuple((node.op, tuple(made.get(value, "outside") for value in node.inputs)) for node in place))
+        assert len(edges) == 1
+
+
+def chain(count: int, body: str, *, tail: str = "", inputs: str = "%x : Float(4), %y : Float(4)") -> Graph:
+    """`body` again and again: `{a}` is the value before, `{i}` the number of the place."""
+    lines = [f"graph({inputs}):"]
+    before = "x"
+    for i in range(count):
+        lines += ["  " + line.strip().format(a=before, i=i) for line in body.strip().splitlines()]
+        before = f"r{i}"
+    return irs.parse("\n".join([*lines, *tail.splitlines(), f"  return (%{before})"]))
+
+
+LAYER = """
+%p{i} : Float(4) = aten::mul(%{a}, %y)
+%q{i} : Float(4) = aten::tanh(%p{i})
+%r{i} : Float(4) = aten::relu(%q{i})
+"""
+
+
+def test_places_of_a_chain_are_found_and_named() -> None:
+    [repeat] = find_regions(chain(7, LAYER))
+    assert (repeat.size, len(repeat)) == (3, 7)
+    assert repeat.labels[3] == "place 3"
+    assert len(repeat.inputs) == 2
+    assert repeat.outputs == ((2, 0),)
+
+
+def test_constants_and_extents_are_holes_and_constants_that_are_equal_everywhere_are_not() -> None:
+    body = """
+    %c{i} : float = prim::Constant[value={i}.5]()
+    %k{i} : int = prim::Constant[value=1]()
+    %p{i} : Float({i}2) = aten::mul(%{a}, %c{i})
+    %q{i} : Float({i}2) = aten::add(%p{i}, %p{i}, %k{i})
+    %r{i} : Float({i}2) = aten::tanh(%q{i})
+    """
+    [repeat] = find_regions(chain(9, body))
+    assert len(repeat) == 9
+    kinds = [hole.kind for hole in repeat.holes]
+    assert kinds.count("constant") == 1
+    assert repeat.holes[kinds.index("constant")].values[:2] == ("0.5", "1.5")
+    assert kinds.count("type") == 3
+    assert repeat.table().shape == (len(kinds), 2 + 9)
+
+
+def test_a_different_op_in_one_place_ends_the_region_before_it() -> None:
+    text = str(chain(6, LAYER)).replace("%q3 : Float(4) = aten::tanh", "%q3 : Float(4) = aten::exp")
+    found = find_regions(irs.parse(text))
+    assert_sound(irs.parse(text), found)
+    odd = [node for repeat in found for place in repeat.places for node in place if node.op == "aten::exp"]
+    assert not odd
+
+
+def test_operands_from_outside_may_come_the_other_way_round_but_edges_inside_may_not() -> None:
+    text = str(chain(6, LAYER)).replace("aten::mul", "aten::sub").replace("aten::sub(%r2, %y)", "aten::sub(%y, %r2)")
+    graph = irs.parse(text)
+    [repeat] = find_regions(graph)
+    assert len(repeat) == 6
+    x, y = np.float32([0.5, -2.0, 3.0, 1.5]), np.float32([1.0, 0.25, -1.0, 2.0])
+    assert same_numbers(graph, outline_regions(graph, [repeat]), x, y)
+
+    inside = "%r{i} : Float(4) = aten::sub(%q{i}, %p{i})"
+    text = str(chain(6, LAYER.replace("%r{i} : Float(4) = aten::relu(%q{i})", inside)))
+    for repeat in find_regions(irs.parse(text.replace("aten::sub(%q2, %p2)", "aten::sub(%p2, %q2)"))):
+        sides = {tuple(value in made for value in node.inputs) for place in repeat.places for made in [outputs(place)]
+                 for node in place if node.op == "aten::sub"}  # fmt: skip
+        assert len(sides) <= 1
+
+
+def test_a_region_around_something_else_is_cut() -> None:
+    """%q needs %o, which needs %p and is different in each place: %p and %q cannot run as one step."""
+    body = """
+    %p{i} : Float(4) = aten::mul(%{a}, %y)
+    %s{i} : Float(4) = aten::tanh(%p{i})
+    %t{i} : Float(4) = aten::exp(%s{i})
+    %o{i} : Float(4) = aten::OTHER{i}(%t{i})
+    %q{i} : Float(4) = aten::add(%t{i}, %o{i})
+    %r{i} : Float(4) = aten::relu(%q{i})
+    """
+    found = find_regions(chain(3, body))
+    assert found
+    for repeat in found:
+        assert not {"mul", "relu"} <= set(ops(repeat))
+
+
+def test_a_write_in_between_is_a_dependence() -> None:
+    """%w writes what %p reads and %q reads again, so they are no region that could be called."""
+    body = """
+    %p{i} : Float(4) = aten::mul(%x, %y)
+    %s{i} : Float(4) = aten::tanh(%p{i})
+    %w{i} : Float(4) = aten::OTHER{i}_(%x, %s{i})
+    %q{i} : Float(4) = aten::mul(%x, %s{i})
+    %r{i} : Float(4) = aten::exp(%q{i})
+    """
+    found = find_regions(chain(3, body))
+    for repeat in found:
+        assert set(ops(repeat)) <= {"mul", "tanh"} or set(ops(repeat)) <= {"mul", "exp"}
+
+
+def test_regions_that_would_wait_for_each_other_are_not_both_kept() -> None:
+    text = """graph(%x : Float(4), %y : Float(4)):
+      %a : Float(4) = aten::tanh(%x)
+      %b : Float(4) = aten::tanh(%y)
+      %u : Float(4) = aten::exp(%a)
+      %v : Float(4) = aten::exp(%b)
+      %p : Float(4) = aten::mul(%a, %v)
+      %q : Float(4) = aten::mul(%b, %u)
+      return (%p, %q)"""
+    graph = irs.parse(text)
+    for least in (2, 3):
+        module = outline_regions(graph, find_regions(graph, min_nodes=least))
+        verify(inlined(module, graph.name))
+
+
+def test_ifs_with_equal_bodies_belong_to_regions_and_keep_their_values_from_outside() -> None:
+    body = """
+    %p{i} : Tensor = aten::mul(%{a}, %y)
+    %r{i} : Tensor = prim::If(%c)
+      block0():
+        %t{i} : Tensor = aten::tanh(%p{i})
+        -> (%t{i})
+      block1():
+        %u{i} : Tensor = aten::add(%p{i}, %y)
+        -> (%u{i})
+    """
+    lines = ["graph(%x : Tensor, %y : Tensor, %c : bool):"]
+    before = "x"
+    for i in range(4):
+        lines += [line.format(a=before, i=i) for line in body.strip("\n").splitlines()]
+        before = f"r{i}"
+    graph = irs.parse("\n".join([*lines, f"  return (%{before})"]))
+    [repeat] = find_regions(graph, min_nodes=2)
+    assert (repeat.size, len(repeat)) == (2, 4)
+    module = outline_regions(graph, [repeat])
+    verify_module(module)
+    verify(inlined(module, graph.name))
+    assert len(module.graphs["region0"].inputs) == 3
+
+
+def test_a_value_read_by_all_places_is_one_parameter() -> None:
+    [repeat] = find_regions(chain(5, LAYER + "%z{i} : Float(4) = aten::exp(%y)\n"), min_nodes=3)
+    shared = [values for values in repeat.inputs if len(set(values)) == 1]
+    assert len(shared) == 1
+
+
+def test_nothing_repeats_in_a_program_of_different_ops() -> None:
+    text = "graph(%x : Tensor):\n" + "".join(
+        f"  %v{i} : Tensor = aten::op{i}(%{f'v{i - 1}' if i else 'x'})\n" for i in range(30)
+    )
+    assert find_regions(irs.parse(text + "  return (%v29)")) == ()
+
+
+def test_thousands_of_layers_are_no_recursion() -> None:
+    [repeat] = find_regions(chain(3000, LAYER))
+    assert len(repeat) == 3000
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_outlined_random_programs_mean_the_same(seed: int) -> None:
+    program = random_program(seed, size=45)
+    graph = irs.parse(program.text)
+    check_outlined(graph, program, 2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4))
+def test_a_random_function_that_was_written_out_several_times_is_found_again(seed: int, times: int) -> None:
+    program = random_program(seed, size=12)
+    callee = irs.parse(program.text)
+    found = check_outlined(written_out(callee, times), program, 2)
+    if sum(node.op != "prim::Constant" for node in callee.body.nodes) > 6:
+        assert found
+
+
+def written_out(callee: Graph, times: int) -> Graph:
+    """The function called several times on the same arguments, which it may write; all results are returned."""
+    call = ", ".join(f"%{callee.names[value]}" for value in callee.inputs)
+    header = str(callee).partition("):\n")[0]
+    lines, results = [header + "):"], []
+    for i in range(times):
+        names = [f"out{i}_{k}" for k in range(len(callee.outputs))]
+        results += [f"%{name}" for name in names]
+        typed = ", ".join(f"%{name} : {value.type}" for name, value in zip(names, callee.outputs, strict=True))
+        lines.append(f'  {typed} = func::call[callee="@f"]({call})')
+    text = "\n".join([*lines, f"  return ({', '.join(results)})"])
+    return without_scopes(inlined(Module({"f": callee, "main": irs.parse(text)}), "main"))
+
+
+def check_outlined(graph: Graph, program: Program, least: int) -> tuple[Repeat, ...]:
+    found = find_regions(graph, min_nodes=least)
+    assert_sound(graph, found)
+    module = outline_regions(graph, found)
+    verify_module(module)
+    after = inlined(module, graph.name)
+    verify(after)
+    assert observed(graph, program.fresh()) == observed(after, program.fresh())
+    return found
+
+
+def test_the_steps_of_an_lstm_are_found_without_scopes_and_in_any_order() -> None:
+    torch = pytest.importorskip("torch")
+    from lstm import lstm
+
+    graph = without_scopes(irs.load(lstm(inputs=8, hidden=16), torch.randn(12, 2, 8)))
+    for program in (graph, shuffled(graph, 1)):
+        repeat = find_regions(program)[0]
+        assert len(repeat) == 12
+        assert sorted(ops(repeat)) == sorted(
+            "linear linear add chunk ListUnpack sigmoid mul sigmoid tanh mul add sigmoid tanh mul".split()
+        )
+
+
+def flat(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def same_numbers(graph: Graph, module: Module, *arguments: Any) -> bool:
+    import torch
+
+    results = [irs.compile(g, device="reference")(*arguments) for g in (graph, inlined(module, graph.name))]
+    return all(torch.equal(a, b) for a, b in zip(*(map(torch.as_tensor, flat(r)) for r in results), strict=True))
+
+
+@pytest.mark.long
+def test_the_twelve_layers_of_bert_are_found_without_scopes() -> None:
+    from bert import bert, tokens
+
+    arguments = tokens(2, 16) % 100
+    loaded = irs.load(bert(layers=12, hidden=64), arguments)
+    graph = without_scopes(loaded)
+    repeat = find_regions(graph)[0]
+    assert len(repeat) == 12
+    scope = {node.output: node.scope for node in loaded.nodes() if len(node.outputs) == 1}
+    for number, place in enumerate(repeat.places):
+        assert all(f".layer.{number}." in scope[node.output] + "." for node in place)
+    d = irs.dedup(graph, unit="regions")
+    assert len(d.classes[0]) == 12
+    assert same_numbers(graph, outline_regions(graph, find_regions(graph)), arguments)
+    assert len(find_regions(shuffled(graph, 3))[0]) == 12
+
+
+@pytest.mark.long
+def test_the_sixteen_blocks_of_resnet_34_are_found_without_scopes() -> None:
+    import torch
+    from transformers import ResNetConfig, ResNetModel
+
+    config = ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[3, 4, 6, 3], layer_type="basic"
+    )  # fmt: skip
+
+    class Plain(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.m = ResNetModel(config)
+
+        def forward(self, x: Any) -> Any:
+            return self.m(x, return_dict=False)[0]
+
+    image = torch.rand(1, 3, 64, 64)
+    graph = without_scopes(irs.load(Plain().eval(), image))
+    repeat = find_regions(graph)[0]
+    assert len(repeat) == 16
+    assert ops(repeat) == ["conv2d", "batch_norm", "relu", "conv2d", "batch_norm", "add_", "relu"]
+    assert same_numbers(graph, outline_regions(graph, [repeat]), image)

@@ -6,7 +6,7 @@ Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from irscope.ir.types import Type
@@ -55,6 +55,8 @@ class Argument:
     keyword_only: bool = False
     length: int | None = None
     """The fixed length of a list argument, from `int[2]`."""
+    word: str = field(default="", compare=False)
+    """The first word of the type as the schema writes it: `SymInt` for a size, which is an `int` to TorchScript."""
 
 
 @dataclass(frozen=True, slots=True)

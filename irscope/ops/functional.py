@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["functional_source"]
+__all__ = ["functional_source", "has_value_tensors"]
 
 _FUNCTIONAL: Final[Mapping[str, str]] = {
     "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
@@ -40,3 +40,18 @@ def functional_source(name: str) -> str:
     ('StableHLO', '')
     """
     return "" if name in _OUTSIDE else _FUNCTIONAL.get(name.partition("::")[0], "")
+
+
+_VALUE_TENSORS: Final = frozenset(
+    {"linalg", "flow", "iree_tensor_ext", "iree_linalg_ext", "iree_encoding", "hal", "stream"} | _FUNCTIONAL.keys()
+)
+
+
+def has_value_tensors(name: str) -> bool:
+    """Whether the tensors that an op reads are MLIR's, which nobody can write: whatever else the op does, it does not
+    change them. (A call is not such an op: what it calls may be of any language.)
+
+    >>> has_value_tensors("iree_tensor_ext::dispatch.tensor.store"), has_value_tensors("aten::add_")
+    (True, False)
+    """
+    return name.partition("::")[0] in _VALUE_TENSORS

@@ -212,6 +212,7 @@ class _Reader:
         raise self.error("the parenthesis is never closed")
 
     def argument(self, keyword_only: bool, *, needs_name: bool) -> Argument:
+        word = self.token
         type, alias, length = self.type()
         name = ""
         if self.kind == "word":
@@ -223,7 +224,7 @@ class _Reader:
             default = self.default()
             if length is not None and default is not None and not isinstance(default, tuple):
                 default = (default,) * length
-        return Argument(name, type, alias, default, keyword_only, length)
+        return Argument(name, type, alias, default, keyword_only, length, word)
 
     def type(self) -> tuple[Type, AliasAnnotation | None, int | None]:
         """A type with the annotation of the whole and, of a list, its fixed length."""

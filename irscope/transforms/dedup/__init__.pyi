@@ -3,9 +3,37 @@ from .dedup_pass import (
     EquivalenceClass,
     dedup,
 )
+from .holes import (
+    Hole,
+    Site,
+)
+from .matching import (
+    Match,
+    match,
+)
+from .piece import (
+    Body,
+    Piece,
+    pieces_of,
+)
+from .steps import (
+    RANK,
+    RELATIONS,
+    Relation,
+)
 
 __all__ = [
+    "RANK",
+    "RELATIONS",
+    "Body",
     "Dedup",
     "EquivalenceClass",
+    "Hole",
+    "Match",
+    "Piece",
+    "Relation",
+    "Site",
     "dedup",
+    "match",
+    "pieces_of",
 ]

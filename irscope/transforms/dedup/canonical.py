@@ -1,121 +1,131 @@
-"""The canonical form of a piece of program: a byte string that two pieces share exactly when a relation holds between
-them.
+"""The canonical form of a piece of program: a byte string that two pieces share when a relation holds between them.
 
-*What is compared.* A piece is a block: parameters, nodes in order, results. Four relations, each coarser than the one
-before:
+*What is compared.* The relations and what each forgets are listed in `irscope.transforms.dedup.steps`. For the first three a piece
+is a list: parameters, nodes in order, results. For the others it is a set of terms (`irscope.transforms.dedup.flow`).
 
-* `text`: the same print, names of values included.
-* `alpha`: the same but for names. Types, constants, attributes, node order, operand order and the order of parameters
-  and results count.
-* `order`: the same computation: independent nodes may be listed in any order, the operands of a commutative op may be
-  exchanged, and computing the same thing twice is the same as computing it once.
-* `extents`: as `order`, and a tensor's extents count only as one, more than one, or unknown (so the broadcast pattern
-  stays); element type, rank, device and the order of its strides still count, not their sizes.
+*Why equal forms mean equal pieces*, up to `symbols`. Numbering values by their definition is injective, every field is
+written with its length or an end mark, and floats by their bits: the form can be read back, so equal forms are the same
+piece but for what the relation forgets. A payload that cannot be read back (an object of which only the text is known, a
+tensor without its elements) is written as its identity, and so equals itself only. From `order` on the form is made of
+digests of terms, each of its op, attributes, result types and its operands' digests; which results are the same value is
+written too. From `arguments` on, parameters of one type are told apart by who reads them and how, to a fixpoint; for `extents`
+the form has, for each size, the set of places where it stands. Forms of pieces that are not the same may then be equal, and
+nothing is lost by it: forms only select what to compare, and `irscope.transforms.dedup.matching` proves each merge with a bijection.
 
-*Why equal forms mean equal pieces.* Numbering values by their definition is injective, every field is written with
-its length or an end mark, and floats by their bits: the form of `text` and `alpha` can be read back, so equal forms
-are the same piece but for what the relation forgets. A payload that cannot be read back (an object of which only the
-text is known, a tensor without its elements) is written as its identity, and so equals itself only. For `order` the
-form is that of the *terms* of the results: a term is an op, its attributes, its result types and its operands' terms.
-That is sound only where a value is determined by its term, and where nobody can tell two equal values apart; so it is
-done for pieces that are straight-line code of pure, deterministic ops on tensors and numbers, where two values share
-memory only when they are the same value; which results are the same value is written too. Any other piece keeps its
-order, under `order` and `extents` as well. Commutative are only ops for which exchanging operands changes no bit
-(additions and multiplications are; `minimum` is not, because of signed zeros).
+*What is given up.* A sum that is associated another way is a difference.
 
-*What is given up.* Exchanged parameters are a difference. So is a sum that is associated another way.
-
-*Fingerprints* are 16 bytes of BLAKE2 of the form, computed once a piece in linear time; they select what to compare,
-and `irscope.transforms.dedup.relations` proves each merge with a bijection. IREE's pass omits symbol names from both,
-and merges programs that compute different numbers; nothing is omitted here but what the relation says.
+*Fingerprints* are 16 bytes of BLAKE2 of the form, computed in linear time. IREE's pass omits symbol names from its comparison,
+and merges programs that compute different numbers; here a name stands for what it means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
-from irscope.ir import ANY, GENERATOR, Block, Graph, Node, PrimitiveType, TensorType, Type, Value, constant_value
-from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.schema import draws_random_numbers
-from irscope.ops.traits import COMMUTES
-from irscope.transforms.dedup.encoding import Relation, prefixed, spell_attrs, spell_type
+from irscope.ir import Block, Node, Type, Value
+from irscope.transforms.dedup.encoding import digest, prefixed, spell_attrs, spell_leaf, spell_type, type_slots
+from irscope.transforms.dedup.flow import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
+from irscope.transforms.dedup.piece import Body, Piece, inner_blocks, renamed_symbols, symbols_in
+from irscope.transforms.dedup.steps import HOLED, RANK, Relation
 
-__all__ = ["Piece", "Term", "Terms", "canonical_form", "fingerprint", "inner_blocks"]
+__all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "may_permute"]
 
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """A part of a program that may occur again: a fusion group, or a whole graph."""
-
-    member: Node | str
-    """The group node, or the name of the graph."""
-    block: Block
-    graph: Graph
-    """The graph that it is in, for the names."""
-    attrs: Mapping[str, Any]
-    """Attributes of the group node; a group of another kind is another piece."""
-
-    @cached_property
-    def label(self) -> str:
-        """What to call the piece in a sentence."""
-        if isinstance(self.member, str):
-            return f"graph {self.member!r}"
-        names = self.graph.names
-        return ", ".join(f"%{names[value]}" for value in self.member.outputs) or self.member.op
-
-    @cached_property
-    def is_free(self) -> bool:
-        """Whether values are determined by their terms, so that the order of nodes does not matter."""
-        values = [*self.block.params, *(value for node in self.block.nodes for value in node.outputs)]
-        if not all(_is_plain(value.type) for value in values):
-            return False
-        constants = {node.output: constant_value(node) for node in self.block.nodes if node.op == "prim::Constant"}
-        return all(_is_pure(node, constants) for node in self.block.nodes)
-
-
-def _is_plain(type: Type) -> bool:
-    return isinstance(type, TensorType) or (isinstance(type, PrimitiveType) and type not in (ANY, GENERATOR))
-
-
-def _is_pure(node: Node, constants: Mapping[Value, Any]) -> bool:
-    if node.op == "prim::Constant":
-        return isinstance(constants[node.output], int | float | complex | str | None)
-    schema = schema_of(node)
-    if schema is None or inner_blocks(node):
-        return False
-    arguments = zip(schema.arguments, node.inputs, strict=False)
-    known = {argument.name: constants[value] for argument, value in arguments if value in constants}
-    return effect_of(node, known) == "pure" and not draws_random_numbers(node.op, known)
-
-
-def inner_blocks(node: Node) -> tuple[Block, ...]:
-    """The blocks of a node, and the bodies of graphs among its attributes."""
-    graphs = [node.attrs[key] for key in sorted(node.attrs) if isinstance(node.attrs[key], Graph)] if node.attrs else []
-    return (*node.blocks, *(graph.body for graph in graphs)) if graphs else node.blocks
+Symbols = Callable[[str], str] | None
+"""How an attribute that names symbols is written."""
+_ROUNDS: Final = 8
 
 
 def fingerprint(piece: Piece, relation: Relation) -> bytes:
-    """Sixteen bytes that pieces share when the relation holds between them, and (but for a collision) only then."""
-    return blake2b(canonical_form(piece, relation), digest_size=16).digest()
+    """Sixteen bytes that pieces share when the relation holds between them, and (but for a collision) hardly else."""
+    return digest(canonical_form(piece, relation))
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
     """The form described above."""
-    if relation in ("order", "extents") and piece.is_free:
-        return Terms(piece, relation).form
-    return b"".join(_tokens(piece, relation))
+    symbols = _spelling(piece, relation)
+    if RANK[relation] < RANK["order"]:
+        parts = [b"".join(_tokens(piece.body, relation, symbols))]
+        parts += [token for name in piece.roots for token in _root_tokens(piece, name, relation, symbols)]
+        return b"".join(parts)
+    permuted = may_permute(piece) and RANK[relation] >= RANK["arguments"]
+    parts = [colors_of(piece, piece.body, relation, permuted=permuted).form]
+    for name in piece.roots:
+        bodies = piece.named.get(name, ())
+        parts.append(b"r%d:" % len(bodies))
+        parts += [colors_of(piece, body, relation, permuted=permuted).form for body in bodies]
+    return b"~" + b"".join(parts)
+
+
+# --- names of symbols ---------------------------------------------------------------------------------------------------
+
+
+def _spelling(piece: Piece, relation: Relation) -> Symbols:
+    """How names are written: as themselves, a root by its place, and another name by what it means."""
+    if not piece.named or relation == "text":
+        return None
+    roots = {name: f"#{place}" for place, name in enumerate(piece.roots)}
+
+    def spelled(text: str) -> str:
+        renamed = {}
+        for name in symbols_in(text):
+            if name in roots:
+                renamed[name] = roots[name]
+            elif name in piece.named and relation != "alpha":
+                renamed[name] = _meaning(piece.named[name], relation)
+        return renamed_symbols(text, renamed) if renamed else text
+
+    return spelled
+
+
+@lru_cache(maxsize=4096)
+def _meaning(bodies: tuple[Body, ...], relation: Relation) -> str:
+    """A digest of what a name means, without looking at the names in that: a selection, like every digest."""
+    if RANK[relation] < RANK["order"]:
+        return digest(*(token for body in bodies for token in _tokens(body, relation, _blank))).hex()
+    return digest(*(Colors(body, relation, False, _blank).form for body in bodies)).hex()
+
+
+def _blank(text: str) -> str:
+    return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))
+
+
+def _root_tokens(piece: Piece, name: str, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
+    bodies = piece.named.get(name, ())
+    yield b"r%d:" % len(bodies) + (prefixed(name) if relation == "text" else b"")
+    for body in bodies:
+        yield from _tokens(body, relation, symbols)
+
+
+def may_permute(piece: Piece) -> bool:
+    """Whether callers can be made to pass the arguments in another order: nothing inside calls a root, nor declares how its
+    arguments are passed."""
+    if not piece.named:
+        return True
+    own = set(piece.roots) or {str(piece.member)}
+    declared = [body for name in piece.roots for body in piece.named.get(name, ())]
+    if any(body.attrs.keys() - _PLAIN for body in declared):
+        return False
+    found: set[str] = set()
+    todo = [piece.body, *declared]
+    while todo:
+        for name in todo.pop().called - found:
+            found.add(name)
+            todo.extend(piece.named.get(name, ()))
+    return not found & own
+
+
+_PLAIN: Final = frozenset({"declared by", "visibility", "function_ref", "distinct_inputs", "value", "module"})
+"""What a declaration may say without speaking of its arguments."""
 
 
 # --- listing a block in order ---------------------------------------------------------------------------------------
 
 
-def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
-    """The piece, token by token, each prefix-free; nested blocks on an explicit stack."""
-    names = piece.graph.names if relation == "text" else None
+def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
+    """The block, token by token, each prefix-free; nested blocks on an explicit stack."""
+    names = body.graph.names if relation == "text" else None
     number: dict[Value, bytes] = {}
     types: dict[Type, bytes] = {}
 
@@ -133,14 +143,19 @@ def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
         free = [value for value in values if value not in number]
         return (b"!" + define(free) if free else b"") + b"%d:" % len(values) + b"".join([number[v] for v in values])
 
-    yield spell_attrs(piece.attrs)
-    yield b"{" + define(piece.block.params)
-    stack: list[tuple[Block, Iterator[Node]]] = [(piece.block, iter(piece.block.nodes))]
+    yield spell_attrs(body.attrs, relation, symbols)
+    yield b"{" + define(body.block.params)
+    stack: list[tuple[Block, Iterator[Node]]] = [(body.block, iter(body.block.nodes))]
     while stack:
         block, nodes = stack[-1]
         for node in nodes:
             inner = inner_blocks(node)
-            yield prefixed(node.op) + read(node.inputs) + spell_attrs(node.attrs) + define(node.outputs)
+            yield (
+                prefixed(node.op)
+                + read(node.inputs)
+                + spell_attrs(node.attrs, relation, symbols)
+                + define(node.outputs)
+            )
             if inner:
                 stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
                 yield b"[%d:" % len(inner) + b"".join([b"{" + define(nested.params) for nested in inner])
@@ -153,75 +168,132 @@ def _tokens(piece: Piece, relation: Relation) -> Iterator[bytes]:
 # --- terms ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """What a value is: the node that computes it first, the output of that node, and its operands' terms in canonical
-    order.
+class Colors:
+    """A digest for each term of a body under a relation: equal for terms that may correspond."""
 
-    A parameter's term has no node, and its place among the parameters as `output`.
-    """
-
-    node: Node | None
-    output: int
-    operands: tuple[int, ...]
-    digest: bytes
-
-
-class Terms:
-    """The terms of a piece; equal terms, compared exactly, have one number."""
-
-    def __init__(self, piece: Piece, relation: Relation) -> None:
-        self.piece = piece
-        self.all: list[Term] = []
-        self.of: dict[Value, int] = {}
-        self._known: dict[object, int] = {}
-        self._relation: Relation = relation
+    def __init__(
+        self, body: Body, relation: Relation, permuted: bool, symbols: Symbols, *, merged: bool | None = None
+    ) -> None:
+        """`permuted`: whether parameters may change places; `merged`: whether equal terms are one, where that is allowed."""
+        self.flow = flow_of(body, merged=relation not in HOLED if merged is None else merged)
+        self.relation = relation
+        self.permuted = permuted
+        self._symbols = symbols
         self._types: dict[Type, bytes] = {}
-        self._constants = {n.output: constant_value(n) for n in piece.block.nodes if n.op == "prim::Constant"}
-        for place, value in enumerate(piece.block.params):
-            text = b"p%d;" % place + self._type(value)
-            self.of[value] = self._intern(text, Term(None, place, (), _digest(text)))
-        for node in piece.block.nodes:
-            self._add(node)
+        self._heads = {number: self._head(self.flow.terms[number]) for number in self.flow.needed}
+        self.of: dict[int, bytes] = {}
+        self._fill({})
+        if permuted:
+            self._refine()
 
-    @cached_property
+    @staticmethod
+    def exact(piece: Piece, flow: Flow, relation: Relation, *, permuted: bool) -> Colors:
+        """Digests of the terms of this very flow by a relation without holes."""
+        return Colors(flow.body, relation, permuted, _spelling(piece, relation), merged=flow.merged)
+
+    def operand(self, operand: Operand) -> bytes:
+        """The digest of an operand."""
+        if isinstance(operand, Leaf):
+            return b"c" + spell_leaf(operand.payload, operand.role, self.relation) + self._type(operand.type)
+        return self.of[operand.term] + b"%d;" % operand.output
+
+    @property
     def form(self) -> bytes:
-        """The canonical form: how many parameters, and the terms and identities of the results."""
+        """Parameters, results, which of them are one, the state at the end, and how many terms there are."""
+        flow = self.flow
+        out = [spell_attrs(flow.body.attrs, self.relation, self._symbols), b"%d:" % len(flow.top.params)]
+        params = [self.of.get(number) or self._param(flow.terms[number]) for number in flow.top.params]
+        out.extend(sorted(params) if self.permuted else params)
         first: dict[Value, int] = {}
-        out = [spell_attrs(self.piece.attrs), b"%d:" % len(self.piece.block.params)]
-        out.extend(map(self._type, self.piece.block.params))
-        for place, value in enumerate(self.piece.block.returns):
-            out.append(self.all[self.of[value]].digest + b"%d;" % first.setdefault(value, place))
-        return b"~" + b"".join(out)
+        for place, (operand, value) in enumerate(zip(flow.top.returns, flow.top.block.returns, strict=True)):
+            out.append(self.operand(operand) + b"%d;" % first.setdefault(value, place))
+        out.append(b"." if flow.top.end is None else self.operand(flow.top.end))
+        if not flow.merged:
+            out.append(b"%d" % len(flow.needed))
+        if self.relation == "extents":
+            out.append(self._pattern())
+        return b"".join(out)
 
-    def _add(self, node: Node) -> None:
-        operands = [self.of[value] for value in node.inputs]
-        if node.op in COMMUTES and self._may_exchange(node):
-            operands[:2] = sorted(operands[:2], key=lambda term: self.all[term].digest)
-        types = b"".join(map(self._type, node.outputs))
-        head = prefixed(node.op) + spell_attrs(node.attrs) + b"%d:" % len(node.outputs) + types
-        digest = _digest(b"n" + head + b"%d:" % len(operands) + b"".join([self.all[term].digest for term in operands]))
-        for output, value in enumerate(node.outputs):
-            key = (head, output, tuple(operands))
-            self.of[value] = self._intern(key, Term(node, output, tuple(operands), digest + b"%d;" % output))
+    def _head(self, term: Term) -> bytes:
+        if term.node is None:
+            return self._param(term)
+        types = {value.type: self._type(value.type) for value in term.node.outputs}
+        return head_of(term, types, spell_attrs(term.node.attrs, self.relation, self._symbols))
 
-    def _type(self, value: Value) -> bytes:
-        spelled = self._types.get(value.type)
+    def _param(self, term: Term) -> bytes:
+        if term.value is None:
+            return digest(b"start")
+        place = -1 if term.top and self.permuted else term.place
+        return digest(b"p%d;" % place, self._type(term.value.type))
+
+    def _type(self, type: Type) -> bytes:
+        spelled = self._types.get(type)
         if spelled is None:
-            spelled = self._types[value.type] = prefixed(spell_type(value.type, self._relation))
+            spelled = self._types[type] = prefixed(spell_type(type, self.relation))
         return spelled
 
-    def _intern(self, key: object, term: Term) -> int:
-        number = self._known.setdefault(key, len(self.all))
-        if number == len(self.all):
-            self.all.append(term)
-        return number
+    def _fill(self, own: Mapping[int, bytes]) -> None:
+        """Digests of all terms, where those of some parameters are given."""
+        of = self.of
+        for number in self.flow.needed:
+            term = self.flow.terms[number]
+            if term.node is None:
+                of[number] = own.get(number, self._heads[number])
+                continue
+            operands = [self.operand(operand) for operand in term.operands]
+            if term.exchanges:
+                operands[:2] = sorted(operands[:2])
+            for region in term.regions:
+                operands += [b"[%d:" % len(region.params), *(self.operand(operand) for operand in region.returns)]
+                operands.append(b"]" if region.end is None else self.operand(region.end))
+            of[number] = digest(self._heads[number], *operands)
 
-    def _may_exchange(self, node: Node) -> bool:
-        """Whether both operands are tensors and neither is scaled (`aten::add(a, b, alpha)` is a + alpha·b)."""
-        tensors = len(node.inputs) >= 2 and all(isinstance(value.type, TensorType) for value in node.inputs[:2])
-        return tensors and all(self._constants.get(value) == 1 for value in node.inputs[2:])
+    def _refine(self) -> None:
+        """Tell parameters apart by their readers, until no more of them differ."""
+        flow = self.flow
+        needed = set(flow.needed)
+        params = [
+            number for number in flow.needed if flow.terms[number].node is None and self._is_open(flow.terms[number])
+        ]
+        colors = {number: self.of[number] for number in params}
+        distinct = len(set(colors.values()))
+        for _ in range(_ROUNDS):
+            if distinct == len(params):
+                return
+            uses: dict[int, list[bytes]] = {number: [] for number in params}
+            for number in flow.needed:
+                term = flow.terms[number]
+                for place, operand in enumerate(term.operands):
+                    if not isinstance(operand, Leaf) and operand.term in uses:
+                        at = 0 if term.exchanges and place < 2 else place
+                        uses[operand.term].append(self.of[number] + b"%d" % at)
+            for place, operand in enumerate(flow.top.returns):
+                if not isinstance(operand, Leaf) and operand.term in uses:
+                    uses[operand.term].append(b"r%d" % place)
+            colors = {number: digest(colors[number], *sorted(uses[number])) for number in params if number in needed}
+            self._fill(colors)
+            if len(set(colors.values())) == distinct:
+                return
+            distinct = len(set(colors.values()))
+
+    def _is_open(self, term: Term) -> bool:
+        """Whether a parameter, or a value from outside, is told apart by nothing but its type so far."""
+        return term.value is not None and (term.top or term.place < 0)
+
+    def _pattern(self) -> bytes:
+        """Where each size stands, without the sizes."""
+        places: dict[Any, list[bytes]] = {}
+        for number in self.flow.needed:
+            color = self.of[number]
+            term = self.flow.terms[number]
+            for output, type in enumerate(types_of(term)):
+                for slot in type_slots(type, self.relation):
+                    if slot.kind == "extent":
+                        places.setdefault(slot.value, []).append(color + b"%d.%d" % (output, slot.index))
+        return digest(*sorted(digest(*sorted(found)) for found in places.values()))
 
 
-def _digest(form: bytes) -> bytes:
-    return blake2b(form, digest_size=16).digest()
+@lru_cache(maxsize=512)
+def colors_of(piece: Piece, body: Body, relation: Relation, *, permuted: bool) -> Colors:
+    """The digests of one body of a piece."""
+    return Colors(body, relation, permuted, _spelling(piece, relation))

@@ -1,9 +1,9 @@
-"""Which pieces of a program are the same, by four relations and what keeps the others apart."""
+"""Which pieces of a program are the same, by each relation of the ladder, and what keeps the others apart."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,12 +11,15 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import GROUPS, Graph, Module, Node, Value
+from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
-from irscope.transforms.dedup.canonical import Piece, fingerprint
-from irscope.transforms.dedup.encoding import RELATIONS, Relation
+from irscope.transforms.dedup.classes import Ladder
+from irscope.transforms.dedup.explain import excerpt
+from irscope.transforms.dedup.holes import Hole, first_told
+from irscope.transforms.dedup.piece import Piece, pieces_of
 from irscope.transforms.dedup.regions import RegionPieces, region_pieces
-from irscope.transforms.dedup.relations import Hole, bijection, differences
+from irscope.transforms.dedup.relations import differences, meeting
+from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, Relation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,19 +54,25 @@ class Dedup:
     """By number of members, the largest first; then in program order."""
     note: str
     """What the pieces are, one sentence."""
-    _pieces: dict[Node | str, Piece] = field(repr=False)
+    _ladder: Ladder = field(repr=False)
     regions: RegionPieces | None = field(default=None, repr=False)
     """The regions whose places the pieces are, if they are."""
 
+    @property
+    def _pieces(self) -> Mapping[Node | str, Piece]:
+        return self._ladder.pieces
+
     def ladder(self) -> pd.DataFrame:
-        """How many classes there are by each relation; the numbers can only fall from row to row."""
+        """How many classes there are by each relation, and what it gives up; the numbers can only fall from row to row."""
         import pandas as pd
 
         rows = []
         for relation in RELATIONS:
-            sizes = [len(members) for members, _ in _classes(self._pieces, relation)]
-            rows.append({"relation": relation, "classes": len(sizes), "largest": max(sizes, default=0)})
-        table = pd.DataFrame(rows, columns=["relation", "classes", "largest"]).set_index("relation")
+            sizes = [len(members) for members, _ in self._ladder.classes(relation)]
+            rows.append({
+                "relation": relation, "classes": len(sizes), "largest": max(sizes, default=0), "gives up": GIVES_UP[relation],
+            })  # fmt: skip
+        table = pd.DataFrame(rows, columns=["relation", "classes", "largest", "gives up"]).set_index("relation")
         table.insert(0, "pieces", len(self._pieces))
         return table
 
@@ -74,7 +83,7 @@ class Dedup:
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
-            ops = [node.op for node in piece.block.nodes if node.op != "prim::Constant"]
+            ops = [node.op for node in piece.nodes]
             rows.append({
                 "class": cls.index, "members": len(cls), "nodes": len(ops), "ops": _told_ops(ops),
                 "representative": piece.label, "fingerprint": cls.fingerprint,
@@ -86,24 +95,43 @@ class Dedup:
         """The class of a piece; a group also goes by the name of a result, a node or value inside it by its group."""
         return self._class_of[self._member(piece)]
 
+    def piece(self, name: Node | Value | str) -> Piece:
+        """A piece as `match` takes it; a group also goes by the name of a result."""
+        return self._pieces[self._member(name)]
+
     def difference(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation, and if not, in which places they differ.
 
         The witness holds the `Hole`s: all of them when both are built alike, otherwise the first structural one.
         """
-        left, right = self._pieces[self._member(a)], self._pieces[self._member(b)]
-        matched = bijection(left, right, self.relation)
-        if matched is not None:
+        left, right = self.piece(a), self.piece(b)
+        met = meeting(left, right)
+        if met is not None and RANK[met.step] <= RANK[self.relation]:
             told = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
-            return yes(f"{told}: {len(matched)} values correspond one to one")
-        found = differences(left, right, self.relation)
-        first = "; ".join(map(str, found.holes[:3])) + (
-            f"; and {len(found.holes) - 3} more" if len(found.holes) > 3 else ""
+            return yes(f"{told}: {plural(len(met.values), 'value')} correspond one to one")
+        both = f"{left.label} and {right.label}"
+        if met is not None and met.holes:
+            places = "one place" if len(met.holes) == 1 else f"{len(met.holes)} places"
+            return no(f"{both} differ in {places}: {first_told(met.holes)}", *met.holes)
+        found = differences(left, right, self.relation if met is not None else RELATIONS[-1])
+        if met is not None:
+            return no(f"{both} differ in {GIVES_UP[met.step]}: {first_told(found.holes)}", *found.holes)
+        holes = found.holes[-1:] if not found.alike else found.holes
+        return no(f"{both} are built differently: {first_told(holes)}{excerpt(left, right, found.apart)}", *holes)
+
+    def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
+        """Whether two pieces are the same by this relation; if not, by which they are, and what would have to be given up."""
+        left, right = self.piece(a), self.piece(b)
+        met = meeting(left, right)
+        if met is None or RANK[met.step] <= RANK[self.relation]:
+            return self.difference(a, b)
+        cost = f"which gives up {GIVES_UP[met.step]}"
+        where = f": {first_told(met.holes)}" if met.holes else ""
+        return no(
+            f"{left.label} and {right.label} are the same only from step {met.step!r} on, {cost}{where}",
+            met.step,
+            *met.holes,
         )
-        if found.alike:
-            places = "one place" if len(found.holes) == 1 else f"{len(found.holes)} places"
-            return no(f"{left.label} and {right.label} differ in {places}: {first}", *found.holes)
-        return no(f"{left.label} and {right.label} are built differently: {first}", *found.holes)
 
     @cached_property
     def _class_of(self) -> dict[Node | str, EquivalenceClass]:
@@ -139,9 +167,10 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: U
     """Sort the pieces of a program into classes of equal ones.
 
     The pieces of a graph (or of what `fuse` gives) are its fusion groups; a graph without groups is one piece as a
-    whole, and so is each graph of a module. With `unit="regions"` the pieces are the repeated regions of a graph, found
-    without being marked (`irscope.transforms.dedup.regions`). `relation` is one of `text`, `alpha`, `order`, `extents`, explained in
-    `irscope.transforms.dedup.canonical`. Linear in the size of the program.
+    whole; the pieces of a module are the modules inside of it, or its graphs if there are none. With `unit="regions"` the
+    pieces are the repeated regions of a graph, found without being marked (`irscope.transforms.dedup.regions`). `relation` is a
+    step of the ladder: `text`, `alpha`, `symbols`, `order`, `arguments`, `constants`, `extents`, `free`, `layout` or `dtype`
+    (`irscope.transforms.dedup.steps`). Linear in the size of the program.
 
     >>> import irscope as irs
     >>> text = "graph(%a : Tensor):\\n  %b : Tensor = aten::relu(%a)\\n  return (%b)"
@@ -159,7 +188,7 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: U
         raise ArgumentError(f"there is no unit {unit!r}", hint="choose auto (groups, or whole graphs) or regions")
     if unit == "regions":
         return _of_regions(program, relation)
-    pieces, note = _pieces_of(program)
+    pieces, note = pieces_of(program)
     return _sorted_into_classes(program, relation, pieces, note)
 
 
@@ -173,9 +202,10 @@ def _of_regions(program: Graph | Module, relation: Relation) -> Dedup:
 def _sorted_into_classes(
     program: Graph | Module, relation: Relation, pieces: dict[Node | str, Piece], note: str, regions: RegionPieces | None = None
 ) -> Dedup:
-    found = sorted(_classes(pieces, relation), key=lambda entry: -len(entry[0]))
+    ladder = Ladder(pieces)
+    found = sorted(ladder.classes(relation), key=lambda entry: -len(entry[0]))
     classes = [EquivalenceClass(i, members, members[0], mark.hex()) for i, (members, mark) in enumerate(found)]
-    return Dedup(program, relation, tuple(classes), note, pieces, regions)
+    return Dedup(program, relation, tuple(classes), note, ladder, regions)
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:
@@ -190,40 +220,6 @@ def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -
 
 def _is_value(graph: Graph, piece: Value | str) -> bool:
     return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
-
-
-def _pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
-    if isinstance(program, Module):
-        graphs: dict[Node | str, Piece] = {name: _whole(name, graph) for name, graph in program.graphs.items()}
-        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
-    nodes = [node for node in program.nodes() if node.op in GROUPS]
-    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
-    if groups:
-        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
-    return {
-        program.name: Piece(program.name, program.body, program, {})
-    }, "the graph has no fusion groups, so it is one piece"
-
-
-def _whole(name: str, graph: Graph) -> Piece:
-    """A graph as a piece; what its caller promises is part of what it is."""
-    return Piece(name, graph.body, graph, {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)})
-
-
-def _classes(pieces: dict[Node | str, Piece], relation: Relation) -> Iterator[tuple[tuple[Node | str, ...], bytes]]:
-    """Hash first, then prove: a piece joins a class only by a bijection with its first member."""
-    buckets: dict[bytes, list[list[Node | str]]] = {}
-    for member, piece in pieces.items():
-        found = buckets.setdefault(fingerprint(piece, relation), [])
-        for members in found:
-            if bijection(pieces[members[0]], piece, relation) is not None:
-                members.append(member)
-                break
-        else:
-            found.append([member])
-    for mark, found in buckets.items():
-        for members in found:
-            yield tuple(members), mark
 
 
 def _told_ops(ops: list[str]) -> str:

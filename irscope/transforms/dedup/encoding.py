@@ -1,31 +1,105 @@
-"""How types, attributes and constants are written into a canonical form: prefix-free, and told apart to the bit."""
+"""How types, attributes and constants are written into a canonical form, and which parts of them a relation takes out.
+
+What a relation keeps is the *skeleton*: bytes that are prefix-free and told apart to the bit, so that equal skeletons are
+equal things. What it takes out are *slots*: each has a kind, a place in the thing and a value. Two things with equal
+skeletons have the same slots, one for one, and are the same but for the values in them.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from irscope.ir import Graph, Opaque, TensorData, TensorType, Type, walk
+from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type, walk
+from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 
-__all__ = ["RELATIONS", "Relation", "prefixed", "spell_attrs", "spell_payload", "spell_type"]
+__all__ = [
+    "RELATIONS", "Relation", "Role", "Slot", "digest", "leaf_slots", "prefixed", "role_of_attr", "spell_attrs", "spell_leaf",
+    "spell_payload", "spell_type", "split_text", "type_slots",
+]  # fmt: skip
 
-Relation = Literal["text", "alpha", "order", "extents"]
-RELATIONS: Final[tuple[Relation, ...]] = ("text", "alpha", "order", "extents")
-"""From the finest to the coarsest."""
+Role = Literal["data", "size", "dtype", "structure"]
+"""What a constant is to the op that reads it."""
+_CONSTANTS: Final = RANK["constants"]
+_EXTENTS: Final = RANK["extents"]
+_FREE: Final = RANK["free"]
+_LAYOUT: Final = RANK["layout"]
+_DTYPE: Final = RANK["dtype"]
 
 
+class Slot(NamedTuple):
+    """A part of a type, an attribute or a constant that a relation takes out."""
+
+    kind: Literal["constant", "extent", "size", "stride", "layout", "dtype"]
+    """An `extent` is one of a tensor's type; a `size` is a number that an op takes for one."""
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
+    """Counted within the thing."""
+    value: Any
+
+
+# --- types ----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 16)
 def spell_type(type: Type, relation: Relation) -> str:
-    """A type as far as the relation looks at it."""
-    if relation != "extents" or not any(isinstance(part, TensorType) for part in walk(type)):
+    """A type as far as the relation looks at it.
+
+    >>> spell_type(TensorType("float32", (2, 1)), "extents") == spell_type(TensorType("float32", (9, 1)), "extents")
+    True
+    """
+    rank = RANK[relation]
+    if rank < _EXTENTS:
         return _spell_exact(type)
+    if isinstance(type, ClassType):
+        return f"ClassType(name={split_text(type.name, relation)[0]!r})"
+    if not any(isinstance(part, TensorType) for part in walk(type)):
+        return repr(type)
     if not isinstance(type, TensorType):
         return repr(type)  # extents inside containers are kept: repr tells all fields of all parts
+    dtype = type.dtype if rank < _DTYPE else ""
     if type.shape is None:
-        return _spell_exact(type)
-    pattern = ["1" if dim == 1 else "n" if isinstance(dim, int) else "*" for dim in type.shape]
-    return f"{type.dtype}({','.join(pattern)}){_stride_order(type)}{type.device}{type.requires_grad}{type.undefined}"
+        return f"{dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
+    pattern = [
+        "*" if rank >= _FREE or not isinstance(dim, int) else str(dim) if dim in (0, 1) else "n" for dim in type.shape
+    ]
+    steps = "" if rank >= _LAYOUT else _stride_order(type)
+    if rank == _FREE and _is_row_major(type):
+        steps = "C"
+    return f"{dtype}({','.join(pattern)}){steps}{type.device}{type.requires_grad}{type.undefined}"
+
+
+@lru_cache(maxsize=1 << 16)
+def type_slots(type: Type, relation: Relation) -> tuple[Slot, ...]:
+    """What the relation takes out of a type.
+
+    >>> type_slots(TensorType("float32", (2, 1), (1, 1)), "extents")
+    (Slot(kind='extent', index=0, value=2),)
+    """
+    rank = RANK[relation]
+    if rank < _EXTENTS:
+        return ()
+    if isinstance(type, ClassType):
+        return tuple(split_text(type.name, relation)[1])
+    if not isinstance(type, TensorType):
+        return ()
+    found: list[Slot] = []
+    for axis, dim in enumerate(type.shape or ()):
+        if rank >= _FREE or (isinstance(dim, int) and dim not in (0, 1)):
+            found.append(Slot("extent", axis, dim))
+    if type.shape is not None and type.strides is not None and not _is_row_major(type):
+        if rank >= _LAYOUT:
+            found.append(Slot("layout", 0, type.strides))
+        elif not _is_dense(type):
+            found.extend(Slot("stride", axis, step) for axis, step in enumerate(type.strides) if step not in (0, 1))
+    elif rank >= _LAYOUT and type.shape is not None:
+        found.append(Slot("layout", 0, None if type.strides is None else "row-major"))
+    if rank >= _DTYPE:
+        found.append(Slot("dtype", 0, type.dtype))
+    return tuple(found)
 
 
 def _spell_exact(type: Type) -> str:
@@ -34,25 +108,185 @@ def _spell_exact(type: Type) -> str:
     return repr(type)
 
 
+def _is_row_major(type: TensorType) -> bool:
+    """Whether the elements lie one behind the other, the last dimension innermost; the strides of ones do not matter."""
+    if type.strides is None or type.shape is None:
+        return False
+    step = 1
+    for dim, stride in zip(reversed(type.shape), reversed(type.strides), strict=True):
+        if not isinstance(dim, int) or (dim != 1 and stride != step):
+            return False
+        step *= dim
+    return True
+
+
+def _axes_by_stride(type: TensorType) -> list[int]:
+    """The dimensions of more than one element from the largest step to the smallest."""
+    assert type.shape is not None and type.strides is not None
+    steps = type.strides
+    return sorted((axis for axis, dim in enumerate(type.shape) if dim != 1), key=lambda axis: -steps[axis])
+
+
+def _is_dense(type: TensorType) -> bool:
+    """Whether the elements lie without gaps, in whatever order of dimensions."""
+    assert type.shape is not None and type.strides is not None
+    step = 1
+    for axis in reversed(_axes_by_stride(type)):
+        dim = type.shape[axis]
+        if not isinstance(dim, int) or type.strides[axis] != step:
+            return False
+        step *= dim
+    return True
+
+
 def _stride_order(type: TensorType) -> str:
     """The dimensions from the largest step to the smallest, which steps are 0 or 1, and whether there are gaps."""
     if type.strides is None or type.shape is None:
         return ""
-    extents = [dim if isinstance(dim, int) else 0 for dim in type.shape]
-    order = sorted((axis for axis, extent in enumerate(extents) if extent != 1), key=lambda axis: -type.strides[axis])  # type: ignore[index]
-    steps, dense, step = [], True, 1
-    for axis in reversed(order):
-        dense = dense and type.strides[axis] == step
-        step *= extents[axis]
-        steps.append({0: "0", 1: "1"}.get(type.strides[axis], "s"))
-    return f"{order}{''.join(steps)}{dense}"
+    order = _axes_by_stride(type)
+    steps = [{0: "0", 1: "1"}.get(type.strides[axis], "s") for axis in reversed(order)]
+    return f"{order}{''.join(steps)}{_is_dense(type)}"
 
 
-def spell_attrs(attrs: Mapping[str, Any]) -> bytes:
-    """Attributes by name, as bytes that can be read back."""
+# --- texts of foreign types and attributes -----------------------------------------------------------------------------
+
+_DIMS = re.compile(r"(?<=<)((?:(?:\d+|\?)x)+)(?=[\w!(])")
+"""The extents in `tensor<4x?xf32>`."""
+_ELEMENT = re.compile(r"(?<=[<x])(?:[su]?i\d+|b?f\d+\w*|index)(?=[>,])")
+"""The element type in `tensor<4x?xf32>`."""
+_MAP = re.compile(r"affine_(?:map|set)<")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][+-]?\d+)?(?= : (?:b?f|tf)\d)|0x[0-9A-Fa-f]+(?= : (?:b?f|tf)\d)")
+
+
+@lru_cache(maxsize=1 << 14)
+def split_text(text: str, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
+    """The skeleton and the slots of MLIR text: a type, an affine map, an attribute.
+
+    >>> split_text("!t<readonly:tensor<4x?xf32>>", "extents")
+    ('!t<readonly:tensor<*x?xf32>>', (Slot(kind='extent', index=0, value=4),))
+    >>> split_text("affine_map<(d0, d1) -> (d0 * 2 + d1, 0)>", "extents")
+    ('affine_map<(d0, d1) -> (d0 * * + d1, 0)>', (Slot(kind='size', index=0, value=2),))
+    """
+    rank = RANK[relation]
+    slots: list[Slot] = []
+
+    def take(kind: Any, value: Any) -> str:
+        slots.append(Slot(kind, len(slots), value))
+        return "*"
+
+    def dims(found: re.Match[str]) -> str:
+        out = []
+        for dim in found.group(1).split("x")[:-1]:
+            kept = rank < _FREE and dim in ("0", "1", "?")
+            out.append(dim if kept else take("extent", None if dim == "?" else int(dim)))
+        return "".join(f"{dim}x" for dim in out)
+
+    def size(found: re.Match[str]) -> str:
+        number = found.group(0)
+        return number if rank < _FREE and number in ("0", "1") else take("size", int(number))
+
+    if rank >= _CONSTANTS and _FLOAT.search(text):
+        text = _FLOAT.sub(lambda found: take("constant", found.group(0)), text)
+    if rank >= _EXTENTS:
+        text = _DIMS.sub(dims, text)
+        if _MAP.match(text):
+            text = _NUMBER.sub(size, text)
+    if rank >= _DTYPE:
+        text = _ELEMENT.sub(lambda found: take("dtype", found.group(0)), text)
+    return text, tuple(slots)
+
+
+# --- attributes ---------------------------------------------------------------------------------------------------------
+
+
+def spell_attrs(
+    attrs: Mapping[str, Any], relation: Relation = "alpha", symbols: Callable[[str], str] | None = None
+) -> bytes:
+    """Attributes by name, as bytes that can be read back but for what the relation takes out; `symbols` says how an
+    attribute that names symbols is written."""
     if not attrs:
         return b"0:"
-    return b"%d:" % len(attrs) + b"".join([prefixed(key) + spell_payload(attrs[key]) for key in sorted(attrs)])
+    spelled = [prefixed(key) + _spell_attr(key, attrs[key], relation, symbols) for key in sorted(attrs)]
+    return b"%d:" % len(attrs) + b"".join(spelled)
+
+
+def _spell_attr(key: str, payload: Any, relation: Relation, symbols: Callable[[str], str] | None) -> bytes:
+    if symbols is not None and isinstance(payload, str) and "@" in payload and not payload.startswith('"'):
+        return b"@" + prefixed(symbols(payload))
+    if RANK[relation] < _CONSTANTS:
+        return spell_payload(payload) if symbols is None else _spell_nested(key, payload, relation, symbols)
+    return _spell_nested(key, payload, relation, symbols)
+
+
+def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[[str], str] | None) -> bytes:
+    """An attribute of which a part may be taken out, or be the name of a symbol."""
+    match payload:
+        case tuple() | list():
+            return b"(%d:" % len(payload) + b"".join([_spell_attr(key, item, relation, symbols) for item in payload])
+        case Mapping():
+            return b"{" + spell_attrs(payload, relation, symbols)
+        case str() if RANK[relation] >= _CONSTANTS:
+            return b"s" + prefixed(split_text(payload, relation)[0])
+        case _ if role_of_attr(key, payload) != "structure":
+            return spell_leaf(payload, role_of_attr(key, payload), relation)
+    return spell_payload(payload)
+
+
+def role_of_attr(key: str, payload: Any) -> Role:
+    """What a part of an attribute is. MLIR writes `static_sizes` for numbers that operands may stand for instead."""
+    if isinstance(payload, float | complex | TensorData):
+        return "data"
+    return "size" if key.startswith("static_") and type(payload) is int else "structure"
+
+
+# --- constants ----------------------------------------------------------------------------------------------------------
+
+
+def spell_leaf(payload: Any, role: Role, relation: Relation) -> bytes:
+    """A constant as far as the relation looks at it, by what it is to its reader.
+
+    >>> spell_leaf(0.5, "data", "constants") == spell_leaf(0.25, "data", "constants")
+    True
+    >>> spell_leaf(2, "structure", "constants") == spell_leaf(3, "structure", "constants")
+    False
+    """
+    if not _is_taken(payload, role, relation):
+        return spell_payload(payload)
+    if isinstance(payload, TensorData):
+        shaped = TensorType(payload.dtype, tuple(payload.shape), device=payload.device)
+        return b"T" + prefixed(spell_type(shaped, relation))
+    if isinstance(payload, tuple | list):
+        return b"L%d:" % len(payload)
+    if role == "dtype" or RANK[relation] >= _DTYPE:
+        return b"N#"
+    return b"#" + type(payload).__name__.encode()
+
+
+def leaf_slots(payload: Any, role: Role, relation: Relation) -> list[Slot]:
+    """What the relation takes out of a constant."""
+    if not _is_taken(payload, role, relation):
+        return []
+    if isinstance(payload, TensorData):
+        shaped = TensorType(payload.dtype, tuple(payload.shape), device=payload.device)
+        return [Slot("constant", 0, payload), *type_slots(shaped, relation)]
+    kind: Any = {"data": "constant", "size": "size", "dtype": "dtype"}[role]
+    if isinstance(payload, tuple | list):
+        return [Slot(kind, place, item) for place, item in enumerate(payload)]
+    return [Slot(kind, 0, payload)]
+
+
+def _is_taken(payload: Any, role: Role, relation: Relation) -> bool:
+    """Whether the relation takes a constant out."""
+    rank = RANK[relation]
+    if role == "data" and rank >= _CONSTANTS:
+        if isinstance(payload, TensorData):
+            return payload.array is not None
+        return type(payload) in (int, float, complex)
+    if role == "size" and rank >= _EXTENTS:
+        numbers = payload if isinstance(payload, tuple | list) else (payload,)
+        return all(type(number) is int for number in numbers)
+    return role == "dtype" and rank >= _DTYPE and type(payload) is int
 
 
 def spell_payload(payload: Any) -> bytes:
@@ -72,6 +306,8 @@ def spell_payload(payload: Any) -> bytes:
             return b"s" + prefixed(payload)
         case tuple() | list():
             return b"(%d:" % len(payload) + b"".join(map(spell_payload, payload))
+        case Mapping():
+            return b"{" + spell_attrs(payload)
         case TensorData() if payload.array is not None:
             head = f"{payload.dtype}{payload.shape}{payload.device}"
             return b"t" + prefixed(head) + blake2b(payload.array.tobytes(), digest_size=32).digest()
@@ -92,3 +328,8 @@ def prefixed(text: str) -> bytes:
     """
     data = text.encode()
     return b"%d'" % len(data) + data
+
+
+def digest(*parts: bytes) -> bytes:
+    """Sixteen bytes that stand for all of these, in this order."""
+    return blake2b(b"".join(parts), digest_size=16).digest()

@@ -1,0 +1,394 @@
+"""Proof that two pieces are the same by a relation: a bijection of their values, nodes, blocks and symbols, with the holes.
+
+    match(left, right, "constants")      # a Match with .values .nodes .blocks .symbols .holes, or None
+
+This walks both pieces side by side and believes no digest. Each value of one must stand for exactly one value of the other, in
+both directions, and what the relation does not forget must be equal at each step. Up to `symbols` the pieces are walked in
+listed order (`listing`), from `order` on from the results down their terms (`flow`).
+
+*Where there is a choice* (the operands of a commutative op, the parameters from `arguments` on), digests say which choices can
+lead anywhere. What they leave open is put off until all else is settled; then operands that are equal to the bit are paired
+first, which keeps the list of holes short. A choice that comes to nothing is taken back a few times; after that the answer is
+None, which keeps apart what could have been merged and is never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.ir import Block, Node, Value
+from irscope.transforms.dedup.canonical import Colors, colors_of, may_permute
+from irscope.transforms.dedup.encoding import Slot
+from irscope.transforms.dedup.flow import Leaf, Operand, Ref, Term
+from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name
+from irscope.transforms.dedup.listing import Listing
+from irscope.transforms.dedup.pairing import (
+    SymbolMap,
+    pair_attributes,
+    pair_leaves,
+    pair_types,
+    same_identities,
+    same_payload,
+)
+from irscope.transforms.dedup.piece import Body, Piece
+from irscope.transforms.dedup.steps import RANK, Relation
+
+__all__ = ["Match", "match"]
+
+_ATTEMPTS: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Two pieces that are the same by a relation."""
+
+    left: Piece
+    right: Piece
+    step: Relation
+    values: Mapping[Value, Value]
+    """Of each value of the left piece that its results need, the one of the right piece; where equal values are taken for one,
+    several may have the same."""
+    nodes: Mapping[Node, Node]
+    blocks: Mapping[Block, Block]
+    symbols: Mapping[str, str]
+    """Of each name that the left piece declares and refers to, the one of the right piece."""
+    slots: tuple[SlotPair, ...]
+    """Every part that the relation takes out, with what stands there on both sides."""
+
+    @cached_property
+    def holes(self) -> tuple[Hole, ...]:
+        """The slots with different values, in the left piece's order."""
+        return tuple(
+            hole_of(pair, self.place(pair.site)) for pair in self.slots if not same_payload(pair.left, pair.right)
+        )
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """For each parameter of the left piece, the place of the right piece's that it corresponds to."""
+        places = {value: place for place, value in enumerate(self.right.block.params)}
+        return tuple(places[self.values[value]] for value in self.left.block.params)
+
+    def place(self, site: Site) -> str:
+        """A place in the left piece, in words.
+
+        >>> import irscope as irs
+        >>> text = '''graph(%x : Float(2)):
+        ...   %k : float = prim::Constant[value=0.5]()
+        ...   %y : Float(2) = aten::mul(%x, %k)
+        ...   return (%y)'''
+        >>> pieces = irs.dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("0.5", "0.25"))}))
+        >>> print(*match(pieces.piece("f"), pieces.piece("g"), "constants").holes)
+        'other' of aten::mul: 0.5 against 0.25
+        """
+        subject, part, place, index = site
+        if isinstance(subject, Value):
+            return f"{_SAID.get(part, part)} {index} of %{self._name(subject)}"
+        if isinstance(subject, str):
+            return f"{subject}, number {place}" if part == "result" else f"attribute {part!r} of {subject}"
+        if part == "operand":
+            return operand_name(subject, place)
+        return (
+            f"attribute {part!r} of {subject.op}"
+            if subject.op != "prim::Constant"
+            else f"constant %{self._name(subject.output)}"
+        )
+
+    def _name(self, value: Value) -> str:
+        bodies = [self.left.body, *(body for bodies in self.left.named.values() for body in bodies)]
+        return next((body.graph.names[value] for body in bodies if value in body.graph.names), value.name)
+
+
+_SAID: Final = {"type": "dimension"}
+
+
+def match(left: Piece, right: Piece, step: Relation) -> Match | None:
+    """How two pieces correspond by a relation; None if they do not."""
+    if RANK[step] < RANK["order"]:
+        walk = Listing(left, right, step).run()
+        if walk.holes:
+            return None
+        return Match(left, right, step, walk.partner, walk.nodes, walk.blocks, walk.symbols.to, tuple(walk.slots))
+    for attempt in range(_ATTEMPTS):
+        search = _Search(left, right, step, attempt)
+        if search.run():
+            return search.result()
+        if not search.choices >> attempt:  # nothing left that could be chosen otherwise
+            return None
+    return None
+
+
+@dataclass
+class _Search:
+    """One walk down the terms of two pieces, with certain choices."""
+
+    left: Piece
+    right: Piece
+    step: Relation
+    attempt: int
+    choices: int = 0
+    """How many choices were open."""
+    values: dict[Value, Value] = field(default_factory=dict)
+    nodes: dict[Node, Node] = field(default_factory=dict)
+    blocks: dict[Block, Block] = field(default_factory=dict)
+    slots: list[SlotPair] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Whether the pieces correspond."""
+        self.symbols = SymbolMap(self.left, self.right, self.step)
+        if not self.symbols.agrees():
+            return False
+        self.permuted = RANK[self.step] >= RANK["arguments"] and may_permute(self.left) and may_permute(self.right)
+        self.roots = {
+            body for name in self.left.roots for body in self.left.named.get(name, ())
+        } | {self.left.body}  # fmt: skip
+        pending = self.symbols.pending
+        pending.append((self.left.body, self.right.body))
+        done: set[tuple[Body, Body]] = set()
+        while pending:
+            pair = pending.pop()
+            if pair not in done:
+                done.add(pair)
+                if not _Bodies(self, *pair).run():
+                    return False
+        return self.step != "extents" or self._keeps_pattern()
+
+    def result(self) -> Match:
+        """What was found."""
+        slots = tuple(self.slots)
+        return Match(self.left, self.right, self.step, self.values, self.nodes, self.blocks, self.symbols.to, slots)
+
+    def _keeps_pattern(self) -> bool:
+        """Whether equal extents are equal on the other side, and distinct ones distinct."""
+        to: dict[object, object] = {}
+        back: dict[object, object] = {}
+        for pair in self.slots:
+            if pair.kind == "extent" and (
+                to.setdefault(pair.left, pair.right) != pair.right
+                or back.setdefault(pair.right, pair.left) != pair.left
+            ):
+                return False
+        return True
+
+
+class _Bodies:
+    """Two bodies, from their results down."""
+
+    def __init__(self, search: _Search, left: Body, right: Body) -> None:
+        self.search = search
+        self.bodies = left, right
+        self.step = search.step
+        self.permuted = search.permuted and left in search.roots
+        self.ours = colors_of(search.left, left, self.step, permuted=self.permuted)
+        self.theirs = colors_of(search.right, right, self.step, permuted=self.permuted)
+        self.partner: dict[int, int] = {}
+        self.back: dict[int, int] = {}
+        self.pending: list[tuple[Operand, Operand, Site]] = []
+        self.open: list[tuple[int, int]] = []
+        """Commutative terms whose operands could be paired either way."""
+        self._exact: tuple[Colors, Colors] | None = None
+
+    def run(self) -> bool:
+        """Whether they correspond; what does is added to the search."""
+        left, right = self.bodies
+        a, b = self.ours.flow.top, self.theirs.flow.top
+        if len(a.params) != len(b.params) or len(a.returns) != len(b.returns) or (a.end is None) != (b.end is None):
+            return False
+        if not same_identities(left.block.returns, right.block.returns):
+            return False
+        if not self._attributes(left.attrs, right.attrs, "the piece"):
+            return False
+        self.search.blocks[left.block] = right.block
+        if not self.permuted and not all(map(self._term, a.params, b.params)):
+            return False
+        self._results(a.returns, b.returns, "the results", 0)
+        if a.end is not None and b.end is not None:
+            self.pending.append((a.end, b.end, _NOWHERE))
+        if not self._settle():
+            return False
+        return self._rest(a.params, b.params) and self._record()
+
+    def _settle(self) -> bool:
+        while self.pending or self.open:
+            if not self.pending:
+                self._choose(*self.open.pop())
+            x, y, site = self.pending.pop()
+            if not self._operand(x, y, site):
+                return False
+        return True
+
+    def _results(self, xs: tuple[Operand, ...], ys: tuple[Operand, ...], subject: Node | str, block: int) -> None:
+        part = "result" if isinstance(subject, str) else f"block {block}"
+        pairs = enumerate(zip(xs, ys, strict=True))
+        self.pending.extend((x, y, Site(subject, part, place, 0)) for place, (x, y) in pairs)
+
+    def _operand(self, x: Operand, y: Operand, site: Site) -> bool:
+        if isinstance(x, Leaf) or isinstance(y, Leaf):
+            if not isinstance(x, Leaf) or not isinstance(y, Leaf):
+                return False
+            pairs = pair_leaves(x, y, self.step)
+            return pairs is not None and self._slots(pairs, site)
+        return x.output == y.output and self._term(x.term, y.term)
+
+    def _term(self, a: int, b: int) -> bool:
+        """Pair two terms, if they are the same by themselves; their operands are to be paired then."""
+        if a in self.partner or b in self.back:
+            return self.partner.get(a) == b and self.back.get(b) == a
+        x, y = self.ours.flow.terms[a], self.theirs.flow.terms[b]
+        self.partner[a], self.back[b] = b, a
+        if x.node is None or y.node is None:
+            return x.node is y.node and self._parameter(x, y)
+        if not self._same_node(x, y) or not self._regions(x, y):
+            return False
+        start = 0
+        if x.exchanges:
+            start = 2
+            self.open.append((a, b))
+            self._choose_if_forced()
+        for place in range(start, len(x.operands)):
+            self.pending.append((x.operands[place], y.operands[place], Site(x.node, "operand", place, 0)))
+        return True
+
+    def _parameter(self, x: Term, y: Term) -> bool:
+        if (x.value is None) != (y.value is None) or x.top != y.top:
+            return False
+        if not (x.top and self.permuted) and x.place != y.place:
+            return False
+        return x.value is None or y.value is None or self._types(x.value, y.value)
+
+    def _same_node(self, x: Term, y: Term) -> bool:
+        one, other = x.node, y.node
+        assert one is not None and other is not None
+        counts = [(len(t.operands), len(t.regions), t.ordered, t.exchanges) for t in (x, y)]
+        if one.op != other.op or len(one.outputs) != len(other.outputs) or counts[0] != counts[1]:
+            return False
+        if not all(map(self._types, one.outputs, other.outputs)):
+            return False
+        return self._attributes(one.attrs, other.attrs, one)
+
+    def _regions(self, x: Term, y: Term) -> bool:
+        assert x.node is not None
+        for number, (one, other) in enumerate(zip(x.regions, y.regions, strict=True)):
+            counts = [(len(r.params), len(r.returns), r.end is None) for r in (one, other)]
+            if counts[0] != counts[1] or not same_identities(one.block.returns, other.block.returns):
+                return False
+            if not all(map(self._term, one.params, other.params)):
+                return False
+            self.search.blocks[one.block] = other.block
+            self._results(one.returns, other.returns, x.node, number)
+            if one.end is not None and other.end is not None:
+                self.pending.append((one.end, other.end, _NOWHERE))
+        return True
+
+    # -- choices
+
+    def _choose_if_forced(self) -> None:
+        """Settle the last open term at once if there is no choice."""
+        a, b = self.open[-1]
+        ways = self._ways(a, b)
+        if len(ways) < 2:
+            self.open.pop()
+            self._pair_operands(a, b, exchanged=ways == [True])
+
+    def _choose(self, a: int, b: int) -> None:
+        """Settle an open term: as what is settled by now demands, or as leaves the fewest holes."""
+        ways = self._ways(a, b)
+        if len(ways) == 2:
+            exchanged = self._score(a, b, exchanged=True) > self._score(a, b, exchanged=False)
+            if self.search.attempt >> self.search.choices & 1:
+                exchanged = not exchanged
+            self.search.choices += 1
+            ways = [exchanged]
+        self._pair_operands(a, b, exchanged=ways == [True])
+
+    def _pair_operands(self, a: int, b: int, *, exchanged: bool) -> None:
+        x, y = self.ours.flow.terms[a], self.theirs.flow.terms[b]
+        assert x.node is not None
+        for place in range(2):
+            other = y.operands[1 - place if exchanged else place]
+            self.pending.append((x.operands[place], other, Site(x.node, "operand", place, 0)))
+
+    def _ways(self, a: int, b: int) -> list[bool]:
+        """Which ways the operands of a commutative term can be paired: False for as they stand, True for exchanged."""
+        x, y = self.ours.flow.terms[a].operands[:2], self.theirs.flow.terms[b].operands[:2]
+        straight = self._may_pair(x[0], y[0]) and self._may_pair(x[1], y[1])
+        crossed = self._may_pair(x[0], y[1]) and self._may_pair(x[1], y[0])
+        return [exchanged for exchanged, can in ((False, straight), (True, crossed)) if can]
+
+    def _may_pair(self, x: Operand, y: Operand) -> bool:
+        if isinstance(x, Ref) and isinstance(y, Ref) and (x.term in self.partner or y.term in self.back):
+            return x.output == y.output and self.partner.get(x.term) == y.term and self.back.get(y.term) == x.term
+        return self.ours.operand(x) == self.theirs.operand(y)
+
+    def _score(self, a: int, b: int, *, exchanged: bool) -> int:
+        """How many operands are the same to the bit when paired this way."""
+        ours, theirs = self._colors()
+        x, y = self.ours.flow.terms[a].operands[:2], self.theirs.flow.terms[b].operands[:2]
+        pairs = zip(x, reversed(y) if exchanged else y, strict=True)
+        return sum(ours.operand(one) == theirs.operand(other) for one, other in pairs)
+
+    def _colors(self) -> tuple[Colors, Colors]:
+        """Digests that tell apart everything that a hole could be."""
+        if self._exact is None:
+            step: Relation = "arguments" if self.permuted else "order"
+            pieces, flows = (self.search.left, self.search.right), (self.ours.flow, self.theirs.flow)
+            pairs = zip(pieces, flows, strict=True)
+            ours, theirs = (Colors.exact(piece, flow, step, permuted=self.permuted) for piece, flow in pairs)
+            self._exact = ours, theirs
+        return self._exact
+
+    # -- what corresponds
+
+    def _rest(self, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+        """Pair the parameters that nothing needed reads, each with the first of its type."""
+        others = [number for number in b if number not in self.back]
+        for number in a:
+            if number in self.partner:
+                continue
+            x = self.ours.flow.terms[number].value
+            for other in others:
+                y = self.theirs.flow.terms[other].value
+                if x is not None and y is not None and pair_types(x.type, y.type, self.step) is not None:
+                    others.remove(other)
+                    if not self._term(number, other):
+                        return False
+                    break
+            else:
+                return False
+        return not others
+
+    def _record(self) -> bool:
+        """Values, nodes and blocks by the terms that they are of."""
+        of: dict[tuple[int, int], Value] = {}
+        for value, operand in self.theirs.flow.of.items():
+            if isinstance(operand, Ref):
+                of.setdefault(operand, value)
+        for value, operand in self.ours.flow.of.items():
+            if isinstance(operand, Ref) and operand.term in self.partner:
+                self.search.values[value] = of[Ref(self.partner[operand.term], operand.output)]
+        for a, b in self.partner.items():
+            one, other = self.ours.flow.terms[a].node, self.theirs.flow.terms[b].node
+            if one is not None and other is not None:
+                self.search.nodes[one] = other
+        return True
+
+    def _types(self, x: Value, y: Value) -> bool:
+        pairs = pair_types(x.type, y.type, self.step)
+        return pairs is not None and self._slots(pairs, Site(x, "type", 0, 0))
+
+    def _attributes(self, a: Mapping[str, object], b: Mapping[str, object], subject: Node | str) -> bool:
+        if not a and not b:
+            return True
+        found, differs = pair_attributes(a, b, self.step, self.search.symbols)
+        return differs is None and all(self._slots(pairs, Site(subject, key, 0, 0)) for key, pairs in found.items())
+
+    def _slots(self, pairs: list[tuple[Slot, Slot]], site: Site) -> bool:
+        for x, y in pairs:
+            kind: HoleKind = x.kind
+            self.search.slots.append(SlotPair(kind, site._replace(index=x.index), x.value, y.value))
+        return True
+
+
+_NOWHERE: Final = Site("the state at the end", "result", 0, 0)

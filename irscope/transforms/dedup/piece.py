@@ -1,0 +1,247 @@
+"""What is compared: a piece of a program, the bodies that belong to it, and what the names in it mean.
+
+A piece is a fusion group, a graph, a region of a graph, or a module inside of another: an executable. An executable has
+*roots*, the names under which it is called from outside, in the order in which it declares them; everything else in it
+is private, and matters only as far as something refers to it. Two executables are the same if their first roots
+correspond, their second ones, and so on. So two whose exports are exchanged are not the same, whatever is in them: a
+caller who asks one of them for its first export would get another computation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.ir import (
+    ANY,
+    GENERATOR,
+    GROUPS,
+    Block,
+    Graph,
+    Module,
+    Node,
+    Opaque,
+    PrimitiveType,
+    Symbol,
+    TensorType,
+    Type,
+    constant_value,
+    make_block,
+)  # fmt: skip
+from irscope.ops.functional import functional_source
+from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.schema import draws_random_numbers
+
+__all__ = ["NO_BLOCK", "Body", "Piece", "inner_blocks", "known_arguments", "pieces_of", "renamed_symbols", "symbols_in"]
+
+NO_BLOCK: Final[Block] = make_block(0, (), (), ())
+"""The block of a symbol that is declared and has no body."""
+_SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*"|[\w$.-]+)')
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """One block of a piece with what is said of it."""
+
+    block: Block
+    graph: Graph
+    """The graph that it is in, for the names."""
+    attrs: Mapping[str, Any] = EMPTY
+    """Attributes of the group node, promises of the caller, what a symbol's declaration says."""
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether values are determined by their terms, so that the order of nodes does not matter."""
+        values = [*self.block.params, *(value for node in self.block.nodes for value in node.outputs)]
+        if not all(_is_plain(value.type) for value in values):
+            return False
+        return all(self._is_pure(node) for node in self.block.nodes)
+
+    def _is_pure(self, node: Node) -> bool:
+        if node.op == "prim::Constant":
+            return isinstance(constant_value(node), int | float | complex | str | None)
+        if inner_blocks(node) or (schema_of(node) is None and not functional_source(node.op)):
+            return False
+        known = known_arguments(node, self.constants)
+        return effect_of(node, known) == "pure" and not draws_random_numbers(node.op, known)
+
+    @cached_property
+    def constants(self) -> Mapping[Any, Any]:
+        """The payload of each constant directly in the block."""
+        return {node.output: constant_value(node) for node in self.block.nodes if node.op == "prim::Constant"}
+
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """The names of symbols that nodes refer to."""
+        found: set[str] = set()
+        for node in _all_nodes(self.block):
+            if node.attrs and node.op != "prim::Constant":
+                found.update(name for text in node.attrs.values() if isinstance(text, str) for name in symbols_in(text))
+        return frozenset(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of a program that may occur again."""
+
+    member: Node | str
+    """The group node, or the name of the graph or module."""
+    block: Block
+    graph: Graph
+    """The graph that it is in, for the names."""
+    attrs: Mapping[str, Any]
+    """Attributes of the group node; a group of another kind is another piece."""
+    roots: tuple[str, ...] = ()
+    """The names by which an executable is called; none for a piece that is one block."""
+    named: Mapping[str, tuple[Body, ...]] = EMPTY
+    """What each name means that the piece may refer to."""
+
+    @cached_property
+    def body(self) -> Body:
+        """The piece's own block; of an executable, one that refers to its roots in their order."""
+        return Body(self.block, self.graph, self.attrs)
+
+    @cached_property
+    def label(self) -> str:
+        """What to call the piece in a sentence."""
+        if isinstance(self.member, str):
+            return f"{'module' if self.roots else 'graph'} {self.member!r}"
+        names = self.graph.names
+        return ", ".join(f"%{names.get(value, value.name)}" for value in self.member.outputs) or self.member.op
+
+    @property
+    def is_free(self) -> bool:
+        """Whether values are determined by their terms, so that the order of nodes does not matter."""
+        return self.body.is_free
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of all its bodies, roots first, without constants."""
+        bodies = [self.body, *(body for name in self.roots for body in self.named[name])]
+        return [node for body in bodies for node in _all_nodes(body.block) if node.op != "prim::Constant"]
+
+
+def _all_nodes(block: Block) -> list[Node]:
+    found: list[Node] = []
+    stack = [iter(block.nodes)]
+    while stack:
+        for node in stack[-1]:
+            found.append(node)
+            inner = inner_blocks(node)
+            if inner:
+                stack.extend(iter(nested.nodes) for nested in reversed(inner))
+                break
+        else:
+            stack.pop()
+    return found
+
+
+def _is_plain(type: Type) -> bool:
+    return isinstance(type, TensorType) or (isinstance(type, PrimitiveType) and type not in (ANY, GENERATOR))
+
+
+def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
+    """The arguments of a node that are constants, by name."""
+    schema = schema_of(node)
+    if schema is None:
+        return {}
+    arguments = zip(schema.arguments, node.inputs, strict=False)
+    return {argument.name: constants[value] for argument, value in arguments if value in constants}
+
+
+def inner_blocks(node: Node) -> tuple[Block, ...]:
+    """The blocks of a node, and the bodies of graphs among its attributes."""
+    graphs = [node.attrs[key] for key in sorted(node.attrs) if isinstance(node.attrs[key], Graph)] if node.attrs else []
+    return (*node.blocks, *(graph.body for graph in graphs)) if graphs else node.blocks
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def symbols_in(text: str) -> list[str]:
+    """The names of symbols in an attribute's text, each without `@`.
+
+    >>> symbols_in("@ex_0::@F"), symbols_in("#hal.device.affinity<@dev>"), symbols_in("no name")
+    (['ex_0', 'F'], ['dev'], [])
+    """
+    return [found.strip('"') for found in _SYMBOL.findall(text)]
+
+
+def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
+    """The text with other names for some of its symbols.
+
+    >>> renamed_symbols("@ex_1::@G", {"ex_1": "ex_0"})
+    '@ex_0::@G'
+    """
+    return _SYMBOL.sub(lambda found: "@" + renamed.get(found.group(1).strip('"'), found.group(1)), text)
+
+
+# --- the pieces of a program -------------------------------------------------------------------------------------------
+
+
+def pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
+    """The pieces that a program is sorted into by itself, and one sentence that says what they are."""
+    if isinstance(program, Module):
+        if program.modules:
+            inside: dict[Node | str, Piece] = {
+                name: _executable(name, inner) for name, inner in program.modules.items()
+            }
+            return inside, f"each of the {len(inside)} modules inside of the module is a piece"
+        named = _names_of(program)
+        graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
+        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
+    nodes = [node for node in program.nodes() if node.op in GROUPS and node.blocks]
+    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
+    if groups:
+        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
+    return {
+        program.name: Piece(program.name, program.body, program, EMPTY)
+    }, "the graph has no fusion groups, so it is one piece"
+
+
+def _promises(graph: Graph) -> Mapping[str, Any]:
+    """What a graph's caller promises, which is part of what it is."""
+    return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
+
+
+def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Piece:
+    return Piece(name, graph.body, graph, _promises(graph), (), named)
+
+
+def _executable(name: str, module: Module) -> Piece:
+    """A module inside of another as a piece. Exports are its roots; without any, what is public."""
+    exports = [symbol.name for symbol in module.symbols if "function_ref" in symbol.attrs]
+    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public"}
+    declared = [*(symbol.name for symbol in module.symbols), *module.graphs, *module.modules, *module.constants]
+    roots = tuple(dict.fromkeys(exports or [name for name in declared if name not in private]))
+    attrs = module.attrs
+    if any("is_mutable" in symbol.attrs for symbol in module.symbols):
+        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # its own: two of them are two
+    return Piece(name, NO_BLOCK, _NOTHING, attrs, roots, _names_of(module))
+
+
+_NOTHING: Final = Graph(NO_BLOCK, "nothing")
+
+
+def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
+    """What each name of a module means: its declarations with their bodies, and its function."""
+    found: dict[str, list[Body]] = {}
+    for symbol in module.symbols:
+        found.setdefault(symbol.name, []).append(_declaration(symbol, module))
+    for name, graph in module.graphs.items():
+        found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
+    for name, inner in module.modules.items():  # too rare to look inside: it means itself only
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(module=inner)))
+    for name, payload in module.constants.items():
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
+    return {name: tuple(bodies) for name, bodies in found.items()}
+
+
+def _declaration(symbol: Symbol, module: Module) -> Body:
+    said: dict[str, Any] = {**symbol.attrs, "declared by": symbol.kind, "visibility": symbol.visibility}
+    graph = symbol.body
+    return Body(NO_BLOCK, _NOTHING, FrozenDict(said)) if graph is None else Body(graph.body, graph, FrozenDict(said))

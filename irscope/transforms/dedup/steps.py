@@ -1,0 +1,43 @@
+"""The ladder: ten relations, each of which forgets one thing more than the one before.
+
+    text       the same print, names of values and entry points included
+    alpha      names of values and of entry points are forgotten
+    symbols    private functions and globals may have other names, if what the names mean corresponds
+    order      independent nodes in any order, operands of a commutative op either way
+    arguments  parameters in any order
+    constants  numbers and constant tensors that are data of an op may differ: holes
+    extents    sizes may differ, if equal ones stay equal, distinct ones distinct, and ones stay ones
+    free       sizes may differ in any way
+    layout     so may strides
+    dtype      so may element types
+
+What a hole may be is decided by what the op's schema says of the argument: a `Scalar` or a `float` is data, a `SymInt` is
+a size, `int dim` and `bool keepdim` are structure and never a hole.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+__all__ = ["GIVES_UP", "HOLED", "RANK", "RELATIONS", "Relation"]
+
+Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
+RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
+"""From the finest to the coarsest."""
+RANK: Final = {relation: place for place, relation in enumerate(RELATIONS)}
+"""The place of each in the ladder."""
+HOLED: Final = frozenset(RELATIONS[RANK["constants"] :])
+"""Those under which equal pieces may differ in holes."""
+GIVES_UP: Final[dict[Relation, str]] = {
+    "text": "nothing",
+    "alpha": "names of values and entry points",
+    "symbols": "names of private functions and globals",
+    "order": "the order of independent nodes and of commutative operands, and computing the same thing twice",
+    "arguments": "the order of parameters: callers pass them in another",
+    "constants": "constants known to the compiler: folding, strength reduction",
+    "extents": "known sizes: unrolling, vector widths without a remainder, divisibility",
+    "free": "which sizes are equal, and which are one: broadcasting is decided at run time",
+    "layout": "known strides: contiguous loads",
+    "dtype": "the element type: one body for each type, or conversions",
+}
+"""What a compiler no longer knows of a piece that stands for all that are the same by a relation."""

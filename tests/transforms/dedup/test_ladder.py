@@ -1,0 +1,336 @@
+"""The ladder on executables: what IREE's pass merges wrongly never meets, what it misses meets at the step that says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.ir.module import parse_module
+from irscope.transforms.dedup import RANK, RELATIONS, Dedup, Relation, dedup
+from irscope.transforms.dedup.matching import match
+
+HANDLE = "!iree_tensor_ext.dispatch.tensor<{}only:tensor<{}>>"
+
+
+def function(
+    name: str,
+    body: str,
+    *,
+    dims: str = "4",
+    dtype: str = "Float",
+    element: str = "f32",
+    order: tuple[int, int, int] = (0, 1, 2),
+) -> str:
+    """A kernel as IREE writes them: two operands are loaded, the body makes %r of %a and %b, the result is stored."""
+    shape = ", ".join(dims.split("x"))
+    zeros, ones = ", ".join("0" for _ in dims.split("x")), ", ".join("1" for _ in dims.split("x"))
+    places = f"static_offsets=[{zeros}], static_sizes=[{shape}], static_strides=[{ones}]"
+    handles = [HANDLE.format(kind, f"{dims}x{element}") for kind in ("read", "read", "write")]
+    names = ["%x", "%y", "%z"]
+    params = ", ".join(f"{names[i]} : {handles[i]}" for i in order)
+    return f"""graph "{name}":
+graph({params}):
+  %one : int = prim::Constant[value=1]()
+  %a : {dtype}({shape}) = iree_tensor_ext::dispatch.tensor.load[{places}](%x)
+  %b : {dtype}({shape}) = iree_tensor_ext::dispatch.tensor.load[{places}](%y)
+{body.replace("T", f"{dtype}({shape})")}
+  iree_tensor_ext::dispatch.tensor.store[{places}](%r, %z)
+  return ()
+"""
+
+
+def executable(name: str, exports: str, *functions: str) -> str:
+    declared = "".join(
+        f'symbol "{one}" = flow::executable.export[visibility="public", function_ref="@{one}"]()\n'
+        for one in exports.split()
+    )
+    return f'module "{name}" = module::attributes():\n{declared}{"".join(functions)}end\n'
+
+
+def pieces(*executables: str) -> Dedup:
+    return dedup(parse_module('module "all" = module::attributes():\n' + "".join(executables) + "end\n"))
+
+
+def step_of(d: Dedup, a: str = "e0", b: str = "e1") -> Relation | None:
+    """The finest relation by which two pieces are the same."""
+    for relation in RELATIONS:
+        if match(d.piece(a), d.piece(b), relation) is not None:
+            return relation
+    return None
+
+
+ADD, SUB = "  %r : T = aten::add(%a, %b, %one)", "  %r : T = aten::sub(%a, %b, %one)"
+CHAIN = "  %c : T = aten::exp(%a)\n  %d : T = aten::tanh(%b)\n  %r : T = aten::sub(%c, %d, %one)"
+
+
+def scaled(number: str) -> str:
+    return f"  %k : Float() = prim::Constant[value={{{number}}}]()\n  %c : T = aten::mul(%a, %k)\n  %r : T = aten::sub(%c, %b, %one)"
+
+
+def calls(helper: str) -> str:
+    return f'  %r : T = func::call[callee="@{helper}"](%a, %b)'
+
+
+def helper(name: str, op: str, private: bool = True) -> str:
+    return f"""{f'symbol "{name}" = func::func[visibility="private"](){chr(10)}' if private else ""}graph "{name}":
+graph(%p : Float(4), %q : Float(4)):
+  %one : int = prim::Constant[value=1]()
+  %s : Float(4) = aten::{op}(%p, %q, %one)
+  return (%s)
+"""
+
+
+MET: list[tuple[str, str, str, Relation | None]] = [
+    (
+        "renamed",
+        executable("e0", "f", function("f", ADD)),
+        executable("e1", "g", function("g", ADD.replace("%a", "%a"))),
+        "alpha",
+    ),
+    (
+        "commuted",
+        executable("e0", "f", function("f", ADD)),
+        executable("e1", "g", function("g", ADD.replace("%a, %b", "%b, %a"))),
+        "order",
+    ),
+    (
+        "independent ops exchanged",
+        executable("e0", "f", function("f", CHAIN)),
+        executable("e1", "g", function("g", "\n".join(CHAIN.split("\n")[i] for i in (1, 0, 2)))),
+        "order",
+    ),
+    (
+        "not commutative",
+        executable("e0", "f", function("f", SUB)),
+        executable("e1", "g", function("g", SUB.replace("%a, %b", "%b, %a"))),
+        None,
+    ),
+    (
+        "permuted parameters",
+        executable("e0", "f", function("f", SUB)),
+        executable("e1", "g", function("g", SUB, order=(2, 0, 1))),
+        "arguments",
+    ),
+    (
+        "a helper of another name",
+        executable("e0", "f", function("f", calls("h")), helper("h", "add")),
+        executable("e1", "g", function("g", calls("k")), helper("k", "add")),
+        "symbols",
+    ),
+    (
+        "a helper of the same name that does another thing",
+        executable("e0", "f", function("f", calls("h")), helper("h", "add")),
+        executable("e1", "g", function("g", calls("h")), helper("h", "sub")),
+        None,
+    ),
+    (
+        "a constant",
+        executable("e0", "f", function("f", scaled("0.5"))),
+        executable("e1", "g", function("g", scaled("0.25"))),
+        "constants",
+    ),
+    (
+        "a size",
+        executable("e0", "f", function("f", SUB)),
+        executable("e1", "g", function("g", SUB, dims="8")),
+        "extents",
+    ),
+    (
+        "sizes that are equal in one",
+        executable("e0", "f", function("f", SUB, dims="4x4")),
+        executable("e1", "g", function("g", SUB, dims="4x8")),
+        "free",
+    ),
+    (
+        "a size of one",
+        executable("e0", "f", function("f", SUB)),
+        executable("e1", "g", function("g", SUB, dims="1")),
+        "free",
+    ),
+    (
+        "an element type",
+        executable("e0", "f", function("f", SUB)),
+        executable("e1", "g", function("g", SUB, dtype="Double", element="f64")),
+        "dtype",
+    ),
+    ("an op", executable("e0", "f", function("f", ADD)), executable("e1", "g", function("g", SUB)), None),
+]
+
+
+@pytest.mark.parametrize(("what", "left", "right", "step"), MET, ids=[entry[0] for entry in MET])
+def test_pairs_meet_at_the_step_that_says_why(what: str, left: str, right: str, step: Relation | None) -> None:
+    d = pieces(left, right)
+    assert step_of(d) == step
+    counts = d.ladder()["classes"].tolist()
+    assert counts == [2 if step is None or RANK[relation] < RANK[step] else 1 for relation in RELATIONS]
+    verdict = d.why_not("e0", "e1")
+    assert bool(verdict) == (step == "alpha")
+    if step not in (None, "alpha"):
+        assert f"{step!r}" in verdict.because
+    assert verdict.because
+
+
+def test_executables_with_exchanged_exports_are_never_merged() -> None:
+    """IREE 3.13 merges these, and the second caller gets a sum for a difference."""
+    ours = executable("e0", "F G", function("F", ADD), function("G", SUB))
+    theirs = executable("e1", "G1 F1", function("F1", ADD), function("G1", SUB))
+    assert step_of(pieces(ours, theirs)) is None
+    same = executable("e1", "F1 G1", function("G1", SUB), function("F1", ADD))  # in whatever order the functions stand
+    assert step_of(pieces(ours, same)) == "alpha"
+
+
+def test_executables_with_exchanged_helpers_are_never_merged() -> None:
+    """The second form of the same: the call says the same name, and the name stands for something else."""
+    ours = executable("e0", "f", function("f", calls("h")), helper("h", "add"), helper("k", "sub"))
+    theirs = executable("e1", "g", function("g", calls("h")), helper("k", "add"), helper("h", "sub"))
+    assert step_of(pieces(ours, theirs)) is None
+    renamed = executable("e1", "g", function("g", calls("k")), helper("k", "add"), helper("h", "sub"))
+    assert step_of(pieces(ours, renamed)) == "symbols"
+
+
+def test_one_helper_cannot_stand_for_two() -> None:
+    both = '  %c : T = func::call[callee="@h"](%a, %b)\n  %r : T = func::call[callee="@{}"](%c, %b)'
+    ours = executable("e0", "f", function("f", both.format("k")), helper("h", "add"), helper("k", "add"))
+    theirs = executable("e1", "g", function("g", both.format("h")), helper("h", "add"))
+    assert step_of(pieces(ours, theirs)) is None
+
+
+def test_functions_that_call_each_other_correspond() -> None:
+    def module(one: str, other: str, end: str) -> str:
+        text = """symbol "{0}" = func::func[visibility="private"]()
+graph "{0}":
+graph(%p : Float(4), %q : Float(4)):
+  %t : Float(4) = aten::{2}(%p)
+  %s : Float(4) = func::call[callee="@{1}"](%t, %q)
+  return (%s)
+"""
+        return text.format(one, other, "exp") + text.format(other, one, end)
+
+    ours = executable("e0", "f", function("f", calls("h")), module("h", "k", "tanh"))
+    same = executable("e1", "g", function("g", calls("x")), module("x", "y", "tanh"))
+    apart = executable("e1", "g", function("g", calls("x")), module("x", "y", "relu"))
+    assert step_of(pieces(ours, same)) == "symbols"
+    assert step_of(pieces(ours, apart)) is None
+
+
+def test_variables_of_an_executable_are_its_own() -> None:
+    state = 'symbol "v" = util::global[visibility="private", is_mutable=1, type="f32"]()\n'
+    d = pieces(executable("e0", "f", state, function("f", ADD)), executable("e1", "f", state, function("f", ADD)))
+    assert step_of(d) is None
+
+
+GRAPH = """graph(%x : Float(2, 3, strides=[3, 1]), %y : Float(2, 3, strides=[3, 1])):
+  %k : float = prim::Constant[value={}]()
+  %one : int = prim::Constant[value=1]()
+  %a : Float(2, 3, strides=[3, 1]) = aten::mul(%x, %k)
+  %b : Float(2, 3, strides=[3, 1]) = aten::mul(%y, %k2)
+  %c : Float(2, 3, strides=[3, 1]) = aten::{}
+  return (%c)"""
+
+
+def graph(k: float, k2: float, last: str) -> irs.Graph:
+    text = GRAPH.format(k, last).replace("%one :", f"%k2 : float = prim::Constant[value={k2}]()\n  %one :")
+    return irs.parse(text)
+
+
+def test_holes_are_few_where_operands_may_be_exchanged() -> None:
+    """%x · 0.5 + %y · 0.25 against %y · 0.125 + %x · 0.5: one number differs, in whatever order the lines are."""
+    ours, theirs = graph(0.5, 0.25, "add(%a, %b, %one)"), graph(0.5, 0.125, "add(%b, %a, %one)")
+    d = dedup(irs.Module({"f": ours, "g": theirs}))
+    met = match(d.piece("f"), d.piece("g"), "constants")
+    assert met is not None
+    assert [hole.values for hole in met.holes] == [(0.25, 0.125)]
+    assert "0.25 against 0.125" in d.difference("f", "g").because
+
+
+def test_what_an_op_does_is_no_hole() -> None:
+    def program(dim: int, size: str) -> irs.Graph:
+        return irs.parse(f"""graph(%x : Float(2, 3)):
+  %dim : int[] = prim::Constant[value=[{dim}]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %s : Float({size}) = aten::sum(%x, %dim, %keep, %none)
+  return (%s)""")
+
+    d = dedup(irs.Module({"f": program(0, "3"), "g": program(1, "2")}))
+    assert step_of(d, "f", "g") is None
+
+
+def test_sizes_that_an_op_is_told_are_holes() -> None:
+    def program(rows: int) -> irs.Graph:
+        return irs.parse(f"""graph(%x : Float({rows}, 4)):
+  %size : int[] = prim::Constant[value=[{rows * 4}]]()
+  %y : Float({rows * 4}) = aten::view(%x, %size)
+  return (%y)""")
+
+    d = dedup(irs.Module({"f": program(2), "g": program(3)}))
+    assert step_of(d, "f", "g") == "extents"
+    met = match(d.piece("f"), d.piece("g"), "extents")
+    assert met is not None
+    assert sorted(hole.values for hole in met.holes) == [(2, 3), (8, 12), (8, 12)]
+
+
+def test_parameters_are_told_apart_by_who_reads_them() -> None:
+    def program(order: str, op: str) -> irs.Graph:
+        names = order.split()
+        return irs.parse(f"""graph({", ".join(f"%{name} : Float(4)" for name in names)}):
+  %one : int = prim::Constant[value=1]()
+  %d : Float(4) = aten::sub(%a, %b, %one)
+  %e : Float(4) = aten::{op}(%d, %c)
+  return (%e)""")
+
+    d = dedup(irs.Module({"f": program("a b c", "mul"), "g": program("c a b", "mul"), "h": program("b a c", "div")}))
+    assert step_of(d, "f", "g") == "arguments"
+    assert step_of(d, "f", "h") is None
+    met = match(d.piece("f"), d.piece("g"), "arguments")
+    assert met is not None
+    assert met.arguments == (1, 2, 0)
+
+
+def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
+    from irscope.ir.builder import GraphBuilder
+    from irscope.ir.payload import TensorData
+    from irscope.ir.types import TensorType
+
+    def program(*numbers: float) -> irs.Graph:
+        b = GraphBuilder()
+        type = TensorType("float32", (len(numbers),), (1,))
+        x = b.input("x", type)
+        return b.finish(
+            [b.op("aten::mul", x, b.constant(TensorData.of(np.array(numbers, np.float32)), type), type=type)]
+        )
+
+    d = dedup(irs.Module({"f": program(1, 2), "g": program(1, 3), "h": program(1, 2, 3)}))
+    assert step_of(d, "f", "g") == "constants"
+    assert step_of(d, "f", "h") == "extents"
+
+
+def test_the_copies_of_a_writer_keep_their_order() -> None:
+    def program(first: str, second: str) -> irs.Graph:
+        return irs.parse(f"""graph(%x : Float(2), %y : Float(2)):
+  %a : Float(2) = aten::{first}
+  %b : Float(2) = aten::{second}
+  return (%b)""")
+
+    d = dedup(irs.Module({"f": program("relu_(%x)", "exp(%x)"), "g": program("exp(%x)", "relu_(%x)")}))
+    assert step_of(d, "f", "g") is None
+
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@pytest.mark.parametrize(("name", "count", "alpha", "constants", "extents"), [
+    ("resnet18", 33, 30, 30, 11),
+    ("quant24", 24, 24, 1, 1),
+])  # fmt: skip
+def test_executables_of_real_models(name: str, count: int, alpha: int, constants: int, extents: int) -> None:
+    """IREE's executables as they are before its own pass, which leaves as many as `alpha` does."""
+    d = dedup(parse_module((SAMPLES / f"{name}.flow.ir").read_text()))
+    assert len(d._pieces) == count
+    assert len(d.classes) == alpha
+    ladder = d.ladder()["classes"]
+    assert [ladder[step] for step in ("text", "alpha", "constants", "extents")] == [count, alpha, constants, extents]
+    assert ladder.is_monotonic_decreasing

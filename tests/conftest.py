@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("irscope", deadline=None)  # a busy machine must not fail a test
+settings.load_profile("irscope")
 
 RUNNERS: Mapping[str, str] = {
     "alias": "tests.analysis.alias.cases",

@@ -90,6 +90,8 @@ ANY_ZERO = {
     "relu_",
     "relu6",
     "relu6_",
+    "gelu",  # where the processor has no AVX-512, torch gives +0 for large negative float32, and -0 for float64
+    "gelu_",
     "gelu_backward",
     "mish_backward",
 }

@@ -1,4 +1,5 @@
 from .analysis.alias import AliasDb
+from .analysis.views import ViewAliases
 from .errors import IrscopeError
 from .frontends.text import parse
 from .frontends.tracing import trace
@@ -28,6 +29,7 @@ __all__ = [
     "Pipeline",
     "Pipelined",
     "Value",
+    "ViewAliases",
     "autodiff_subgraphs",
     "compare",
     "compile",

@@ -22,6 +22,7 @@ __all__ = [
     "ITEM_SIZE",
     "NONE",
     "NUMBER",
+    "STORED_SIZE",
     "STR",
     "TENSOR",
     "AwaitType",
@@ -88,6 +89,13 @@ ITEM_SIZE: Final = {
     "uint8": 1, "bool": 1,
 }  # fmt: skip
 """Bytes of an element of each type that kernels compute with."""
+
+STORED_SIZE: Final = {
+    **ITEM_SIZE, "complex32": 4, "complex64": 8, "complex128": 16, "uint16": 2, "uint32": 4, "uint64": 8, "qint8": 1, "quint8": 1,
+    "qint32": 4, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1,
+    "float8_e4m3": 1, "float8_e3m4": 1, "float8_e4m3b11fnuz": 1,
+}  # fmt: skip
+"""Bytes of an element of each type whose elements have addresses of their own."""
 
 Dim = int | str | None
 """A tensor extent: a number, a symbol (`SS(-1)`), or unknown (prints as `*`)."""

@@ -5,6 +5,9 @@ from .inference import (
     infer_after,
     refine,
 )
+from .list_writes import (
+    list_writes,
+)
 from .reshaped_tensors import (
     CallerVisible,
     reshaped_objects,
@@ -16,6 +19,7 @@ __all__ = [
     "Shapes",
     "infer",
     "infer_after",
+    "list_writes",
     "refine",
     "reshaped_objects",
 ]

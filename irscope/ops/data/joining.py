@@ -149,8 +149,14 @@ def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value:
     for index in range(len(margins) // 2):
         here = shape[-1 - index]
         shape[-1 - index] = here + margins[2 * index] + margins[2 * index + 1] if isinstance(here, int) else None
-    last = suggests_channels_last(self)
-    return fresh(self.dtype, shape) if last is False and mode == "constant" else refined(self.dtype, shape)
+    if mode != "constant":
+        return refined(self.dtype, shape)
+    if max(margins, default=0) <= 0:  # a copy of the part that stays, laid out like it
+        return laid_out_like(refined(self.dtype, shape, self.strides), self.dtype)
+    last, sizes = suggests_channels_last(self), static_shape(refined(None, shape))
+    if last and sizes is not None:
+        return refined(self.dtype, sizes, channels_last_strides(sizes))
+    return fresh(self.dtype, shape) if last is False else refined(self.dtype, shape)
 
 
 def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:

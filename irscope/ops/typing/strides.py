@@ -13,6 +13,7 @@ __all__ = [
     "channels_last_strides",
     "contiguous_strides",
     "is_channels_last",
+    "is_channels_last_contiguous",
     "is_contiguous",
     "is_dense",
     "iterator_strides",
@@ -43,16 +44,11 @@ def channels_last_strides(shape: Sizes) -> tuple[int, ...]:
     >>> channels_last_strides((2, 3, 4, 5))
     (60, 1, 15, 3)
     """
-    order = (0, *range(2, len(shape)), 1)
-    return _strides_in_order(shape, order)
-
-
-def _strides_in_order(shape: Sizes, order: Sequence[int]) -> tuple[int, ...]:
     strides = [0] * len(shape)
     step = 1
-    for axis in reversed(order):
+    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
         strides[axis] = step
-        step *= max(shape[axis], 1)
+        step *= shape[axis]
     return tuple(strides)
 
 
@@ -93,11 +89,13 @@ def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
 
 
 def is_dense(shape: Sizes, strides: Sizes) -> bool:
-    """Whether elements fill their span without gap or overlap, in some order of the dimensions.
+    """Whether elements fill their span without gap or overlap, in some order of the dimensions; where there are none, they do.
 
     >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (6, 1)), is_dense((2, 3), (0, 1))
     (True, False, False)
     """
+    if 0 in shape:
+        return True
     if len(shape) == 1:
         return shape[0] < 2 or strides[0] == 1
     step = 1
@@ -134,7 +132,7 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
     if all(tuple(sizes) == tuple(shape) for sizes, _ in operands):
         if all(is_contiguous(sizes, strides) for sizes, strides in operands):
             return contiguous_strides(shape)
-        if len(shape) == 4 and all(_is_channels_last_contiguous(sizes, strides) for sizes, strides in operands):
+        if len(shape) == 4 and all(is_channels_last_contiguous(sizes, strides) for sizes, strides in operands):
             return channels_last_strides(shape)
         first = tuple(operands[0][1])
         if all(tuple(strides) == first for _, strides in operands) and is_dense(shape, first):
@@ -151,9 +149,14 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
     return tuple(strides)
 
 
-def _is_channels_last_contiguous(shape: Sizes, strides: Sizes) -> bool:
+def is_channels_last_contiguous(shape: Sizes, strides: Sizes) -> bool:
+    """Whether channels lie side by side, then columns, rows and images, without gaps; extents of 1 may have any stride.
+
+    >>> is_channels_last_contiguous((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last_contiguous((2, 3, 2, 5), (60, 1, 30, 3))
+    (True, False)
+    """
     expected = 1
-    for axis in (1, 3, 2, 0):
+    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
         if shape[axis] != 1:
             if strides[axis] != expected:
                 return False

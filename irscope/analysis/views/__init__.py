@@ -1,0 +1,5 @@
+"""Which buffer does each tensor lie in, and at which of its bytes?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,187 @@
+"""Sets of bytes of one buffer: runs of equal width at places that are evenly apart, along any number of directions.
+
+A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: what a strided tensor covers. It is
+kept in a normal form: steps positive and falling, no direction with one place, directions that fill each other's gaps
+joined. Sets that are equal and whose directions do not overlap have the same form.
+
+**Whether two sets share a byte** is decided exactly in nearly all cases. They do if some integers solve
+`-width_a < start_b - start_a + Σ cj*sj < width_b`, where the sj are the different steps of both sets and each cj, the difference
+of the two places along that step, ranges over all integers between bounds. The search takes the largest step first; of its
+multiples only those few matter that the smaller steps can make up for, and none where the greatest common divisor of the
+smaller steps forbids it. That is the whole set of candidates, so "none found" is a proof that the sets are disjoint. Steps
+that are multiples of each other, as those of tensors without overlap are, leave two or three candidates each; the search gives
+up after `_MOST_TRIES`, and then nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Final
+
+__all__ = ["NOTHING", "ByteSet", "are_disjoint", "byte_set"]
+
+_MOST_TRIES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSet:
+    """Some bytes of a buffer, counted from its first; made by `byte_set`.
+
+    >>> b = byte_set(16, 4, (3, 2), (20, 8))
+    >>> print(b)
+    4 bytes every 8, 2 times, every 20, 3 times, from byte 16
+    >>> b.start, b.stop, b.size, 24 in b, 28 in b
+    (16, 68, 24, True, False)
+    """
+
+    start: int
+    """The first byte; 0 of an empty set."""
+    width: int
+    """How many bytes lie side by side at each place; 0 of an empty set."""
+    counts: tuple[int, ...] = ()
+    """How many places there are along each direction, the direction of the largest step first; each at least 2."""
+    steps: tuple[int, ...] = ()
+    """How many bytes places are apart along each direction."""
+
+    @property
+    def stop(self) -> int:
+        """One past the last byte."""
+        return self.start + self.width + sum((n - 1) * s for n, s in zip(self.counts, self.steps, strict=True))
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether they lie side by side without a gap; so does nothing at all."""
+        return not self.counts
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.width
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes they are; None where places overlap in a way that is not worth counting."""
+        reach = self.width
+        for count, step in zip(reversed(self.counts), reversed(self.steps), strict=True):
+            if step < reach:
+                return None
+            reach += (count - 1) * step
+        return self.width * prod(self.counts)
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The first byte of each run and one past its last; runs overlap where places do."""
+        places = [self.start] if self.width else []
+        for count, step in zip(self.counts, self.steps, strict=True):
+            places = [place + index * step for place in places for index in range(count)]
+        return ((place, place + self.width) for place in places)
+
+    def moved(self, by: int) -> ByteSet:
+        """The same bytes, further on."""
+        return self if not self.width else ByteSet(self.start + by, self.width, self.counts, self.steps)
+
+    def __contains__(self, byte: object) -> bool:
+        return isinstance(byte, int) and are_disjoint(self, ByteSet(byte, 1)) is False
+
+    def __str__(self) -> str:
+        if not self.width:
+            return "no byte"
+        if self.is_interval:
+            return f"bytes {self.start}–{self.stop - 1}" if self.width > 1 else f"byte {self.start}"
+        places = [f"every {s:,}, {n:,} times" for n, s in zip(reversed(self.counts), reversed(self.steps), strict=True)]
+        return f"{self.width:,} bytes {', '.join(places)}, from byte {self.start:,}"
+
+
+NOTHING: Final = ByteSet(0, 0)
+
+
+def byte_set(start: int, width: int, counts: Iterable[int], steps: Iterable[int]) -> ByteSet:
+    """The bytes of elements of this width, from their number and distance in bytes along each axis, in normal form.
+
+    >>> byte_set(0, 4, (2, 3), (12, 4)), byte_set(8, 4, (2, 5), (16, 0))
+    (ByteSet(start=0, width=24, counts=(), steps=()), ByteSet(start=8, width=4, counts=(2,), steps=(16,)))
+    >>> byte_set(0, 4, (3, 2), (-8, 4)), byte_set(0, 4, (0, 2), (8, 4)).is_empty
+    (ByteSet(start=-16, width=24, counts=(), steps=()), True)
+    """
+    axes: list[tuple[int, int]] = []
+    for count, step in zip(counts, steps, strict=True):
+        if count == 0:
+            return NOTHING
+        if step < 0:
+            start += (count - 1) * step
+            step = -step
+        if count > 1 and step:
+            axes.append((step, count))
+    return _normal(start, width, axes) if width else NOTHING
+
+
+def _normal(start: int, width: int, axes: list[tuple[int, int]]) -> ByteSet:
+    axes.sort()
+    joined: list[tuple[int, int]] = []
+    for step, count in axes:
+        if not joined and step <= width:  # runs that touch or overlap are one run
+            width += (count - 1) * step
+        elif joined and step % joined[-1][0] == 0 and step <= joined[-1][0] * joined[-1][1]:
+            below, places = joined[-1]  # the smaller step goes on where the larger one comes down
+            joined[-1] = below, places + (count - 1) * (step // below)
+        else:
+            joined.append((step, count))
+    return ByteSet(start, width, tuple(n for _, n in reversed(joined)), tuple(s for s, _ in reversed(joined)))
+
+
+def are_disjoint(a: ByteSet, b: ByteSet) -> bool | None:
+    """Whether two sets of bytes of one buffer have none in common; None if that would take too long to find out.
+
+    >>> left, right = byte_set(0, 4, (5, 3), (40, 4)), byte_set(12, 4, (5, 7), (40, 4))
+    >>> are_disjoint(left, right), are_disjoint(left, right.moved(-4)), are_disjoint(left, NOTHING)
+    (True, False, True)
+    """
+    if not a.width or not b.width or a.stop <= b.start or b.stop <= a.start:
+        return True
+    if a.is_interval and b.is_interval:
+        return False
+    bounds: dict[int, tuple[int, int]] = {}
+    for count, step in zip(a.counts, a.steps, strict=True):
+        low, high = bounds.get(step, (0, 0))
+        bounds[step] = low - (count - 1), high
+    for count, step in zip(b.counts, b.steps, strict=True):
+        low, high = bounds.get(step, (0, 0))
+        bounds[step] = low, high + count - 1
+    steps = sorted(bounds, reverse=True)
+    return _has_no_solution(b.start - a.start, a.width, b.width, steps, [bounds[step] for step in steps])
+
+
+def _has_no_solution(
+    distance: int, width_a: int, width_b: int, steps: Sequence[int], bounds: Sequence[tuple[int, int]]
+) -> bool | None:
+    """Whether no `distance + Σ c*step` lies strictly between `-width_b` and `width_a`."""
+    depth = len(steps)
+    low, high, common = [0] * (depth + 1), [0] * (depth + 1), [0] * (depth + 1)
+    for index in range(depth - 1, -1, -1):  # what the steps from here on can add up to
+        low[index] = low[index + 1] + bounds[index][0] * steps[index]
+        high[index] = high[index + 1] + bounds[index][1] * steps[index]
+        common[index] = gcd(common[index + 1], steps[index])
+    least, most = 1 - width_b, width_a - 1
+    tries, stack = 0, [(0, distance)]
+    while stack:
+        index, here = stack.pop()
+        if index == depth:
+            if least <= here <= most:
+                return False
+            continue
+        if not _hits(here, least, most, common[index]):
+            continue
+        step = steps[index]
+        first = max(bounds[index][0], -((here + high[index + 1] - least) // step))
+        last = min(bounds[index][1], (most - here - low[index + 1]) // step)
+        tries += max(last - first + 1, 0)
+        if tries > _MOST_TRIES:
+            return None
+        stack.extend((index + 1, here + c * step) for c in range(first, last + 1))
+    return True
+
+
+def _hits(here: int, least: int, most: int, common: int) -> bool:
+    """Whether some multiple of `common` brings `here` between the bounds."""
+    return (most - here) // common >= -((here - least) // common)
+

@@ -1,0 +1,390 @@
+"""What each step of a view does to a layout, exactly as torch 2.13 does it, and when it needs a copy.
+
+A step of known numbers has one of two outcomes, the layout of the view or a copy. With names among the numbers there is a
+third: it depends on the run (`Undecided`). A view is claimed only if the sums of products that must be equal *are* the same
+sum, so that it is one for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irscope.analysis.views.layout import Layout, make_layout
+from irscope.ir import STORED_SIZE
+from irscope.ops.typing import (
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+    is_channels_last_contiguous,
+    is_contiguous,
+    view_strides,
+)
+from irscope.ops.view_steps import (
+    Cut,
+    Dense,
+    Diagonal,
+    Drop,
+    Expand,
+    Insert,
+    Joined,
+    Num,
+    Paired,
+    Permute,
+    Pick,
+    Place,
+    Regroup,
+    Retyped,
+    Step,
+    Window,
+    product,
+    quotient,
+)
+
+__all__ = ["Copied", "Failed", "Outcome", "Undecided", "apply", "row_major"]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The step gives memory of its own, of this layout."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Whether the step copies depends on numbers that are only known at the run."""
+
+    layout: Layout
+    """What is known of the result either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The step cannot be done."""
+
+    because: str
+
+
+Outcome = Layout | Copied | Undecided | Failed
+
+
+def apply(step: Step, layout: Layout, base: Num | None) -> Outcome:
+    """The layout after one step; `base` is where the root's first element lies in its storage, in bytes.
+
+    >>> apply(Regroup((6,), True), Layout((2, 3), (1, 2), 0, "float32"), 0)
+    Copied(layout=Layout(shape=(6,), strides=(1,), offset=0, dtype='float32'))
+    """
+    return _APPLY[step.__class__](step, layout, base)
+
+
+def row_major(shape: Sequence[Num]) -> tuple[Num, ...]:
+    """The strides of a tensor laid out row by row, its extents numbers or names.
+
+    >>> from irscope.ops.view_steps import Extent
+    >>> row_major((Extent.of("n"), 3, Extent.of("m")))
+    (3*m, m, 1)
+    """
+    if all(isinstance(size, int) for size in shape):
+        return contiguous_strides(shape)  # type: ignore[arg-type]
+    strides: list[Num] = []
+    step: Num = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * (max(size, 1) if isinstance(size, int) else size)
+    return tuple(reversed(strides))
+
+
+def _is_whole(*numbers: Num | None) -> bool:
+    return all(number.__class__ is int for number in numbers)
+
+
+def _further(layout: Layout, elements: Num | None) -> Num | None:
+    """The offset that many elements on."""
+    if elements is None or layout.offset is None or layout.item_size is None:
+        return layout.offset if elements == 0 else None
+    return layout.offset + elements * layout.item_size
+
+
+def _permute(step: Permute, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides = layout.shape, layout.strides
+    moved = None if strides is None else tuple([strides[axis] for axis in step.axes])
+    return make_layout(tuple([shape[axis] for axis in step.axes]), moved, layout.offset, layout.dtype)
+
+
+def _insert(step: Insert, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides, axis = layout.shape, layout.strides, step.axis
+    if strides is not None:
+        new = shape[axis] * strides[axis] if axis < len(shape) else 1
+        strides = (*strides[:axis], new, *strides[axis:])
+    return make_layout((*shape[:axis], 1, *shape[axis:]), strides, layout.offset, layout.dtype)
+
+
+def _drop(step: Drop, layout: Layout, base: Num | None) -> Outcome:
+    kept = [axis for axis in range(len(layout.shape)) if axis not in step.axes]
+    strides = layout.strides
+    left = None if strides is None else tuple([strides[axis] for axis in kept])
+    return make_layout(tuple([layout.shape[axis] for axis in kept]), left, layout.offset, layout.dtype)
+
+
+def _pick(step: Pick, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides, axis = layout.shape, layout.strides, step.axis
+    if _is_whole(shape[axis], step.place) and not _is_within(Cut(axis, step.place, 1), shape[axis]):
+        return Failed(f"index {step.place} is outside axis {axis} of extent {shape[axis]}")
+    by = None if strides is None or step.place is None else step.place * strides[axis]
+    by = 0 if strides is not None and strides[axis] == 0 else by
+    rest = None if strides is None else strides[:axis] + strides[axis + 1 :]
+    return make_layout(shape[:axis] + shape[axis + 1 :], rest, _further(layout, by), layout.dtype)
+
+
+def _cut(step: Cut, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides, axis = layout.shape, layout.strides, step.axis
+    if _is_whole(shape[axis], step.length, step.start) and not _is_within(step, shape[axis]):
+        return Failed(f"{step.length} indices from {step.start} are not within axis {axis} of extent {shape[axis]}")
+    by: Num | None = 0
+    if strides is None:
+        by = 0 if step.start == 0 else None
+    else:
+        if strides[axis] != 0:
+            by = None if step.start is None else step.start * strides[axis]
+        if step.step != 1:
+            strides = (*strides[:axis], strides[axis] * step.step, *strides[axis + 1 :])
+    cut = (*shape[:axis], step.length, *shape[axis + 1 :])
+    return make_layout(cut, strides, _further(layout, by), layout.dtype)
+
+
+def _is_within(step: Any, extent: Any) -> bool:
+    last: int = step.start + (step.length - 1) * step.step if step.length else 0
+    is_within: bool = step.start >= 0 and step.length >= 0 and last < max(extent, 1)
+    return is_within
+
+
+def _expand(step: Expand, layout: Layout, base: Num | None) -> Outcome:
+    shape, target = layout.shape, step.shape
+    new = len(target) - len(shape)
+    if not all(old == 1 or old == size or not _is_whole(old, size) for old, size in zip(shape, target[new:], strict=True)):
+        return Failed("only an axis of extent 1 can grow")
+    if layout.strides is None:
+        return make_layout(target, None, layout.offset, layout.dtype)
+    if not shape:
+        return make_layout(target, (0,) * new, layout.offset, layout.dtype)
+    strides: list[Num] = [0] * len(target)
+    for axis in range(len(target) - 1, -1, -1):
+        old = axis - new
+        before = shape[old] if old >= 0 else 1
+        step_here = layout.strides[old] if old >= 0 else target[axis + 1] * strides[axis + 1]
+        if before == target[axis]:
+            strides[axis] = step_here
+        elif before != 1:  # an extent that is only known at the run: it may be 1, and repeat
+            return make_layout(target, None, layout.offset, layout.dtype)
+    return make_layout(target, tuple(strides), layout.offset, layout.dtype)
+
+
+def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides, target = layout.shape, layout.strides, step.shape
+    if _is_whole(*shape, *target) and product(shape) != product(target):
+        return Failed(f"{product(shape)} elements cannot be seen as {'×'.join(map(str, target))}")
+    if strides is not None and _is_whole(*shape, *target, *strides):
+        found: tuple[Num, ...] | None = view_strides(shape, strides, target)  # type: ignore[arg-type]
+        if found is not None:
+            return make_layout(target, found, layout.offset, layout.dtype)
+        if not step.may_copy:
+            return Failed("its strides do not allow the view")
+        return Copied(Layout(target, row_major(target), 0, layout.dtype))
+    if shape == target:
+        return layout
+    found = None if strides is None else regrouped(shape, strides, target)
+    if found is not None or not step.may_copy:  # a view that runs at all is one
+        return make_layout(target, found, layout.offset, layout.dtype)
+    return Undecided(Layout(target, None, None, layout.dtype))
+
+
+def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num]) -> tuple[Num, ...] | None:
+    """The strides of the same elements under other extents if they are a view whatever the names stand for; None otherwise.
+
+    Axes are taken from the last one on, old and new, until as many elements are in both. The old ones of such a group
+    must follow each other without a gap, which they do if each stride is the extent times the stride of the next.
+
+    >>> from irscope.ops.view_steps import Extent
+    >>> n = Extent.of("n")
+    >>> regrouped((n, 12, 64), (768, 64, 1), (n, 768)), regrouped((n, 64, 12), (768, 1, 64), (n, 768))
+    ((768, 1), None)
+    >>> regrouped((n * 6, 5), (5, 1), (n, 3, 2, 5))
+    (30, 10, 5, 1)
+    """
+    result: list[Num] = [0] * len(target)
+    old, new = len(shape) - 1, len(target) - 1
+    while old >= 0 or new >= 0:
+        if old >= 0 and shape[old] == 1:
+            old -= 1
+            continue
+        if new >= 0 and target[new] == 1:
+            result[new] = result[new + 1] * target[new + 1] if new + 1 < len(target) else 1
+            new -= 1
+            continue
+        if old < 0 or new < 0:
+            return None
+        group = _group(shape, strides, target, old, new)
+        if group is None:
+            return None
+        last, first_new = group
+        past = strides[old]
+        for axis in range(new, first_new - 1, -1):
+            result[axis] = past
+            past = past * target[axis]
+        old, new = last - 1, first_new - 1
+    return tuple(result)
+
+
+def _group(
+    shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num], old: int, new: int
+) -> tuple[int, int] | None:
+    """The first axes, old and new, of the shortest group that ends with these; None if there is no such group."""
+    have, want, base = shape[old], target[new], strides[old]
+    while have != want:
+        if new > 0 and quotient(have, want) is not None and quotient(have, want * target[new - 1]) is not None:
+            new -= 1
+            want = want * target[new]
+        elif old > 0:
+            old -= 1
+            if shape[old] != 1 and strides[old] != have * base:
+                return None
+            have = have * shape[old]
+        elif new > 0:
+            new -= 1
+            want = want * target[new]
+        else:
+            return None
+    return old, new
+
+
+def _diagonal(step: Diagonal, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides = layout.shape, layout.strides
+    kept = [axis for axis in range(len(shape)) if axis not in (step.rows, step.columns)]
+    sizes = (*[shape[axis] for axis in kept], step.length)
+    if strides is None:
+        return make_layout(sizes, None, layout.offset if step.offset == 0 else None, layout.dtype)
+    along = strides[step.rows] + strides[step.columns]
+    by = step.offset * strides[step.columns] if step.offset >= 0 else -step.offset * strides[step.rows]
+    by = 0 if step.length == 0 else by
+    return make_layout(sizes, (*[strides[axis] for axis in kept], along), _further(layout, by), layout.dtype)
+
+
+def _window(step: Window, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides, axis = layout.shape, layout.strides, step.axis
+    if isinstance(step.windows, int) and step.windows < 1:
+        return Failed(f"windows of {step.size} do not fit axis {axis} of extent {shape[axis]}")
+    sizes = (*shape[:axis], step.windows, *shape[axis + 1 :], step.size)
+    if strides is not None:
+        strides = (*strides[:axis], strides[axis] * step.step, *strides[axis + 1 :], strides[axis])
+    return make_layout(sizes, strides, layout.offset, layout.dtype)
+
+
+def _place(step: Place, layout: Layout, base: Num | None) -> Outcome:
+    offset = layout.offset
+    if step.offset is not None:
+        item = layout.item_size
+        offset = None if item is None or base is None else step.offset * item - base
+    return make_layout(step.shape, step.strides, offset, layout.dtype)
+
+
+def _retyped(step: Retyped, layout: Layout, base: Num | None) -> Outcome:
+    """`view` with an element type (aten/src/ATen/native/TensorConversions.cpp)."""
+    old, new = layout.item_size, STORED_SIZE.get(step.dtype)
+    shape, strides = layout.shape, layout.strides
+    if old is None or new is None:
+        return make_layout(shape, None, layout.offset, step.dtype)
+    if old == new:
+        return make_layout(shape, strides, layout.offset, step.dtype)
+    if not shape:
+        return Failed("a tensor without axes keeps the size of its element type")
+    if strides is not None and strides[-1] != 1 and _is_whole(strides[-1]):
+        return Failed("the last axis has a stride other than 1")
+    if old > new:
+        ratio = old // new
+        wider = None if strides is None else (*[stride * ratio for stride in strides[:-1]], 1)
+        return make_layout((*shape[:-1], shape[-1] * ratio), wider, layout.offset, step.dtype)
+    return _of_larger_elements(layout, step.dtype, new // old)
+
+
+def _of_larger_elements(layout: Layout, dtype: str, ratio: int) -> Outcome:
+    last = quotient(layout.shape[-1], ratio)
+    if last is None:
+        return Failed(f"the last extent is no multiple of {ratio}") if _is_whole(layout.shape[-1]) else _lost(layout, dtype)
+    if layout.strides is None:
+        return make_layout((*layout.shape[:-1], last), None, layout.offset, dtype)
+    outer = [quotient(stride, ratio) for stride in layout.strides[:-1]]
+    if None in outer:
+        return Failed(f"a stride is no multiple of {ratio}") if _is_whole(*layout.strides) else _lost(layout, dtype)
+    strides = tuple([stride for stride in outer if stride is not None])
+    return make_layout((*layout.shape[:-1], last), (*strides, 1), layout.offset, dtype)
+
+
+def _lost(layout: Layout, dtype: str) -> Layout:
+    """The view of which little is known."""
+    return make_layout(layout.shape, None, layout.offset, dtype)
+
+
+def _paired(step: Paired, layout: Layout, base: Num | None) -> Outcome:
+    strides = None if layout.strides is None else tuple([stride * 2 for stride in layout.strides])
+    if step.part is None:
+        return make_layout((*layout.shape, 2), None if strides is None else (*strides, 1), layout.offset, step.dtype)
+    seen = make_layout(layout.shape, strides, layout.offset, step.dtype)
+    return make_layout(layout.shape, strides, _further(seen, step.part), step.dtype)
+
+
+def _joined(step: Joined, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides = layout.shape, layout.strides
+    if not shape or (shape[-1] != 2 and _is_whole(shape[-1])):
+        return Failed("pairs along the last axis make complex numbers")
+    if strides is None:
+        return make_layout(shape[:-1], None, layout.offset, step.dtype)
+    halves = [quotient(stride, 2) for stride in strides[:-1]]
+    if strides[-1] != 1 or None in halves:
+        return Failed("pairs must lie side by side, at even places")
+    return make_layout(shape[:-1], tuple([half for half in halves if half is not None]), layout.offset, step.dtype)
+
+
+def _dense(step: Dense, layout: Layout, base: Num | None) -> Outcome:
+    shape, strides = layout.shape, layout.strides
+    is_last = step.memory_format in (2, 3)
+    if is_last and len(shape) != step.memory_format + 2:
+        return Failed(f"memory format {step.memory_format} is for tensors of {step.memory_format + 2} axes")
+    if strides is None or not _is_whole(*shape, *strides):
+        return _dense_by_names(step, layout)
+    if step.suggested:
+        lies_so = is_channels_last(shape, strides) == is_last  # type: ignore[arg-type]
+    else:
+        lies_so = (is_channels_last_contiguous if is_last else is_contiguous)(shape, strides)  # type: ignore[arg-type]
+    if lies_so:
+        return layout
+    wanted = channels_last_strides(shape) if is_last else contiguous_strides(shape)  # type: ignore[arg-type]
+    return Copied(Layout(shape, wanted, 0, layout.dtype))
+
+
+def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
+    shape, strides = layout.shape, layout.strides
+    order = (0, *range(2, len(shape)), 1) if step.memory_format in (2, 3) else tuple(range(len(shape)))
+    if strides is not None and not step.suggested and lies_in_order(shape, strides, order):
+        return layout
+    wanted = row_major([shape[axis] for axis in order])
+    result = tuple(wanted[order.index(axis)] for axis in range(len(shape)))
+    return Undecided(Layout(shape, None if step.suggested else result, None, layout.dtype))
+
+
+def lies_in_order(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> bool:
+    """Whether elements fill their span with the axes in this memory order, whatever the names stand for."""
+    past: Num = 1
+    for axis in reversed(order):
+        if shape[axis] != 1:
+            if strides[axis] != past:
+                return False
+            past = past * shape[axis]
+    return True
+
+
+_APPLY: Final[dict[type, Callable[[Any, Layout, Num | None], Outcome]]] = {
+    Permute: _permute, Insert: _insert, Drop: _drop, Pick: _pick, Cut: _cut, Expand: _expand, Regroup: _regroup,
+    Diagonal: _diagonal, Window: _window, Place: _place, Retyped: _retyped, Paired: _paired, Joined: _joined, Dense: _dense,
+}  # fmt: skip

@@ -1,0 +1,219 @@
+"""Which tensors of a program lie in one buffer, where in it, and what made a copy necessary: the questions that people ask.
+
+**Why "no overlap" is right.** Two values are told apart in three ways, and each is a proof.
+
+1. *Other buffers.* One lies in a buffer that a node of this graph allocated (`made`), and the other in one that another node
+   allocated or that was there before the run (`given`). An allocation gives memory that nobody else has.
+   Two given buffers are told apart only if the graph promises that its inputs are distinct.
+2. *No byte in common.* Both lie in one buffer at places that are known before the run, and the two sets of bytes are disjoint
+   (`byte_sets`). Inside a loop this holds from round to round as well: a root that a round allocates is another buffer in
+   the next one, a root from outside is the same with the same places, and where a root is itself another thing each round
+   (`Placements.wanders`) nothing is concluded.
+3. *No byte at all.* A tensor with an extent of 0 covers none.
+
+Where something lies is taken from torch's own stride rules (`irscope.ops.typing.strides`), step by step; what is not known, is
+open, and answers "maybe". A view is claimed only where each step is one for all sizes that the program can meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from irscope._base.verdict import Verdict, no, yes
+from irscope.analysis.shapes import Shapes, infer
+from irscope.analysis.views.byte_sets import ByteSet, are_disjoint
+from irscope.analysis.views.layout import Layout
+from irscope.analysis.views.placement import Kind, Placement
+from irscope.analysis.views.placements import Placements, is_tensor
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir import Graph, Value, graph_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ViewAliases"]
+
+
+class ViewAliases:
+    """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
+    ...   %dim : int = prim::Constant[value=1]()
+    ...   %from : int = prim::Constant[value=0]()
+    ...   %to : int = prim::Constant[value=2]()
+    ...   %end : int = prim::Constant[value=6]()
+    ...   %left : Tensor = aten::slice(%x, %dim, %from, %to, %dim)
+    ...   %right : Tensor = aten::slice(%x, %dim, %to, %end, %dim)
+    ...   %all : int[] = prim::Constant[value=[-1]]()
+    ...   %flat : Tensor = aten::reshape(%right, %all)
+    ...   return (%left, %flat)''')
+    >>> va = ViewAliases(g)
+    >>> va.kind("right"), va.root("right"), va.kind("flat"), va.root("flat")
+    ('view', %x, 'copy', %flat)
+    >>> print(va.layout("right"), "|", va.bytes("right"))
+    4×4, strides (6, 1), from byte 8 | 16 bytes every 24, 4 times, from byte 8
+    >>> print(va.overlaps("left", "right"))
+    no, because in the buffer of %x, %left covers 8 bytes every 24, 4 times, from byte 0 and %right 16 bytes every 24, 4 times, from byte 8
+    """
+
+    def __init__(self, graph: Graph, shapes: Shapes | None = None) -> None:
+        self.graph = graph = graph_of(graph, "ViewAliases")
+        self._placements = Placements(graph, shapes or infer(graph))
+
+    def placement(self, value: Value | str) -> Placement:
+        """All that is known of where a value lies. Raises UnknownName, and ArgumentError for what is no tensor."""
+        found = self._placements.of.get(value) if isinstance(value, Value) else None
+        if found is not None:
+            return found
+        value = self._value(value)
+        found = self._placements.of.get(value)
+        if found is None:
+            what = f"%{self.graph.names[value]} is no tensor but {value.type}, and lies in no buffer"
+            raise ArgumentError(what, hint="ask for the tensors that it holds")
+        return found
+
+    def _value(self, value: Value | str) -> Value:
+        if not isinstance(value, Value):
+            return self.graph.value(value)
+        if value not in self.graph.block_of:
+            what = f"{value!r} is not a value of graph {self.graph.name!r}"
+            raise UnknownName(what, hint="make ViewAliases of the graph it came from")
+        return value
+
+    def _name(self, value: Value) -> str:
+        return f"%{self.graph.names[value]}"
+
+    # Where one value lies
+
+    def kind(self, value: Value | str) -> Kind:
+        """`view`: it lies in the buffer of another value. `copy`: it has a buffer of its own, as far as is known
+        (`is_decided`). `input`: it was there before the run."""
+        return self.placement(value).kind
+
+    def is_decided(self, value: Value | str) -> bool:
+        """Whether every run agrees with `kind`. Of what is not decided, it is only known at the run where it lies: a
+        `reshape` of unknown strides may be a copy, and what comes out of a container may be anything."""
+        return self.placement(value).is_decided
+
+    def root(self, value: Value | str) -> Value | None:
+        """The value whose buffer it lies in, itself if it has one of its own; None where that is only known at the run."""
+        value = self._value(value)
+        placement = self.placement(value)
+        return None if placement.kind == "view" and placement.root is value else placement.root
+
+    def layout(self, value: Value | str) -> Layout | None:
+        """How it lies in the buffer of its root; None where not even the number of axes is known."""
+        return self.placement(value).layout
+
+    def bytes(self, value: Value | str) -> ByteSet | None:
+        """The bytes that it covers, counted from the first one of its root; None where that is only known at the run."""
+        layout = self.placement(value).layout
+        return None if layout is None else layout.bytes
+
+    def chain(self, value: Value | str) -> tuple[Value, ...]:
+        """The views from its root to the value, both included.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(2, 3, strides=[3, 1])):
+        ...   %a : Tensor = aten::t(%x)
+        ...   %b : Tensor = aten::t(%a)
+        ...   return (%b)''')
+        >>> ViewAliases(g).chain("b")
+        (%x, %a, %b)
+        """
+        here: Value | None = self._value(value)
+        found: list[Value] = []
+        while here is not None:
+            found.append(here)
+            placement = self.placement(here)
+            here = placement.source if placement.kind == "view" else None
+        return tuple(reversed(found))
+
+    def in_place_of(self, value: Value | str) -> Value | None:
+        """The value whose place it takes: what an in-place op gives back is its operand, with other elements."""
+        placement = self.placement(value)
+        return placement.source if placement.in_place else None
+
+    # Two values
+
+    def overlaps(self, a: Value | str, b: Value | str) -> Verdict:
+        """Whether two values may share a byte, by where they lie; "no" is certain. The witness has both values and, where they lie
+        in one buffer, the bytes of each."""
+        a, b = self._value(a), self._value(b)
+        one, other = self.placement(a), self.placement(b)
+        for value, placement in ((a, one), (b, other)):
+            if placement.layout is not None and 0 in placement.layout.shape:
+                return no(f"{self._name(value)} has no element", a, b)
+        if one.root is other.root:
+            return self._in_one_buffer(a, b, one, other)
+        if "open" in (one.origin, other.origin):
+            value = a if one.origin == "open" else b
+            return yes(f"where {self._name(value)} lies is only known at the run", a, b)
+        if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
+            roots = self._roots_words(one, other)
+            return yes(f"{roots} were there before the run, and may share memory", a, b)
+        return no(f"they lie in two buffers: {self._whose(a, one)}, {self._whose(b, other)}", a, b)
+
+    def _in_one_buffer(self, a: Value, b: Value, one: Placement, other: Placement) -> Verdict:
+        root = one.root
+        assert root is not None
+        if a is b:
+            return yes(f"both are {self._name(a)}", a, b)
+        first = None if one.layout is None else one.layout.bytes
+        second = None if other.layout is None else other.layout.bytes
+        where = f"in the buffer of {self._name(root)}"
+        if first is None or second is None or root in self._placements.wanders:
+            return yes(f"both lie {where}, and it is only known at the run at which bytes", a, b)
+        disjoint = are_disjoint(first, second)
+        told = f"{where}, {self._name(a)} covers {first} and {self._name(b)} {second}"
+        if disjoint:
+            return no(told, a, b, first, second)
+        if disjoint is None:
+            told += ", and whether these have a byte in common takes too long to find out"
+        return yes(told, a, b, first, second)
+
+    def _roots_words(self, one: Placement, other: Placement) -> str:
+        assert one.root is not None
+        assert other.root is not None
+        return f"{self._name(one.root)} and {self._name(other.root)}"
+
+    def _whose(self, value: Value, placement: Placement) -> str:
+        assert placement.root is not None
+        root = self._name(placement.root)
+        if placement.origin == "given":
+            what = f"{root}, which was there before the run"
+        else:
+            what = f"that which {self.graph.producer[placement.root].op} allocates"
+        return f"{self._name(value)} in {what}" + ("" if placement.root is value or placement.origin == "given" else f" for {root}")
+
+    # All values
+
+    def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
+        """One row a tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
+        import pandas as pd
+
+        wanted = self.graph.values() if values is None else map(self._value, values)
+        rows = [self._row(value) for value in wanted if is_tensor(value.type) and value in self._placements.of]
+        return pd.DataFrame(rows, columns=["value", "op", "kind", "root", "shape", "strides", "flags", "bytes of root"])
+
+    def _row(self, value: Value) -> dict[str, Any]:
+        placement = self.placement(value)
+        layout, root = placement.layout, self.root(value)
+        producer = self.graph.producer.get(value)
+        return {
+            "value": self._name(value),
+            "op": "" if producer is None else producer.op,
+            "kind": placement.kind if placement.is_decided else f"{placement.kind}?",
+            "root": "?" if root is None else self._name(root),
+            "shape": "?" if layout is None else "×".join(map(str, layout.shape)) or "()",
+            "strides": "?" if layout is None or layout.strides is None else ", ".join(map(str, layout.strides)),
+            "flags": "" if layout is None else " ".join(layout.flags),
+            "bytes of root": "?" if layout is None or layout.bytes is None else str(layout.bytes),
+        }
+
+    def __repr__(self) -> str:
+        kinds = [placement.kind for placement in self._placements.of.values()]
+        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("input", "view", "copy"))
+        return f"<ViewAliases of {self.graph.name!r}: {told}>"

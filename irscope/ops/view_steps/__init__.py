@@ -1,0 +1,5 @@
+"""What does each view op do to the places of the elements?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,177 @@
+"""Numbers that are not known before the run, as sums of products: `s0*768 + 64`.
+
+Two are the same number on every run if they are the same sum; nothing is concluded from their being different, unless one
+is the larger by what is known of the names. So an answer that rests on equality here is right for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from math import gcd
+from typing import Any
+
+__all__ = ["Extent", "Num", "content", "is_at_least", "product", "quotient"]
+
+
+class Extent:
+    """A polynomial over names of whole numbers; never a plain number (`number` makes those ints).
+
+    >>> n = Extent.of("n")
+    >>> n * 3 + 4 - n, (n + 1) * n == n * n + n, n - n
+    (2*n + 4, True, 0)
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
+        self.terms = terms
+        """The factor of each product of names; names sorted, a square named twice, no factor 0."""
+        self._hash = 0
+
+    @staticmethod
+    def of(name: str) -> Extent:
+        """The number of this name."""
+        return Extent({(name,): 1})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that it depends on."""
+        return frozenset(name for names in self.terms for name in names)
+
+    def __add__(self, other: Num) -> Num:
+        terms = dict(self.terms)
+        for names, factor in _terms(other).items():
+            terms[names] = terms.get(names, 0) + factor
+        return _number(terms)
+
+    def __mul__(self, other: Num) -> Num:
+        terms: dict[tuple[str, ...], int] = {}
+        for names, factor in _terms(other).items():
+            for mine, own in self.terms.items():
+                key = tuple(sorted(mine + names)) if names and mine else mine or names
+                terms[key] = terms.get(key, 0) + factor * own
+        return _number(terms)
+
+    def __neg__(self) -> Num:
+        return self * -1
+
+    def __sub__(self, other: Num) -> Num:
+        return self + other * -1
+
+    def __rsub__(self, other: int) -> Num:
+        return self * -1 + other
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extent) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        self._hash = self._hash or hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        text = ""
+        for names, factor in sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0])):
+            amount = abs(factor)
+            parts = [str(amount)] * (amount != 1 or not names) + list(names)
+            text += (" - " if factor < 0 else " + ") + "*".join(parts)
+        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+
+Num = int | Extent
+"""A number, or what stands for one."""
+
+
+def _terms(number: Num) -> dict[tuple[str, ...], int]:
+    return number.terms if isinstance(number, Extent) else {(): number}
+
+
+def _number(terms: dict[tuple[str, ...], int]) -> Num:
+    terms = {names: factor for names, factor in terms.items() if factor}
+    if not terms or (len(terms) == 1 and () in terms):
+        return terms.get((), 0)
+    return Extent(terms)
+
+
+def product(numbers: Iterable[Num]) -> Num:
+    """The product of all.
+
+    >>> product([2, Extent.of("n"), 3])
+    6*n
+    """
+    total: Num = 1
+    for number in numbers:
+        total = total * number
+    return total
+
+
+def content(number: Num) -> int:
+    """The largest number that divides it whatever its names stand for; 0 divides only 0.
+
+    >>> content(Extent.of("n") * 12 + 8)
+    4
+    """
+    return reduce(gcd, _terms(number).values())
+
+
+def quotient(number: Num, by: Num) -> Num | None:
+    """What times `by` gives the number, on every run; None where there is no such sum of products.
+
+    >>> n = Extent.of("n")
+    >>> quotient(n * n * 6 + n * 4, n * 2), quotient(n + 1, 2), quotient(n * n - 1, n + 1), quotient(12, 3)
+    (3*n + 2, None, n - 1, 4)
+    """
+    if by == 0:
+        return None
+    divisor, rest = _terms(by), dict(_terms(number))
+    result: dict[tuple[str, ...], int] = {}
+    lead = max(divisor, key=_rank)
+    for _ in range(64):
+        if not rest:
+            return _number(result)
+        top = max(rest, key=_rank)
+        names, factor = _without(top, lead), rest[top]
+        if names is None or factor % divisor[lead]:
+            return None
+        part = _number({names: factor // divisor[lead]})
+        result[names] = factor // divisor[lead]
+        rest = {names: factor for names, factor in _terms(_number(rest) - part * by).items() if factor}
+    return None
+
+
+def _rank(names: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    return len(names), names
+
+
+def _without(names: tuple[str, ...], taken: tuple[str, ...]) -> tuple[str, ...] | None:
+    rest = list(names)
+    for name in taken:
+        if name not in rest:
+            return None
+        rest.remove(name)
+    return tuple(rest)
+
+
+def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
+    """Whether a is known to be no smaller than b, where each name stands for at least `least(name)`, otherwise 0; of a name
+    that begins with `~` nothing is known.
+
+    >>> n = Extent.of("n")
+    >>> is_at_least(n * 2, n), is_at_least(n * n, 4), is_at_least(n * n, 4, lambda name: 2)
+    (True, False, True)
+    """
+    rest = _terms(a - b)
+    if least is not None:
+        rest = _terms(_shifted(rest, least))
+    return all(factor >= 0 and not any(name[0] == "~" for name in names) for names, factor in rest.items())
+
+
+def _shifted(terms: dict[tuple[str, ...], int], least: Any) -> Num:
+    """The sum over names that count from their least number on."""
+    total: Num = 0
+    for names, factor in terms.items():
+        total = total + product([Extent.of(name) + least(name) for name in names]) * factor
+    return total

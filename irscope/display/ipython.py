@@ -9,7 +9,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from io import BytesIO
-from itertools import islice
 from typing import Any
 
 from irscope._base.escaping import in_markup
@@ -18,8 +17,6 @@ __all__ = ["embedded_svg", "register"]
 
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100
-_MOST_DRAWN = 2000
-"""Nodes of a program that a cell which ends in it draws: a picture of more is megabytes, and a hairline."""
 _MOST_IN_A_LINE = 2000
 
 
@@ -60,23 +57,14 @@ def embedded_svg(svg: str, alt: str) -> str:
 
 def _graph(graph: Any) -> str:
     from irscope.display.svg import graph_svg
-    from irscope.report.panes.graph_view import graph_view
+    from irscope.report.pages import ProgramIndex
 
-    if _is_small(graph):
-        picture = embedded_svg(graph_svg(graph_view(graph)), repr(graph))
-    else:
-        picture = f"<p>{in_markup(repr(graph))}, which is too large to draw in a cell; irs.explore shows it</p>"
+    picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph()), repr(graph))
     lines = str(graph).splitlines()
     rest = len(lines) - _MOST_TEXT_LINES
-    more = f"\n… {rest:,} more lines; print(graph) shows all" if rest > 0 else ""
+    more = f"\n… {rest:,} more lines; print(graph) shows all, irs.explore(graph) too" if rest > 0 else ""
     text = in_markup("\n".join(map(_cut, lines[:_MOST_TEXT_LINES])) + more)
     return f"{picture}<details><summary>{in_markup(repr(graph))}</summary><pre>{text}</pre></details>"
-
-
-def _is_small(graph: Any) -> bool:
-    """Whether a cell that merely ends in a program should draw it: by its nodes, and by their operands and results."""
-    names = sum(len(node.inputs) + len(node.outputs) for node in islice(graph.nodes(), _MOST_DRAWN))
-    return len(graph.position) <= _MOST_DRAWN and names <= 8 * _MOST_DRAWN
 
 
 def _cut(line: str) -> str:
@@ -89,9 +77,7 @@ def _fusion(fusion: Any) -> str:
     from irscope.report.pages import Exploration
     from irscope.report.pages.explorer_view import explorer_view
 
-    if not _is_small(fusion.graph):
-        return f"<pre>{in_markup(repr(fusion))}\ntoo large to draw in a cell; irs.explore(fusion) shows it</pre>"
-    view = explorer_view(Exploration.of(fusion))
+    view = explorer_view(Exploration.of(fusion), whole=False)
     return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 
 

@@ -20,15 +20,18 @@ __all__ = [
     "EarlierLine",
     "Edge",
     "ExplorerView",
+    "Found",
     "GoneLine",
     "GraphView",
     "KernelDetail",
     "KernelText",
     "MadeGroup",
+    "Level",
     "Measured",
     "PairDetail",
     "PaneName",
     "PassView",
+    "Place",
     "PointsToView",
     "StepView",
     "TableView",
@@ -61,14 +64,19 @@ class TextView(TypedDict):
     """Printed name without `%` to value id."""
     locations: dict[int, str]
     """Node id to `file:line:column`."""
+    first: NotRequired[int]
+    """Where `lines` begin, of a text that is given page by page."""
+    total: NotRequired[int]
+    """How many lines that text has."""
 
 
 PaneName = Literal["text", "graph", "inspector", "tables", "timeline"]
-BoxKind = Literal["op", "group", "block", "module", "input", "output"]
+BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
 
 
 class Box(TypedDict):
-    """A rectangle of the graph view: a node, a fusion group, a block, or a module of the user's model."""
+    """A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, modules that are alike, or a
+    stretch of a long program."""
 
     id: int
     parent: int
@@ -87,6 +95,13 @@ class Box(TypedDict):
     """Number of its class, -1 for none."""
     size: int
     """Number of ops inside, 1 for an op."""
+    copies: NotRequired[int]
+    """Of a box for modules that are alike, how many they are."""
+    holds: NotRequired[bool]
+    """Whether there is something in it that may be asked for."""
+    crosses: NotRequired[int]
+    """1 if it reads what is made outside of the box around it, 2 if it makes what is read there, 3 for both; only where the
+    edges of a view are those of single levels."""
 
 
 class Edge(TypedDict):
@@ -103,6 +118,43 @@ class GraphView(TypedDict):
     edges: list[Edge]
     closed: list[int]
     """Boxes that are drawn closed at first."""
+    levels: NotRequired[list[int]]
+    """Of a graph that is given level by level, the boxes whose inside is given, 0 for the outermost level. Its edges join
+    boxes of one level."""
+
+
+class Level(TypedDict):
+    """What is directly in one box."""
+
+    around: int
+    boxes: list[Box]
+    edges: list[Edge]
+
+
+class Place(TypedDict):
+    """Where a record is, for a page that does not hold the whole program."""
+
+    id: int
+    line: int
+    """The line that prints or declares it; -1 for none."""
+    path: list[int]
+    """The boxes around it, the outermost first, and the one that stands for it."""
+    title: str
+    values: list[int]
+    """What a node makes."""
+
+
+class Found(TypedDict):
+    """What a query found."""
+
+    ids: list[int]
+    """All of it, in program order."""
+    shown: list[int]
+    """The first few."""
+    lines: list[str]
+    """Their lines of text."""
+    trouble: str
+    """Why the query means nothing; empty if it does."""
 
 
 class Column(TypedDict):
@@ -351,6 +403,8 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    later: NotRequired[list[str]]
+    """What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`."""
     timeline: NotRequired[TimelineView]
     """What the passes did, step by step; missing where none did anything."""
     only_history: NotRequired[bool]

@@ -320,6 +320,7 @@ def test_the_kernels_shown_are_those_of_an_exact_fusion() -> None:
     text = "graph(%x : Half(8)):\n  %a : Half(8) = aten::mul(%x, %x)\n  %b : Half(8) = aten::mul(%a, %x)\n  return (%b)"
     for exact in (None, "torch"):
         fusion = irs.fuse(irs.parse(text), exact=exact)
-        specs = [spec for kernels in Inspection(Exploration.of(fusion)).kernels.specs.values() for spec in kernels]
+        kernels = Inspection(Exploration.of(fusion)).kernels
+        specs = [spec for group in fusion.groups for spec in kernels.specs(group)]
         assert fusion.exact == (exact is not None)
         assert [spec.exact for spec in specs] == [fusion.exact] * len(fusion.groups) != []

@@ -5,6 +5,7 @@
 3. Edges that span up to `MAX_SPAN` ranks get dummy boxes; longer ones take no part in the ordering.
 4. Four rounds of barycentre sweeps order each rank; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
+6. A drawing much taller than wide continues at the top of a further column.
 
 The widgets lay out in the page, in `layered.ts`, by the same steps.
 Method: Sugiyama, Tagawa and Toda 1981, with the simplifications of Mozilla's iongraph.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["GAP_X", "GAP_Y", "MAX_SPAN", "Layered", "layered"]
+__all__ = ["GAP_COLUMN", "GAP_X", "GAP_Y", "MAX_SPAN", "Layered", "columns", "layered"]
 
 GAP_X = 16.0
 GAP_Y = 28.0
@@ -23,6 +24,11 @@ MAX_SPAN = 6
 _SWEEPS = 4
 _ALIGNMENTS = 6
 _DUMMY_WIDTH = 4.0
+GAP_COLUMN = 36.0
+_LEAST_CUT = 560.0
+"""Drawings that are less tall stay in one column."""
+_SHAPE = 1.25
+"""Width to height of what a long drawing is cut into."""
 
 
 @dataclass(frozen=True)
@@ -176,19 +182,45 @@ class _Ranks:
                 self.x[box] = (low[i] + high[i]) / 2
 
     def placed(self, heights: Sequence[float]) -> Layered:
-        """The finished drawing; dummies are dropped."""
-        left = min(self.x[box] - self.width[box] / 2 for row in self.rows for box in row)
-        right = max(self.x[box] + self.width[box] / 2 for row in self.rows for box in row)
-        y = [0.0] * self.count
-        top = 0.0
-        for row in self.rows:
-            tallest = max((heights[box] for box in row if box < self.count), default=0.0)
-            for box in row:
-                if box < self.count:
-                    y[box] = top + (tallest - heights[box]) / 2
-            top += tallest + GAP_Y
-        x = [self.x[box] - self.width[box] / 2 - left for box in range(self.count)]
-        return Layered(x, y, right - left, max(0.0, top - GAP_Y))
+        """The finished drawing; dummies are dropped, and a long one continues at the top of a further column."""
+        tall = [max((heights[box] for box in row if box < self.count), default=0.0) for row in self.rows]
+        left = [min(self.x[box] - self.width[box] / 2 for box in row) for row in self.rows]
+        right = [max(self.x[box] + self.width[box] / 2 for box in row) for row in self.rows]
+        x, y = [0.0] * self.count, [0.0] * self.count
+        edge = lowest = 0.0
+        for first, last in columns(tall, max(right) - min(left)):
+            start = min(left[first:last])
+            top = 0.0
+            for row in range(first, last):
+                for box in self.rows[row]:
+                    if box < self.count:
+                        x[box] = edge + self.x[box] - self.width[box] / 2 - start
+                        y[box] = top + (tall[row] - heights[box]) / 2
+                top += tall[row] + GAP_Y
+            lowest = max(lowest, top - GAP_Y)
+            edge += max(right[first:last]) - start + GAP_COLUMN
+        return Layered(x, y, edge - GAP_COLUMN, max(0.0, lowest))
+
+
+def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
+    """How rows of these heights are set in columns, as ranges of rows: a drawing much taller than wide is cut so that it comes
+    near to the shape of a window.
+
+    >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0)
+    ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)])
+    """
+    whole = sum(tall) + GAP_Y * (len(tall) - 1)
+    if whole < _LEAST_CUT or whole < 2 * width:
+        return [(0, len(tall))]
+    wanted = whole / max(1, round((_SHAPE * whole / (width + GAP_COLUMN)) ** 0.5))
+    found: list[tuple[int, int]] = []
+    first, height = 0, 0.0
+    for row, high in enumerate(tall):
+        if height and height + high > wanted + GAP_Y:
+            found.append((first, row))
+            first, height = row, 0.0
+        height += high + GAP_Y
+    return [*found, (first, len(tall))]
 
 
 def _mean(position: list[float], neighbours: list[int], otherwise: float) -> float:

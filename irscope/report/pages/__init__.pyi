@@ -7,9 +7,13 @@ from .exploration import (
 from .history_view import (
     HistoryInspection,
 )
+from .program_index import (
+    ProgramIndex,
+)
 
 __all__ = [
     "Exploration",
     "HistoryInspection",
     "Inspection",
+    "ProgramIndex",
 ]

@@ -48,7 +48,7 @@ class Inspection:
     def kernels(self) -> KernelViews:
         """The kernels of the groups, in LLVM's language, for this processor."""
         fusion = self._of.fusion
-        return KernelViews(fusion.groups, self._cpu.source, self._cpu.adapted, exact=fusion.exact)
+        return KernelViews(fusion.groups, self._cpu.source, self._cpu.adapted, exact=fusion.exact, alike=self._of.alike)
 
     @cached_property
     def _cpu(self) -> CpuDevice:
@@ -108,7 +108,7 @@ class Inspection:
         """
         record = self._record(id)
         group = self._group(record if isinstance(record, Node) else self._of.graph.producer.get(record))
-        if group is None or group not in self.kernels.plans:
+        if group is None or self.kernels.plan(group) is None:
             raise UnknownName(f"{title_of(self._of.graph, record)} has no kernel", hint="fusion groups have")
         return self._texts.text(group, language)
 
@@ -117,14 +117,16 @@ class Inspection:
 
     def _group(self, node: Node | None) -> Node | None:
         """The fusion group that a node is, or is in."""
-        if node is None or node in self._of.class_of:
+        if node is None or self._of.is_piece(node):
             return node
         around = self._of.graph.owner.get(self._of.graph.block_of[node])
-        return around if around in self._of.class_of else None
+        return around if around is not None and self._of.is_piece(around) else None
 
     def _same(self, node: Node | None) -> str:
         group = self._group(node)
-        return class_sentence(self._of.dedup.classes[self._of.class_of[group]]) if group is not None else ""
+        if group is None or group not in self._of.class_of:
+            return ""
+        return class_sentence(self._of.dedup.classes[self._of.class_of[group]])
 
     def pair(self, a: int, b: int) -> PairDetail:
         """May they share memory, why are they not in one group, are they the same."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
-from irscope.ir import Graph, Node, Value
+from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
 
@@ -28,7 +28,6 @@ class Exploration:
     """
 
     fusion: Fusion
-    dedup: Dedup
     comparison: Comparison | None = None
     sources: Path | None = None
     """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
@@ -36,12 +35,17 @@ class Exploration:
     @staticmethod
     def of(fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None) -> Exploration:
         """Everything that follows from a fusion."""
-        return Exploration(fusion, dedup(fusion), comparison, sources)
+        return Exploration(fusion, comparison, sources)
 
     @property
     def graph(self) -> Graph:
         """The program with its groups."""
         return self.fusion.graph
+
+    @cached_property
+    def dedup(self) -> Dedup:
+        """The equivalence classes of the groups; made when first asked for, as are the others here."""
+        return dedup(self.fusion)
 
     @cached_property
     def db(self) -> AliasDb:
@@ -61,6 +65,17 @@ class Exploration:
         return {
             member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)
         }
+
+    def is_piece(self, node: Node) -> bool:
+        """Whether a node is a fusion group, made or given."""
+        return node.op in GROUPS and bool(node.blocks)
+
+    def alike(self) -> Iterator[list[Node]]:
+        """The groups that `fuse` made, in lists of those that are the same but for names; in program order."""
+        for group in self.dedup.classes:
+            made = [member for member in group.members if isinstance(member, Node) and self.fusion.made(member)]
+            if made:
+                yield made
 
     def resolve(self, name: Any) -> int:
         """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName."""

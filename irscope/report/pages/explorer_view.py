@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
-from irscope.ir import GROUPS, Graph, Node
+from irscope.errors import UnknownName
+from irscope.ir import Node
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.precomputed import store_details
-from irscope.report.panes import class_views, remarks_table
+from irscope.report.pages.program_index import ProgramIndex
+from irscope.report.panes import class_views, no_remarks, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
-from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail, KernelText
-from irscope.report.words import amount, byte_count, duration, plural
+from irscope.report.view_models import VIEW_VERSION, Detail, ExplorerView, KernelDetail, KernelText
 
-__all__ = ["explorer_view"]
+__all__ = ["explorer_view", "later_part"]
 
 
-def explorer_view(exploration: Exploration, *, details: bool = False) -> ExplorerView:
-    """The view of an exploration; `details` answers every question ahead, for a page without a kernel."""
+def explorer_view(
+    exploration: Exploration, *, details: bool = False, whole: bool = True, index: ProgramIndex | None = None
+) -> ExplorerView:
+    """The view of an exploration; `details` answers every question ahead, for a page without a kernel.
+
+    One that is not `whole` holds what is shown at first, and what takes a look at every group only if there are few; `index`
+    answers for the rest.
+    """
+    if not whole:
+        return _first_view(exploration, index or ProgramIndex(exploration.graph))
     graph = exploration.graph
     inspection = Inspection(exploration)
-    picture = graph_view(graph, exploration.class_of)
-    writes = [box["id"] for box in picture["boxes"] if box["writes"]]
     text = text_view(graph)
     timeline = timeline_view(exploration.fusion.history, text)
     view = ExplorerView(
         version=VIEW_VERSION,
         title=shortened(graph.name, 200),
-        headline=_headline(exploration, inspection, writes),
+        headline=headline(exploration, inspection),
         text=text,
         source=_sources(exploration),
-        graph=picture,
+        graph=graph_view(graph, exploration.class_of),
         remarks=remarks_table(exploration.fusion.history),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
@@ -49,6 +58,41 @@ def explorer_view(exploration: Exploration, *, details: bool = False) -> Explore
         view["kernel_texts"] = _machine_code(exploration, inspection)
         store_details(view, answers, exploration.fusion.history)
     return view
+
+
+_FEW_GROUPS = 300
+
+
+def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
+    graph = exploration.graph
+    few = len(exploration.fusion.groups) <= _FEW_GROUPS
+    return ExplorerView(
+        version=VIEW_VERSION,
+        title=shortened(graph.name, 200),
+        headline=headline(exploration, Inspection(exploration)) if few else quick_headline(exploration),
+        text=index.first_text(),
+        source=_sources(exploration),
+        graph=index.first_graph(),
+        remarks=remarks_table(exploration.fusion.history) if few else no_remarks(),
+        classes=class_views(exploration.dedup, graph.names) if few else [],
+        timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
+        later=[*(() if few else ("numbers", "remarks")), "timeline"],
+        kernels={},
+        details={},
+    )
+
+
+def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:
+    """What a first view left out, as fields of a view. Raises UnknownName."""
+    history, graph = exploration.fusion.history, exploration.graph
+    if name == "numbers":
+        return {"headline": headline(exploration, inspection), "classes": class_views(exploration.dedup, graph.names)}
+    if name == "remarks":
+        return {"remarks": remarks_table(history)}
+    if name == "timeline":
+        timeline = timeline_view(history, text_view(graph))
+        return {} if timeline is None else {"timeline": timeline}
+    raise UnknownName(f"a view has no part {name!r}", hint="the parts that come later are numbers, remarks and timeline")
 
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
@@ -74,69 +118,13 @@ def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str,
     first: dict[str, Node] = {}
     runs: Counter[str] = Counter()
     for group in exploration.fusion.groups:
-        if specs := inspection.kernels.specs.get(group):
+        if specs := inspection.kernels.specs(group):
             first.setdefault(specs[0].name, group)
             runs[specs[0].name] += 1
     return {
         name: [inspection.kernel_text(first[name].id, language) for language in ("llvm", "assembly")]
         for name, _ in runs.most_common(_MOST_MACHINE_CODE)
     }
-
-
-def _headline(exploration: Exploration, inspection: Inspection, writes: list[int]) -> list[Count]:
-    """The first answers: how big, what fuses, what repeats, what it costs."""
-    fusion, graph = exploration.fusion, exploration.graph
-    groups = [node.id for node in fusion.groups]
-    counts = [
-        _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
-        _count(len(groups), "fusion group", groups, "each runs as one kernel"),
-    ]
-    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and not fusion.made(node)]
-    if given:
-        counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
-    specs = inspection.kernels.specs
-    if specs:
-        distinct = len({spec for kernels in specs.values() for spec in kernels})
-        counts.append(_count(distinct, "kernel", groups, "different kernels to compile: sizes are given at run time"))
-    if groups:
-        largest = exploration.dedup.classes[0]
-        members = [member.id for member in largest.members if isinstance(member, Node)]
-        hint = f"groups that are equal down to their sizes; the largest has {plural(len(members), 'member')}"
-        counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
-    table = fusion.table()
-    before, after = int(table["bytes before"].sum()), int(table["bytes after"].sum())
-    if after:
-        hint = "memory traffic of the fused ops, one by one and as groups"
-        counts.append(
-            Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
-        )
-    if graph.storages:
-        counts.append(_storages(graph))
-    counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
-    missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
-    counts.append(
-        _count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed")
-    )
-    if exploration.comparison is not None:
-        best = min(exploration.comparison.rows, key=lambda row: row.median)
-        counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
-    return counts
-
-
-def _storages(graph: Graph) -> Count:
-    """What is assumed of the memory of parameters."""
-    members = Counter(graph.storages.values())
-    tied = [value for value, number in graph.storages.items() if members[number] > 1]
-    names = ", ".join(f"%{graph.names[value]}" for value in tied[:4]) + (", …" if len(tied) > 4 else "")
-    hint = (
-        f"{plural(len(graph.storages), 'parameter')} and buffers lie in them{f' ({names} are tied)' if tied else ''}; that no "
-        "argument does is assumed, and checked at each call where it matters"
-    )
-    return _count(len(members), "parameter storage", [value.id for value in tied], hint)
-
-
-def _count(number: int, noun: str, selects: list[int], hint: str, many: str = "") -> Count:
-    return Count(label=noun if number == 1 else many or f"{noun}s", value=amount(number), selects=selects, hint=hint)
 
 
 _MOST_SOURCE_FILES = 8

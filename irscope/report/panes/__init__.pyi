@@ -7,6 +7,7 @@ from .dedup_view import (
 )
 from .fusion_view import (
     fusion_sentence,
+    no_remarks,
     planner_renaming,
     remarks_table,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "class_sentence",
     "class_views",
     "fusion_sentence",
+    "no_remarks",
     "planner_renaming",
     "remarks_table",
 ]

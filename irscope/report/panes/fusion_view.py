@@ -10,7 +10,7 @@ from irscope.report.view_models import Column, TableView
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
-__all__ = ["fusion_sentence", "planner_renaming", "remarks_table"]
+__all__ = ["fusion_sentence", "no_remarks", "planner_renaming", "remarks_table"]
 
 _COLUMNS = [
     Column(key="kind", label="remark", kind="text"),
@@ -18,6 +18,11 @@ _COLUMNS = [
     Column(key="subject", label="where", kind="record"),
     Column(key="because", label="why", kind="text"),
 ]
+
+
+def no_remarks() -> TableView:
+    """The table without rows."""
+    return TableView(columns=list(_COLUMNS), rows=[], selects=[])
 
 
 def remarks_table(history: History) -> TableView:

@@ -39,7 +39,7 @@ class KernelTexts:
             raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
         try:
             if language in ("llvm", "assembly"):
-                return self._of_processor(self._views.specs[group][0], language)
+                return self._of_processor(self._views.specs(group)[0], language)
             return self._of_gpu(group, language)
         except IrscopeError as error:
             return KernelText(
@@ -63,11 +63,13 @@ class KernelTexts:
         )  # fmt: skip
 
     def _of_gpu(self, group: Node, language: str) -> KernelText:
-        spec, nodes = self._views.specs[group][0], group.blocks[0].nodes
+        spec, nodes = self._views.specs(group)[0], group.blocks[0].nodes
         key = (spec, tuple(step.node for step in spec.instructions))
         kernel = self._for_gpu.get(key)
         if kernel is None:
-            kernel = self._for_gpu[key] = self._gpu.kernels_of(self._views.plans[group])[0]
+            plan = self._views.plan(group)
+            assert plan is not None, "asked of groups that have kernels"
+            kernel = self._for_gpu[key] = self._gpu.kernels_of(plan)[0]
         made = {"cuda": lambda: kernel.source, "ptx": lambda: kernel.ptx, "sass": lambda: kernel.sass}[language]()
         owners = [0 if line == NO_NODE else nodes[line].id for line in made.line_nodes]
         return KernelText(**_told(language, made.text, kernel.facts) | {"line_nodes": owners})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
@@ -23,39 +23,46 @@ class KernelViews:
     """Kernels of the groups of one program; types must be refined, or there is nothing to show yet."""
 
     def __init__(
-        self, groups: tuple[Node, ...], emit: Callable[[KernelSpec], SourceText],
+        self, groups: Iterable[Node], emit: Callable[[KernelSpec], SourceText],
         adapted: Callable[[Launch], Launch] = lambda launch: launch, *, exact: bool = False,
+        alike: Callable[[], Iterable[Sequence[Node]]] | None = None,
     ) -> None:  # fmt: skip
-        """`adapted` makes of a launch what the device runs; `exact` kernels give torch's bits."""
+        """`adapted` makes of a launch what the device runs; `exact` kernels give torch's bits. `alike` gives all groups in
+        lists of those that are the same but for names, and so run the same kernels; without it each is a list of its own."""
         self._exact = exact
-        self._groups = groups
+        self._groups = dict.fromkeys(groups)
         self._emit = emit
         self._adapted = adapted
+        self._alike = alike or (lambda: [[group] for group in self._groups])
+        self._plans: dict[Node, LaunchPlan | None] = {}
 
-    @cached_property
-    def plans(self) -> dict[Node, LaunchPlan]:
-        """What each group launches that has kernels."""
-        found: dict[Node, LaunchPlan] = {}
-        for group in self._groups:
-            if group.attrs.get("kind") == "view":
-                continue
-            try:
-                found[group] = spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
-            except CodegenError:
-                continue  # sizes are not known before the program runs, or no kernel can be written: there is no text
-        return found
+    def plan(self, group: Node) -> LaunchPlan | None:
+        """What a group launches; None where it has no kernel."""
+        if group not in self._plans:
+            self._plans[group] = self._planned(group)
+        return self._plans[group]
 
-    @cached_property
-    def specs(self) -> dict[Node, tuple[KernelSpec, ...]]:
-        """The kernels of each group that has some, as the device runs them."""
-        return {
-            group: tuple(self._adapted(launch).spec for launch in plan.launches) for group, plan in self.plans.items()
-        }
+    def _planned(self, group: Node) -> LaunchPlan | None:
+        if group not in self._groups or group.attrs.get("kind") == "view":
+            return None
+        try:
+            return spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
+        except CodegenError:
+            return None  # sizes are not known before the program runs, or no kernel can be written: there is no text
+
+    def specs(self, group: Node) -> tuple[KernelSpec, ...]:
+        """The kernels of a group, as the device runs them; none where it has no kernel."""
+        plan = self.plan(group)
+        return () if plan is None else tuple(self._adapted(launch).spec for launch in plan.launches)
 
     @cached_property
     def shared_by(self) -> Counter[KernelSpec]:
-        """How many groups run each kernel."""
-        return Counter(spec for specs in self.specs.values() for spec in dict.fromkeys(specs))
+        """How many groups run each kernel: one of each list of groups that are alike is looked at."""
+        found: Counter[KernelSpec] = Counter()
+        for groups in self._alike():
+            for spec in dict.fromkeys(self.specs(groups[0])):
+                found[spec] += len(groups)
+        return found
 
     @cached_property
     def _texts(self) -> dict[tuple[KernelSpec, tuple[int, ...]], SourceText]:
@@ -72,8 +79,8 @@ class KernelViews:
         return {}
 
     def _made(self, group: Node) -> KernelDetail | None:
-        specs = self.specs.get(group)
-        if not specs:
+        plan, specs = self.plan(group), self.specs(group)
+        if plan is None or not specs:
             return None
         spec = specs[0]
         # equal kernels may come from nodes in another order, and each line knows its node by position
@@ -88,7 +95,7 @@ class KernelViews:
             source=text.text,
             line_nodes=[0 if line == NO_NODE else nodes[line].id for line in text.line_nodes],
             shared_by=self.shared_by[spec],
-            launched=_launched(self.plans[group]),
+            launched=_launched(plan),
         )
 
 

@@ -15,7 +15,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, same_group, why_apart
+from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, group_traffic, same_group, why_apart
 from irscope.transforms.fusion.explain.why_not import given_group
 from irscope.transforms.fusion.planning import Plans
 from irscope.transforms.grouping import Refusal
@@ -95,6 +95,10 @@ class Fusion:
         """
         plans = self._plans
         return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
+
+    def traffic(self, group: Node) -> tuple[int, int]:
+        """Bytes that the nodes of a group move if each runs alone, and those that its kernel moves, as in `table`."""
+        return group_traffic(group, self._members[group], self._plans.rules)
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The group that a node, or the maker of a value, is in."""

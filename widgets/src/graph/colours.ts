@@ -12,6 +12,7 @@ export const CATEGORIES = [
 export function colourOf(box: Box, meaning: Meaning): string {
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
   if (box.kind === "group") return "var(--irs-cat-group)";
+  if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";
   return `var(--irs-cat-${CATEGORIES.includes(box.category) ? box.category : box.kind === "op" ? "other" : box.kind})`;
 }
 

@@ -39,7 +39,7 @@ export class GraphPane {
     this.open = new Set(hierarchy.boxes.flatMap((box, i) => (hierarchy.isCluster(i) && !closed.has(box.id) ? [i] : [])));
     const size = (i: number) => {
       const box = hierarchy.boxes[i];
-      return sizeOf(box, hierarchy.isCluster(i), records.equals(box.id)?.members.length ?? 0);
+      return sizeOf(box, hierarchy.isCluster(i), records.copies(box));
     };
     const { edges } = view.graph;
     this.layouter = new Layouter(hierarchy, levelsOf(hierarchy, edges), size, crossingsOf(hierarchy, edges).anchored);

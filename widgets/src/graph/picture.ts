@@ -127,7 +127,7 @@ export class Picture {
       this.marks.selected.has(index) ? "selected" : "", this.marks.lit.has(index) ? "lit" : "", this.marks.holding.has(index) ? "holding" : "",
     ];
     const element = boxElement(box, this.layout, index, {
-      open, cluster: records.hierarchy.isCluster(index), copies: records.equals(box.id)?.members.length ?? 0, marks: marks.join(" "),
+      open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box), marks: marks.join(" "),
       colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
       reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
     });

@@ -1,6 +1,7 @@
 from .cost_table import (
     DEFAULT_BANDWIDTH,
     group_table,
+    group_traffic,
 )
 from .remarks import (
     remarks_of,
@@ -13,6 +14,7 @@ from .why_not import (
 __all__ = [
     "DEFAULT_BANDWIDTH",
     "group_table",
+    "group_traffic",
     "remarks_of",
     "same_group",
     "why_apart",

@@ -14,7 +14,7 @@ from irscope.transforms.fusion.policy import BlockPlan
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_BANDWIDTH", "bytes_per_second", "group_table"]
+__all__ = ["DEFAULT_BANDWIDTH", "bytes_per_second", "group_table", "group_traffic"]
 
 DEFAULT_BANDWIDTH: Final = "20 GB/s"
 """About what two cores of a server get out of its memory."""
@@ -51,12 +51,10 @@ def group_table(
     rows = []
     for index, (group, nodes) in enumerate(members.items()):
         plan = plans[rules.graph.block_of[nodes[-1]]]
-        moving = [node for node in nodes if not rules.is_view(node)]
         space = str(plan.group(plan.index[nodes[-1]]).domain)
-        if group.attrs["kind"] == "view":  # some that kernels do not see through are among them
-            moving, space = [], format_space(rules.space(nodes[-1]))
-        before = sum(_bytes(rules, node) for node in moving)
-        after = _bytes(rules, group) if moving else 0
+        if group.attrs["kind"] == "view":
+            space = format_space(rules.space(nodes[-1]))
+        before, after = group_traffic(group, nodes, rules)
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
@@ -66,6 +64,12 @@ def group_table(
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
     return pd.DataFrame(rows, columns=[*columns, "flops", f"µs at {told}"]).set_index("group")
+
+
+def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[int, int]:
+    """Bytes before and after; a group of views moves none, though kernels do not see through some of them."""
+    moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
+    return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
 
 
 def _ops(nodes: Sequence[Node]) -> str:

@@ -1,7 +1,7 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { ExplorerView } from "./schema";
+import type { Box, ExplorerView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 export class Records {
@@ -116,6 +116,11 @@ export class Records {
     const index = this.classOf.get(record);
     const members = index === undefined ? undefined : this.membersOf.get(index);
     return index === undefined || !members ? null : { index, members };
+  }
+
+  /** How many equal parts a box is one of, or stands for. */
+  copies(box: Box): number {
+    return box.copies ?? this.equals(box.id)?.members.length ?? 0;
   }
 
   location(record: number): string {

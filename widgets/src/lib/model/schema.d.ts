@@ -19,13 +19,17 @@ export interface TextView {
   names: Record<string, number>;
   /** Node id to `file:line:column`. */
   locations: Record<number, string>;
+  /** Where `lines` begin, of a text that is given page by page. */
+  first?: number;
+  /** How many lines that text has. */
+  total?: number;
 }
 
 export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline";
 
-export type BoxKind = "op" | "group" | "block" | "module" | "input" | "output";
+export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "input" | "output";
 
-/** A rectangle of the graph view: a node, a fusion group, a block, or a module of the user's model. */
+/** A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, modules that are alike, or a stretch of a long program. */
 export interface Box {
   id: number;
   /** The box around it; 0 at the top. */
@@ -44,6 +48,12 @@ export interface Box {
   equivalence_class: number;
   /** Number of ops inside, 1 for an op. */
   size: number;
+  /** Of a box for modules that are alike, how many they are. */
+  copies?: number;
+  /** Whether there is something in it that may be asked for. */
+  holds?: boolean;
+  /** 1 if it reads what is made outside of the box around it, 2 if it makes what is read there, 3 for both; only where the edges of a view are those of single levels. */
+  crosses?: number;
 }
 
 /** A value on its way from one innermost box to another. */
@@ -59,6 +69,39 @@ export interface GraphView {
   edges: Edge[];
   /** Boxes that are drawn closed at first. */
   closed: number[];
+  /** Of a graph that is given level by level, the boxes whose inside is given, 0 for the outermost level. Its edges join boxes of one level. */
+  levels?: number[];
+}
+
+/** What is directly in one box. */
+export interface Level {
+  around: number;
+  boxes: Box[];
+  edges: Edge[];
+}
+
+/** Where a record is, for a page that does not hold the whole program. */
+export interface Place {
+  id: number;
+  /** The line that prints or declares it; -1 for none. */
+  line: number;
+  /** The boxes around it, the outermost first, and the one that stands for it. */
+  path: number[];
+  title: string;
+  /** What a node makes. */
+  values: number[];
+}
+
+/** What a query found. */
+export interface Found {
+  /** All of it, in program order. */
+  ids: number[];
+  /** The first few. */
+  shown: number[];
+  /** Their lines of text. */
+  lines: string[];
+  /** Why the query means nothing; empty if it does. */
+  trouble: string;
 }
 
 export interface Column {
@@ -291,6 +334,8 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`. */
+  later?: string[];
   /** What the passes did, step by step; missing where none did anything. */
   timeline?: TimelineView;
   /** Whether the steps are the subject: the tables below are left out. */

@@ -1,0 +1,5 @@
+"""Which boxes does a program have, and which stands inside which?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,19 @@
+from .box_tree import (
+    BoxTree,
+    writes_memory,
+)
+from .levels import (
+    Levels,
+)
+from .line_numbers import (
+    heading_lines,
+    node_lines,
+)
+
+__all__ = [
+    "BoxTree",
+    "Levels",
+    "heading_lines",
+    "node_lines",
+    "writes_memory",
+]

@@ -1,0 +1,426 @@
+"""The boxes of a program as a tree: ops inside fusion groups and blocks, inside the modules of the user's model.
+
+Boxes are numbered so that what is inside a box follows it: the inside of box `k` is `k + 1 … end[k] - 1`. A module with a
+single thing in it is no box of its own; modules that repeat each other stand in one box together; and where more than
+`MOST_SIDE_BY_SIDE` boxes would stand side by side, stretches of the program hold them, so that no level of any program is
+large. Records are numbers here; `box` makes what a view shows of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.escaping import shortened
+from irscope.ir import Block, Graph, Node, Value
+from irscope.ops.registry import category_of, constant_arguments, effect_of
+from irscope.report.boxes.line_numbers import node_lines
+from irscope.report.boxes.module_calls import ModuleCalls, scope_of
+from irscope.report.boxes.quiet_nodes import CONSTANT, quiet_nodes
+from irscope.report.boxes.repeated_modules import FEWEST, ModuleText, Run, runs_of, told_range
+from irscope.report.view_models import Box, BoxKind
+from irscope.report.words import plural, short_type
+
+__all__ = ["MOST_SIDE_BY_SIDE", "BoxTree", "writes_memory"]
+
+MOST_SIDE_BY_SIDE = 120
+"""Boxes of one level; more are held by stretches."""
+_PARTS = 24
+"""Stretches that a long level is cut into, or so."""
+_MANY_ENDS = 12
+"""More inputs, or results, than these stand in one box."""
+_MOST_LOOSE = 8
+"""More ops than these in a row, among modules, stand in one box."""
+_LONGEST_LABEL = 400
+_MOST_TYPES = 8
+_RESULT = -(2**40)
+"""Boxes of results have ids below this one; those of modules, stretches and repeats lie above it."""
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """A box that stands for no record."""
+
+    kind: BoxKind
+    label: str
+    detail: str = ""
+    copies: int = 0
+
+
+class BoxTree:
+    """The boxes of one graph; `classes` numbers the equivalence class of a node."""
+
+    def __init__(self, graph: Graph, classes: Mapping[Node, int] | None = None) -> None:
+        self.graph = graph
+        self.classes: Mapping[Node, int] = classes or {}
+        draft = _Draft(graph)
+        draft.draw()
+        order, parent = draft.arranged()
+        self.subjects: list[Node | Value | _Holder] = [draft.subjects[k] for k in order]
+        self.kinds: list[BoxKind] = [draft.kinds[k] for k in order]
+        self.ids = [draft.ids[k] for k in order]
+        self.parent = np.array(parent, np.int64)
+        """The box around each; -1 at the top."""
+        self.end = _ends(parent)
+        self.number = {id: k for k, id in enumerate(self.ids)}
+        """By id."""
+        place = np.full(len(draft.parent), -1, np.int64)
+        place[order] = np.arange(len(order))
+        self._home = draft.home
+        self._place = place
+        self.sources, self.targets, self.values = draft.edges(place)
+        """The edges: box that makes, box that reads, id of the value."""
+        is_op = np.fromiter((kind == "op" for kind in self.kinds), bool, len(order))
+        self._ops_before = np.concatenate([[0], np.cumsum(is_op)])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def children(self, box: int) -> Iterator[int]:
+        """The boxes directly in a box, in program order; of -1 the outermost."""
+        inner = box + 1
+        last = len(self) if box < 0 else int(self.end[box])
+        while inner < last:
+            yield inner
+            inner = int(self.end[inner])
+
+    def is_holder(self, box: int) -> bool:
+        """Whether there are boxes in a box."""
+        return int(self.end[box]) > box + 1
+
+    def home(self, value: Value) -> int:
+        """The box that makes a value; -1 where the text alone shows it."""
+        raw = self._home.get(value, -1)
+        return int(self._place[raw]) if raw >= 0 else -1
+
+    def ops_in(self, box: int) -> int:
+        """How many ops are in a box, or that it is one."""
+        return int(self._ops_before[self.end[box]] - self._ops_before[box])
+
+    def box(self, number: int) -> Box:
+        """What a view shows of a box."""
+        subject, kind = self.subjects[number], self.kinds[number]
+        around = int(self.parent[number])
+        made = Box(
+            id=self.ids[number], parent=self.ids[around] if around >= 0 else 0, kind=kind, label="", detail="", category=kind,
+            values=[], writes=False, equivalence_class=-1, size=self.ops_in(number),
+        )  # fmt: skip
+        if isinstance(subject, _Holder):
+            label = subject.label or self._stretch(number)
+            made["label"], made["detail"], made["category"] = label, self._told(number, subject), "module"
+            if subject.copies:
+                made["copies"] = subject.copies
+        elif isinstance(subject, Value):
+            name, values = f"%{self.graph.names[subject]}", [subject.id]
+            made["values"] = values
+            made["label"], made["detail"] = (name, short_type(subject.type)) if kind == "input" else ("result", name)
+        else:
+            self._of_node(made, subject)
+        return made
+
+    def _of_node(self, made: Box, node: Node) -> None:
+        label = node.op.partition("::")[2] or node.op
+        more = len(node.outputs) - _MOST_TYPES
+        detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
+        if made["kind"] == "group":
+            ops = [inner.op.partition("::")[2] for inner in node.blocks[0].nodes if inner.op != CONSTANT]
+            label, detail = " · ".join(ops[:3]) + (" …" if len(ops) > 3 else ""), f"{plural(len(ops), 'op')} → {detail}"
+        made["label"], made["detail"], made["category"] = label, detail, category_of(node)
+        made["values"] = [value.id for value in node.outputs]
+        made["writes"] = writes_memory(self.graph, node)
+        made["equivalence_class"] = self.classes.get(node, -1)
+
+    @cached_property
+    def lines(self) -> Mapping[int, int]:
+        """The line of the text that prints each node, by its id; lines count from 0."""
+        return node_lines(self.graph)
+
+    def lines_of(self, number: int) -> tuple[int, int] | None:
+        """The first and the last line of the nodes in a box; None where it holds none."""
+        inside = range(number, int(self.end[number]))
+        first = next((k for k in inside if isinstance(self.subjects[k], Node)), None)
+        if first is None:
+            return None
+        last = next(k for k in reversed(inside) if isinstance(self.subjects[k], Node))
+        return self.lines[self.ids[first]], self.lines[self.ids[last]]
+
+    def _stretch(self, number: int) -> str:
+        lines = self.lines_of(number)
+        if lines is not None:
+            return f"lines {lines[0] + 1:,}–{lines[1] + 1:,}"
+        ends = [kind for kind in self.kinds[number : int(self.end[number])] if kind in ("input", "output")]
+        return plural(len(ends), "input" if "input" in ends else "result")
+
+    def _told(self, number: int, holder: _Holder) -> str:
+        ops = plural(self.ops_in(number), "op") if holder.kind != "stretch" or self.lines_of(number) else ""
+        return f"{ops} · {holder.detail}" if holder.detail else ops
+
+
+def writes_memory(graph: Graph, node: Node) -> bool:
+    """Whether a node writes in place; a batch norm does only when it trains."""
+    if node.blocks:
+        return False
+    return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
+
+
+def _ends(parent: Sequence[int]) -> np.ndarray:
+    """For boxes that follow what is around them, where the inside of each ends."""
+    size = [1] * len(parent)
+    for box in range(len(parent) - 1, -1, -1):
+        if parent[box] >= 0:
+            size[parent[box]] += size[box]
+    return np.arange(len(parent)) + np.array(size, np.int64)
+
+
+@dataclass
+class _Draft:
+    """Boxes in the order in which they are found, each after what is around it; then arranged into their final order."""
+
+    graph: Graph
+    parent: list[int] = field(default_factory=list)
+    kinds: list[BoxKind] = field(default_factory=list)
+    subjects: list[Node | Value | _Holder] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    home: dict[Value, int] = field(default_factory=dict)
+    """Which box makes each value."""
+    quiet: set[Node] = field(default_factory=set)
+    boxed: list[tuple[Node, int]] = field(default_factory=list)
+    results: dict[Value, int] = field(default_factory=dict)
+    holders: int = 0
+    has_modules: bool = False
+
+    def draw(self) -> None:
+        """Make a box for every input, every node that is not quiet, every module around them, and every result."""
+        graph, home, parent = self.graph, self.home, self.parent
+        self.quiet = quiet = quiet_nodes(graph)
+        for value in graph.free_inputs:
+            home[value] = self._add(value, "input", value.id, -1)
+        calls = ModuleCalls(self._module, parent)
+        inside: dict[Block, int] = {}
+        block_of = graph.block_of
+        for node in graph.nodes():
+            if node in quiet:
+                continue
+            around = inside.get(block_of[node], -1)
+            if around < 0:
+                scope = scope_of(node)
+                around = calls.box_of(scope, map(home.__getitem__, self._read(_all_inputs(node)))) if scope else -1
+            kind: BoxKind = "op" if not node.blocks else "group" if node.op.endswith("Group") else "block"
+            box = self._add(node, kind, node.id, around)
+            self.boxed.append((node, box))
+            for value in node.outputs:
+                home[value] = box
+            for block in node.blocks:
+                inside[block] = box
+                home.update(dict.fromkeys(block.params, box))
+            if kind == "group":
+                calls.spans(box, node)
+        for value in self._read(graph.outputs):
+            self.results[value] = self._add(value, "output", _RESULT - value.id, -1)
+
+    def _add(self, subject: Node | Value | _Holder, kind: BoxKind, id: int, around: int) -> int:
+        self.parent.append(around)
+        self.kinds.append(kind)
+        self.subjects.append(subject)
+        self.ids.append(id)
+        return len(self.parent) - 1
+
+    def _module(self, path: str, around: int) -> int:
+        self.has_modules = True
+        return self._hold(_Holder("module", shortened(path, _LONGEST_LABEL)), around)
+
+    def _hold(self, holder: _Holder, around: int) -> int:
+        self.holders += 1
+        return self._add(holder, holder.kind, -self.holders, around)
+
+    def _read(self, values: Iterable[Value]) -> dict[Value, None]:
+        """The values with a box that these are or hold. Each quiet list has one reader, so all reads together are linear."""
+        found: dict[Value, None] = {}
+        home, producer, quiet = self.home, self.graph.producer, self.quiet
+        pending = list(values)[::-1]
+        while pending:
+            value = pending.pop()
+            if value in home:
+                found[value] = None
+                continue
+            maker = producer.get(value)
+            if maker is not None and maker in quiet and maker.inputs:
+                pending.extend(reversed(maker.inputs))
+        return found
+
+    def edges(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """From the box that makes each value to each box that reads it, through quiet lists; what a block hands back without
+        having made it goes to the node that holds the block."""
+        sources: list[int] = []
+        targets: list[int] = []
+        values: list[int] = []
+        home = self.home
+        reads = [(node.inputs, box) for node, box in self.boxed]
+        for node, box in self.boxed:
+            if node.blocks and self.kinds[box] == "block":
+                reads += [(block.returns, box) for block in node.blocks]
+        for operands, box in reads:
+            for value in self._read(operands):
+                source = home[value]
+                if source != box:
+                    sources.append(source)
+                    targets.append(box)
+                    values.append(value.id)
+        for value, box in self.results.items():
+            sources.append(home[value])
+            targets.append(box)
+            values.append(value.id)
+        ends = place[np.array(sources, np.int64)], place[np.array(targets, np.int64)]
+        shown = (ends[0] >= 0) & (ends[1] >= 0)
+        return ends[0][shown], ends[1][shown], np.array(values, np.int64)[shown]
+
+    def arranged(self) -> tuple[list[int], list[int]]:
+        """The boxes outer before inner, and the place in that order of what is around each."""
+        inside = self._inside()
+        for kind in ("input", "output"):
+            self._gather(kind, inside)
+        if self.has_modules:
+            self._fold_repeats(inside)
+            for around in list(inside):
+                self._gather_loose(around, inside)
+        for around in list(inside):
+            if len(inside[around]) > MOST_SIDE_BY_SIDE:
+                self._cut(around, inside)
+        order: list[int] = []
+        parents: list[int] = []
+        waiting = [(box, -1) for box in reversed(inside.get(-1, []))]
+        while waiting:
+            box, around = waiting.pop()
+            parents.append(around)
+            order.append(box)
+            here = len(order) - 1
+            waiting.extend((inner, here) for inner in reversed(inside.get(box, [])))
+        return order, parents
+
+    def _gather(self, kind: BoxKind, inside: dict[int, list[int]]) -> None:
+        """Put the inputs, or the results, into one box where they are many."""
+        held = [box for box in inside[-1] if self.kinds[box] == kind]
+        if len(held) > _MANY_ENDS:
+            gathered = self._hold(_Holder("stretch", ""), -1)
+            inside[gathered] = held
+            rest = [box for box in inside[-1] if self.kinds[box] != kind]
+            inside[-1] = [gathered, *rest] if kind == "input" else [*rest, gathered]
+
+    def _gather_loose(self, around: int, inside: dict[int, list[int]]) -> None:
+        """Put long runs of ops that stand among modules into boxes: what a forward does between its modules. An op that is
+        all of a module stays out."""
+        level = inside[around]
+        if len(level) <= _MOST_LOOSE or not any(self.kinds[box] in ("module", "repeat") for box in level):
+            return
+        arranged: list[int] = []
+        run: list[int] = []
+        for box in [*level, -1]:
+            if box >= 0 and self.kinds[box] in ("op", "group", "block") and self.parent[box] == around:
+                run.append(box)
+                continue
+            if len(run) > _MOST_LOOSE:
+                gathered = self._hold(_Holder("stretch", ""), around)
+                inside[gathered] = run
+                run = [gathered]
+            arranged += run
+            run = []
+            if box >= 0:
+                arranged.append(box)
+        inside[around] = arranged
+
+    def _inside(self) -> dict[int, list[int]]:
+        """The boxes in each box, without modules that hold fewer than two things."""
+        count = [0] * len(self.parent)
+        for around in self.parent:
+            if around >= 0:
+                count[around] += 1
+        moved: dict[int, int] = {}
+        inside: dict[int, list[int]] = {-1: []}
+        for box, around in enumerate(self.parent):
+            around = moved.get(around, around)
+            if self.kinds[box] == "module" and count[box] < 2:
+                moved[box] = around
+            else:
+                inside.setdefault(around, []).append(box)
+        return inside
+
+    def _fold_repeats(self, inside: dict[int, list[int]]) -> None:
+        """Put runs of modules that are alike into a box of their own."""
+        calls: dict[str, int] = {}
+        for box, kind in enumerate(self.kinds):
+            if kind == "module":
+                label = self._label(box)
+                calls[label] = calls.get(label, 0) + 1
+        if len(calls) < FEWEST:
+            return
+        text = ModuleText(self.graph)
+        nodes = text.by_path()
+        twin: dict[int, int] = {}
+        known: dict[int, tuple[list[str], list[Run]]] = {}
+        waiting = [-1]
+        for around in waiting:
+            modules = [box for box in inside[around] if self.kinds[box] == "module" and calls[self._label(box)] == 1]
+            paths = [self._label(box) for box in modules]
+            start = len(self._label(around)) if around >= 0 else 0
+            told, other = [path[start:] for path in paths], known.get(twin.get(around, around))
+            if other is not None and other[0] == told:
+                runs = other[1]  # what is around them is the same in all, constants and types too
+            else:
+                runs = runs_of(paths, nodes, text) if len(modules) >= FEWEST else []
+            known[around] = told, runs
+            for run in runs:
+                if not run.holes:
+                    twin.update((modules[k], modules[run.members[0]]) for k in run.members[1:])
+            waiting += modules
+            for run in runs:
+                self._fold(around, [modules[k] for k in run.members], run.holes, inside)
+
+    def _label(self, box: int) -> str:
+        holder = self.subjects[box]
+        assert isinstance(holder, _Holder)
+        return holder.label
+
+    def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
+        differ = f"{plural(holes, 'constant or type', 'constants or types')} differ" if holes > 1 else "one constant or type differs"
+        told = _Holder("repeat", told_range([self._label(box) for box in members]), differ if holes else "alike", len(members))
+        if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its own box is the one for all of them
+            self.subjects[around], self.kinds[around] = told, "repeat"
+            return
+        folded = self._hold(told, around)
+        held = set(members)
+        first = inside[around].index(members[0])
+        rest = [box for box in inside[around] if box not in held]
+        inside[around] = [*rest[:first], folded, *rest[first:]]
+        inside[folded] = members
+
+    def _cut(self, around: int, inside: dict[int, list[int]]) -> None:
+        """Put the boxes of a long level into stretches, and those into longer ones."""
+        whole = inside[around]
+        before = [box for box in whole if self.kinds[box] == "input"]
+        after = [box for box in whole if self.kinds[box] == "output"]
+        level = whole[len(before) : len(whole) - len(after)]
+        while len(level) > MOST_SIDE_BY_SIDE:
+            size = max(_PARTS, -(-len(level) // _PARTS) if len(level) <= _PARTS * MOST_SIDE_BY_SIDE else _PARTS)
+            stretches = []
+            for start in range(0, len(level), size):
+                part = level[start : start + size]
+                stretch = self._hold(_Holder("stretch", ""), around)
+                inside[stretch] = part
+                stretches.append(stretch)
+            level = stretches
+        inside[around] = [*before, *level, *after]
+
+
+def _all_inputs(node: Node) -> Iterator[Value]:
+    """What a node reads, and what the nodes in its blocks read."""
+    if not node.blocks:
+        yield from node.inputs
+        return
+    waiting = [node]
+    while waiting:
+        reader = waiting.pop()
+        yield from reader.inputs
+        waiting.extend(inner for block in reader.blocks for inner in block.nodes)

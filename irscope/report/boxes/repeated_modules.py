@@ -1,0 +1,163 @@
+"""Which modules of a program repeat each other: the layers of a transformer, the blocks of a residual network.
+
+Two modules are alike if their nodes, sorted by age (which is program order, whatever passes moved), correspond one to one:
+same op, same block around them, operands that are corresponding nodes, the same outsider at the same places, or constants
+at the same places. That correspondence is the proof; nothing rests on hashes alone, since the encodings are compared as a
+whole. Fusion groups are looked through: a layer whose first op went into a group with the layer before is still a layer.
+Constants and types are kept apart, for they may differ between members; those places are counted and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from irscope.ir import Graph, Node, Type, Value
+from irscope.report.boxes.module_calls import paths_of
+from irscope.report.boxes.quiet_nodes import CONSTANT
+
+__all__ = ["FEWEST", "ModuleText", "Run", "runs_of", "told_range"]
+
+FEWEST = 3
+"""Members of a run that is worth a box."""
+_NUMBER = re.compile(r"\d+")
+
+
+Encoding = tuple[tuple[object, ...], tuple[object, ...]]
+"""What makes modules alike, and what may differ between those that are, place by place."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sibling modules that are alike."""
+
+    members: tuple[int, ...]
+    """Positions among the siblings."""
+    holes: int
+    """In how many places constants or types are not the same in all of them."""
+
+
+class ModuleText:
+    """Encodes the nodes of modules, given by their paths, so that equal encodings mean alike modules."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._meant: dict[Value, Value] = {}
+        """For a value at the border of a group, the same value on the other side, nearer to its maker."""
+        self._types: dict[int, tuple[Type, int]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def _nodes(self) -> Iterator[Node]:
+        for node in self._graph.nodes():
+            if node.blocks and node.op.endswith("Group"):
+                block = node.blocks[0]
+                self._meant.update(zip(block.params, node.inputs, strict=True))
+                self._meant.update(zip(node.outputs, block.returns, strict=True))
+            elif node.op != CONSTANT and node.scope:
+                yield node
+
+    def by_path(self) -> dict[str, list[Node]]:
+        """The nodes of each module, those of the modules in it too."""
+        found: dict[str, list[Node]] = {}
+        paths: dict[str, list[str]] = {}
+        for node in self._nodes():
+            around = paths.get(node.scope)
+            if around is None:
+                around = paths[node.scope] = paths_of(node.scope)
+            for path in around:
+                found.setdefault(path, []).append(node)
+        return found
+
+    def encoded(self, nodes: Sequence[Node]) -> Encoding:
+        """What makes modules alike, and what may differ between those that are, place by place."""
+        ordered = sorted(nodes, key=lambda node: node.id)
+        place = {node: k for k, node in enumerate(ordered)}
+        outsiders: dict[Value, int] = {}
+        shape: list[object] = []
+        holes: list[object] = []
+        for node in ordered:
+            shape.append(node.op)
+            owner = self._owner(node)
+            shape.append(place.get(owner, -1) if owner is not None else -1)
+            shape.append(len(node.inputs))
+            for value in node.inputs:
+                value = self._maker_side(value)
+                maker = self._graph.producer.get(value)
+                if maker is not None and maker.op == CONSTANT:
+                    shape.append("c")
+                    holes.append(self._constant(maker))
+                elif maker in place and maker is not None:
+                    shape.append((place[maker], maker.outputs.index(value)))
+                else:
+                    shape.append(~outsiders.setdefault(value, len(outsiders)))
+            holes.append(tuple(self._type(value.type) for value in node.outputs))
+            if node.attrs:
+                holes.append(self._constant(node))
+        return tuple(shape), tuple(holes)
+
+    def _maker_side(self, value: Value) -> Value:
+        while value in self._meant:
+            value = self._meant[value]
+        return value
+
+    def _owner(self, node: Node) -> Node | None:
+        """The If or Loop that a node stands in."""
+        block = self._graph.block_of[node]
+        if block is self._graph.body:
+            return None
+        owner = self._graph.owner.get(block)
+        while owner is not None and owner.op.endswith("Group"):
+            owner = self._graph.owner.get(self._graph.block_of[owner])
+        return owner
+
+    def _constant(self, node: Node) -> int:
+        return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])
+
+    def _type(self, type: Type) -> int:
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, self._number(str(type))
+        return known[1]
+
+    def _number(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+
+def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: ModuleText) -> list[Run]:
+    """The runs among sibling modules, which are given by their paths in program order; each path once."""
+    runs: list[Run] = []
+    start = 0
+    while start < len(paths):
+        end = start + 1
+        pattern, count = _NUMBER.sub("#", paths[start]), len(nodes.get(paths[start], ()))
+        while end < len(paths) and _NUMBER.sub("#", paths[end]) == pattern and len(nodes.get(paths[end], ())) == count:
+            end += 1
+        if count and end - start >= FEWEST:
+            runs += _alike(range(start, end), [text.encoded(nodes[path]) for path in paths[start:end]])
+        start = end
+    return runs
+
+
+def _alike(places: range, texts: Sequence[Encoding]) -> Iterator[Run]:
+    first = 0
+    for k in range(1, len(texts) + 1):
+        if k < len(texts) and texts[k][0] == texts[first][0]:
+            continue
+        if k - first >= FEWEST:
+            holes = [text[1] for text in texts[first:k]]
+            differ = sum(len(set(column)) > 1 for column in zip(*holes, strict=True))
+            yield Run(tuple(places[first:k]), differ)
+        first = k
+
+
+def told_range(paths: Sequence[str]) -> str:
+    """The paths of a run in one label.
+
+    >>> told_range(["net.layers.0", "net.layers.1", "net.layers.2"])
+    'net.layers.0–2'
+    """
+    head, _, last = paths[-1].rpartition(".")
+    if last.isdigit() and paths[0].rpartition(".")[0] == head:
+        return f"{paths[0]}–{last}"
+    return f"{paths[0]} … {last or paths[-1]}"

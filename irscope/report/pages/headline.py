@@ -1,0 +1,99 @@
+"""The head line: how big a program is, what fuses, what repeats, what it costs; each number says what it counts.
+
+What takes long in a large program is worked out for one group of each equivalence class: groups that are the same but for
+names run the same kernels and move as many bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from irscope.ir import GROUPS, Graph, Node
+from irscope.report.boxes import writes_memory
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
+from irscope.report.view_models import Count
+from irscope.report.words import amount, byte_count, duration, plural
+
+__all__ = ["headline", "in_place_writes", "quick_headline"]
+
+
+def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
+    """All of the numbers."""
+    fusion = exploration.fusion
+    groups = [node.id for node in fusion.groups]
+    counts = _sizes(exploration)
+    shared = inspection.kernels.shared_by
+    if shared:
+        counts.append(_count(len(shared), "kernel", groups, "different kernels to compile: sizes are given at run time"))
+    if groups:
+        largest = exploration.dedup.classes[0]
+        members = [member.id for member in largest.members if isinstance(member, Node)]
+        hint = f"groups that are equal down to their sizes; the largest has {plural(len(members), 'member')}"
+        counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
+    before, after = _traffic(exploration)
+    if after:
+        hint = "memory traffic of the fused ops, one by one and as groups"
+        counts.append(
+            Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
+        )
+    if exploration.graph.storages:
+        counts.append(_storages(exploration.graph))
+    writes = in_place_writes(exploration)
+    counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
+    missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
+    counts.append(
+        _count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed")
+    )
+    if exploration.comparison is not None:
+        best = min(exploration.comparison.rows, key=lambda row: row.median)
+        counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
+    return counts
+
+
+def quick_headline(exploration: Exploration) -> list[Count]:
+    """The numbers that are there at once; the others take a look at every group."""
+    return _sizes(exploration)
+
+
+def _sizes(exploration: Exploration) -> list[Count]:
+    fusion = exploration.fusion
+    counts = [
+        _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
+        _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
+    ]
+    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and not fusion.made(node)]
+    if given:
+        counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
+    return counts
+
+
+def in_place_writes(exploration: Exploration) -> list[int]:
+    """Ids of the nodes that write in place."""
+    graph = exploration.graph
+    return [node.id for node in graph.nodes() if writes_memory(graph, node)]
+
+
+def _traffic(exploration: Exploration) -> tuple[int, int]:
+    before = after = 0
+    for groups in exploration.alike():
+        alone, fused = exploration.fusion.traffic(groups[0])
+        before, after = before + len(groups) * alone, after + len(groups) * fused
+    return before, after
+
+
+def _storages(graph: Graph) -> Count:
+    """What is assumed of the memory of parameters."""
+    members = Counter(graph.storages.values())
+    tied = [value for value, number in graph.storages.items() if members[number] > 1]
+    names = ", ".join(f"%{graph.names[value]}" for value in tied[:4]) + (", …" if len(tied) > 4 else "")
+    hint = (
+        f"{plural(len(graph.storages), 'parameter')} and buffers lie in them{f' ({names} are tied)' if tied else ''}; that no "
+        "argument does is assumed, and checked at each call where it matters"
+    )
+    return _count(len(members), "parameter storage", [value.id for value in tied], hint)
+
+
+def _count(number: int, noun: str, selects: Iterable[int], hint: str, many: str = "") -> Count:
+    return Count(label=noun if number == 1 else many or f"{noun}s", value=amount(number), selects=list(selects), hint=hint)

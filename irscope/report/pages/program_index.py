@@ -1,0 +1,191 @@
+"""What a page asks of a program that is too large to be sent: lines, levels of boxes, and where things are.
+
+Each answer costs what it holds. The tree of boxes and the text are made once, at the first question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.escaping import shortened
+from irscope.errors import UnknownName
+from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_graph
+from irscope.report.boxes import BoxTree, Levels, heading_lines
+from irscope.report.panes.graph_view import opened_at_first
+from irscope.report.view_models import Box, Edge, GraphView, Level, Place, TextView
+
+__all__ = ["ProgramIndex"]
+
+PAGE = 240
+"""Lines that are sent at first."""
+_MOST_LINES = 2000
+_MOST_PLACES = 4000
+_MOST_LEVELS = 200
+_LINES_BEFORE = 4
+_NAME = re.compile(r"%([\w.$-]*\w)")
+
+
+class ProgramIndex:
+    """The pages of one graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> index = ProgramIndex(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
+    >>> index.lines(1, 1)["lines"], [box["label"] for box in index.level(0)["boxes"]]
+    (['  %y : Tensor = aten::relu(%x)'], ['%x', 'relu', 'result'])
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def tree(self) -> BoxTree:
+        """The boxes."""
+        return BoxTree(self._graph)
+
+    @cached_property
+    def _levels(self) -> Levels:
+        return Levels(self.tree)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return print_graph(self._graph, locations=False).split("\n")
+
+    @cached_property
+    def _node_at(self) -> Mapping[int, Node]:
+        lines = self.tree.lines
+        return {lines[node.id]: node for node in self._graph.nodes()}
+
+    @cached_property
+    def _ids(self) -> Mapping[str, int]:
+        return {name: value.id for value, name in self._graph.names.items()}
+
+    @cached_property
+    def _values(self) -> Mapping[int, Value]:
+        return {value.id: value for value in self._graph.values()}
+
+    @cached_property
+    def _nodes(self) -> Mapping[int, Node]:
+        return {node.id: node for node in self._graph.nodes()}
+
+    def first_text(self) -> TextView:
+        """The lines that a page shows first: where the nodes begin."""
+        return self.lines(max(0, heading_lines(self._graph) - _LINES_BEFORE), PAGE)
+
+    def lines(self, first: int, count: int) -> TextView:
+        """Some lines, with what the names in them stand for."""
+        first = max(0, first)
+        lines = [shortened(line) for line in self._lines[first : first + min(count, _MOST_LINES)]]
+        nodes = [self._node_at.get(line) for line in range(first, first + len(lines))]
+        names = {name: self._ids[name] for line in lines for name in _NAME.findall(line) if name in self._ids}
+        return TextView(
+            lines=lines, nodes=[node.id if node is not None else 0 for node in nodes], names=names,
+            locations={node.id: shortened(str(node.location)) for node in nodes if node is not None and node.location is not None},
+            first=first, total=len(self._lines),
+        )  # fmt: skip
+
+    def first_graph(self) -> GraphView:
+        """The levels that are open at first."""
+        opened = [-1, *opened_at_first(self.tree)]
+        boxes: list[Box] = []
+        edges: list[Edge] = []
+        for around in sorted(opened):
+            boxes += self._boxes(around)
+            edges += self._levels.edges_in(around)
+        ids = [self._id(around) for around in opened]
+        shown = {*ids}
+        closed = [box["id"] for box in boxes if box.get("holds") and box["id"] not in shown]
+        return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids)
+
+    def level(self, around: int) -> Level:
+        """What is directly in a box, given by its id, 0 for the outermost. Raises UnknownName."""
+        number = self._number(around)
+        return Level(around=around, boxes=list(self._boxes(number)), edges=list(self._levels.edges_in(number)))
+
+    def levels(self, around: Sequence[int]) -> list[Level]:
+        """The same of several."""
+        return [self.level(box) for box in around[:_MOST_LEVELS]]
+
+    def _boxes(self, around: int) -> Iterator[Box]:
+        levels = self._levels
+        for number in self.tree.children(around):
+            box = self.tree.box(number)
+            if self.tree.is_holder(number):
+                box["holds"] = True
+            crosses = int(levels.reads[number]) + 2 * int(levels.feeds[number])
+            if crosses:
+                box["crosses"] = crosses
+            yield box
+
+    def _id(self, number: int) -> int:
+        return self.tree.ids[number] if number >= 0 else 0
+
+    def _number(self, id: int) -> int:
+        if id == 0:
+            return -1
+        number = self.tree.number.get(id)
+        if number is None:
+            raise UnknownName(f"there is no box {id}", hint="boxes belong to one explorer")
+        return number
+
+    def places(self, ids: Iterable[int]) -> list[Place]:
+        """Where records are; those of other programs are left out."""
+        return [place for id in list(ids)[:_MOST_PLACES] if (place := self._place(id)) is not None]
+
+    def _place(self, id: int) -> Place | None:
+        graph, tree = self._graph, self.tree
+        node, value = self._nodes.get(id), self._values.get(id)
+        if node is None and value is None:
+            number = tree.number.get(id)
+            if number is None:
+                return None
+            lines = tree.lines_of(number)
+            return Place(id=id, line=lines[0] if lines else -1, path=self._path(number), title=tree.box(number)["label"], values=[])
+        maker = node if node is not None else graph.producer.get(value) if value is not None else None
+        number = tree.number.get(id, tree.home(value) if value is not None else -1)
+        while number < 0 and maker is not None:  # a constant: the box around it
+            maker = graph.owner.get(graph.block_of[maker])
+            number = tree.number.get(maker.id, -1) if maker is not None else -1
+        made = node if node is not None else graph.producer.get(value) if value is not None else None
+        line = tree.lines[made.id] if made is not None else self._declared(value)
+        title = f"%{graph.names[value]}" if value is not None else node.op.partition("::")[2] or node.op if node is not None else ""
+        return Place(
+            id=id, line=line, path=self._path(number), title=title,
+            values=[output.id for output in node.outputs] if node is not None else [],
+        )  # fmt: skip
+
+    def _declared(self, value: Value | None) -> int:
+        """The line of an input; the parameter of a block stands on the line behind the node that holds the block."""
+        graph = self._graph
+        if value in graph.inputs:
+            return graph.inputs.index(value)
+        return self._params.get(value, -1) if value is not None else -1
+
+    @cached_property
+    def _params(self) -> Mapping[Value, int]:
+        lines = self.tree.lines
+        found: dict[Value, int] = {}
+        for node in self._graph.nodes():
+            line = lines[node.id] + 1
+            for block in node.blocks:
+                found.update(dict.fromkeys(block.params, line))
+                line = (lines[block.nodes[-1].id] if block.nodes else line) + 2  # exact for one block, near for more
+        return found
+
+    def _path(self, number: int) -> list[int]:
+        path: list[int] = []
+        while number >= 0:
+            path.append(self.tree.ids[number])
+            number = int(self.tree.parent[number])
+        return path[::-1]
+
+    def answers(self) -> Mapping[str, Any]:
+        """The questions of a page by their kind."""
+        return {
+            "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
+            "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
+            "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},
+        }

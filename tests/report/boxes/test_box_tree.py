@@ -1,0 +1,186 @@
+"""No level of any program is large, modules stay whole, layers fold by proof, and edges reach what they should."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import irscope as irs
+from irscope.ir import Node
+from irscope.report.boxes import BoxTree, Levels, node_lines
+from irscope.report.boxes.box_tree import MOST_SIDE_BY_SIDE
+from irscope.report.panes.graph_view import graph_view, opened_at_first
+from irscope.report.panes.text_view import text_view
+
+T = "Float(4, 4)"
+
+
+def layers(count: int, *, odd: int = -1, constant: int = -1) -> str:
+    """An embedding, layers of a norm and a product with a residual sum, a norm; `odd` has another op, `constant` another number."""
+    lines = ["%k : int = prim::Constant[value=1]()", "%two : int = prim::Constant[value=2]()"]
+    lines += [f"%h0 : {T} = aten::relu(%x), scope: net.embed", f"%e : {T} = aten::matmul(%h0, %w), scope: net.embed"]
+    last = "e"
+    for i in range(count):
+        scope = f"net.layers.{i}"
+        op = "aten::tanh" if i == odd else "aten::sigmoid"
+        k = "two" if i == constant else "k"
+        lines += [
+            f"%a{i} : {T} = {op}(%{last}), scope: {scope}.norm", f"%b{i} : {T} = aten::matmul(%a{i}, %w), scope: {scope}.mm",
+            f"%c{i} : {T} = aten::add(%b{i}, %{last}, %{k}), scope: {scope}",
+        ]
+        last = f"c{i}"
+    lines += [f"%n : {T} = aten::exp(%{last}), scope: net.norm", f"%o : {T} = aten::matmul(%n, %w), scope: net.head"]
+    return f"graph(%x : {T}, %w : {T}):\n" + "".join(f"  {line}\n" for line in lines) + "  return (%o)"
+
+
+def told(tree: BoxTree, around: int = -1) -> list[str]:
+    return [tree.box(box)["label"] for box in tree.children(around)]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_equal_layers_stand_once_with_their_number(fused: bool) -> None:
+    graph = irs.parse(layers(24))
+    tree = BoxTree(irs.fuse(graph).graph if fused else graph)
+    boxes = [tree.box(k) for k in range(len(tree))]
+    (repeat,) = [box for box in boxes if box["kind"] == "repeat"]
+    assert (repeat["label"], repeat["copies"]) == ("net.layers.0–23", 24)
+    assert repeat["detail"].endswith("alike")
+    inside = told(tree, tree.number[repeat["id"]])
+    assert len(inside) == 24
+    net = next(box for box in boxes if box["label"] == "net")
+    assert tree.number[net["id"]] in opened_at_first(tree)
+    assert tree.number[repeat["id"]] not in opened_at_first(tree)
+
+
+def test_a_layer_with_another_op_is_not_folded_with_the_others() -> None:
+    tree = BoxTree(irs.parse(layers(9, odd=4)))
+    repeats = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
+    assert [(box["label"], box["copies"]) for box in repeats] == [("net.layers.0–3", 4), ("net.layers.5–8", 4)]
+
+
+def test_a_constant_that_differs_is_told() -> None:
+    tree = BoxTree(irs.parse(layers(6, constant=2)))
+    (repeat,) = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
+    assert repeat["copies"] == 6
+    assert "one constant or type differs" in repeat["detail"]
+
+
+def test_operands_that_are_exchanged_are_no_repetition() -> None:
+    lines = []
+    for i in range(4):
+        operands = "%p, %x" if i == 2 else "%x, %p"
+        lines += [f"%p{i} : {T} = aten::relu(%x), scope: net.l.{i}.a"]
+        lines += [f"%q{i} : {T} = aten::sub({operands.replace('%p', f'%p{i}')}, %k), scope: net.l.{i}.b"]
+    listed = ", ".join(f"%q{i}" for i in range(4))
+    text = f"graph(%x : {T}, %k : int):\n" + "".join(f"  {line}\n" for line in lines) + f"  return ({listed})"
+    assert "repeat" not in BoxTree(irs.parse(text)).kinds
+
+
+def test_a_group_over_two_modules_takes_neither_apart() -> None:
+    graph = irs.fuse(irs.parse(layers(5))).graph
+    groups = [node for node in graph.nodes() if node.blocks]
+    spanning = [group for group in groups if len({inner.scope for inner in group.blocks[0].nodes if inner.scope}) > 1]
+    assert spanning
+    tree = BoxTree(graph)
+    modules = [tree.box(k)["label"] for k in range(len(tree)) if tree.kinds[k] == "module"]
+    assert len(modules) == len(set(modules))
+    for group in spanning:
+        around = int(tree.parent[tree.number[group.id]])
+        assert tree.kinds[around] == "module"
+
+
+@pytest.mark.parametrize("count", [100, 130, 3000, 20_000])
+def test_no_level_is_large_however_flat_the_program(count: int) -> None:
+    lines = "".join(f"  %v{i + 1} : {T} = aten::relu(%v{i})\n" for i in range(count))
+    tree = BoxTree(irs.parse(f"graph(%v0 : {T}):\n{lines}  return (%v{count})"))
+    levels = [-1, *(k for k in range(len(tree)) if tree.is_holder(k))]
+    assert max(len(list(tree.children(level))) for level in levels) <= MOST_SIDE_BY_SIDE
+    ops = [k for k in range(len(tree)) if tree.kinds[k] == "op"]
+    assert len(ops) == count == tree.ops_in(-1 if len(levels) == 1 else 0) + sum(tree.ops_in(k) for k in tree.children(-1) if k)
+    assert [tree.lines[tree.ids[k]] for k in ops] == list(range(1, count + 1))
+    if count > 120:
+        labels = told(tree)
+        assert (labels[0], labels[-1]) == ("%v0", "result")
+        assert labels[1].startswith("lines 2–")
+
+
+def test_ops_between_modules_stand_together_and_an_op_that_is_a_module_does_not() -> None:
+    loose = "".join(f"  %m{i} : {T} = aten::tanh(%m{i - 1 if i else ''}), scope: net\n" for i in range(12)).replace("%m)", "%x)")
+    text = layers(4).replace("  %h0", loose + "  %h0", 1).replace("scope: net.head", "scope: net.head.lin")
+    tree = BoxTree(irs.parse(text))
+    net = next(k for k in range(len(tree)) if tree.box(k)["label"] == "net")
+    kinds = [(tree.kinds[k], tree.ops_in(k)) for k in tree.children(net)]
+    assert kinds == [("stretch", 12), ("module", 2), ("repeat", 12), ("op", 1), ("op", 1)]
+
+
+def test_what_a_block_hands_back_has_an_edge_to_the_node_that_holds_it() -> None:
+    graph = irs.parse(f"""graph(%x : {T}, %c : bool):
+  %row : {T} = aten::relu(%x)
+  %y : {T} = prim::If(%c)
+    block0():
+      -> (%row)
+    block1():
+      %z : {T} = aten::tanh(%x)
+      -> (%z)
+  return (%y)""")
+    edges = {(edge["source"], edge["target"]) for edge in graph_view(graph)["edges"]}
+    assert (graph.node("row").id, graph.node("y").id) in edges
+
+
+def test_a_list_that_is_taken_apart_has_a_box() -> None:
+    graph = irs.parse(f"""graph(%a : {T}, %x : {T}):
+  %k : int = prim::Constant[value=0]()
+  %l : Tensor[] = prim::ListConstruct(%a, %x)
+  %b : Tensor = aten::__getitem__(%l, %k)
+  return (%b)""")
+    view = graph_view(graph)
+    assert [box["label"] for box in view["boxes"] if box["kind"] == "op"] == ["ListConstruct", "__getitem__"]
+    assert {edge["source"] for edge in view["edges"] if edge["target"] == graph.node("b").id} == {graph.node("l").id}
+
+
+def random_program(seed: int) -> irs.Graph:
+    pick = random.Random(seed)
+    values, lines = ["x", "w"], []
+    for i in range(pick.randrange(5, 60)):
+        scope = f", scope: m.{pick.randrange(3)}.{pick.choice('abc')}" if pick.random() < 0.8 else ""
+        op = pick.choice(["relu", "tanh", "mm", "mul"])
+        operands = f"%{pick.choice(values)}" + (f", %{pick.choice(values)}" if op in ("mm", "mul") else "")
+        if pick.random() < 0.15:
+            lines += [f"%v{i} : {T} = prim::If(%c)", "  block0():", f"    %u{i} : {T} = aten::{op}({operands})", f"    -> (%u{i})"]
+            lines += ["  block1():", f"    -> (%{pick.choice(values)})"]
+        else:
+            lines.append(f"%v{i} : {T} = aten::{op}({operands}){scope}")
+        values.append(f"v{i}")
+    return irs.parse(f"graph(%x : {T}, %w : {T}, %c : bool):\n" + "".join(f"  {line}\n" for line in lines) + f"  return (%{values[-1]})")
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lifted_edges_are_those_that_a_walk_up_the_tree_gives(seed: int) -> None:
+    graph = random_program(seed)
+    tree = BoxTree(irs.fuse(graph).graph if seed % 2 else graph)
+    levels = Levels(tree)
+    wanted = set()
+    for source, target in zip(tree.sources.tolist(), tree.targets.tolist(), strict=True):
+        above = [source]
+        while above[-1] >= 0:
+            above.append(int(tree.parent[above[-1]]))
+        other = target
+        while int(tree.parent[other]) not in above:
+            other = int(tree.parent[other])
+        inner = above[above.index(int(tree.parent[other])) - 1] if tree.parent[other] != source else -2
+        if inner >= 0 and inner != other and other not in above:
+            wanted.add((tree.ids[inner], tree.ids[other]))
+    found = {(edge["source"], edge["target"]) for around in range(-1, len(tree)) for edge in levels.edges_in(around)}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lines_are_counted_as_they_are_printed(seed: int) -> None:
+    graph = irs.fuse(random_program(seed)).graph
+    printed = {node: line for line, node in enumerate(text_view(graph)["nodes"]) if node}
+    assert node_lines(graph) == printed
+    tree = BoxTree(graph)
+    for box, subject in enumerate(tree.subjects):
+        if isinstance(subject, Node):
+            assert tree.lines_of(box)[0] == printed[subject.id]  # type: ignore[index]

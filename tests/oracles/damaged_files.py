@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["KINDS", "damaged", "whole"]
+__all__ = ["KINDS", "damaged", "whole", "zipped"]
 
 KINDS: Final = ("pt", "pt2", "onnx", "mlir", "mlirbc")
 """Suffixes of files that are damaged."""
@@ -85,7 +85,7 @@ def _records_damaged(content: bytes, rng: random.Random) -> bytes:
                 records[a] = (name, b"")
             case "text":
                 records[a] = (name, _words_exchanged(held, rng))
-    return _zipped(records)
+    return zipped(records)
 
 
 def _words_exchanged(held: bytes, rng: random.Random) -> bytes:
@@ -96,7 +96,8 @@ def _words_exchanged(held: bytes, rng: random.Random) -> bytes:
     return b" ".join(words)
 
 
-def _zipped(records: list[tuple[str, bytes]]) -> bytes:
+def zipped(records: list[tuple[str, bytes]]) -> bytes:
+    """The archive of these records, laid out as torch writes and reads it."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
         for name, content in records:

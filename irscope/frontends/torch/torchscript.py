@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.loaded_code import loaded_files
-from irscope.errors import ArgumentError, LoadError
+from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.frontends.torch.modes import modes_of
-from irscope.frontends.torch.script_code import acts_when_loaded
+from irscope.frontends.torch.script_file.look import reason_to_distrust
 from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.values import require_torch
 from irscope.frontends.trust import contents, not_trusted
@@ -37,17 +38,14 @@ def reads(source: object, args: Sequence[object]) -> bool:
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
     """The program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
 
-    A file whose classes do something when they are loaded is loaded only with `trust`: see `script_code`.
+    A file whose classes do something when they are loaded is loaded only with `trust`: see `script_file.code`.
+    A file that is not trusted is read twice, first in a process that may die of it.
 
     Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
     """
     torch = require_torch("to load TorchScript")
     if isinstance(source, Path):
-        module = _open(source, trust)
-        try:
-            return _imported(torch, module, args, name or source.stem, frozenset())
-        except (RuntimeError, UnicodeDecodeError, MemoryError) as error:  # torch reads some of it only as it is asked
-            raise _damaged(source, error) from None
+        return _from_file(torch, source, args, name or source.stem, trust)
     return _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset())
 
 
@@ -123,23 +121,46 @@ def _is_exported(path: Path) -> bool:
     return any("exported_program" in member or "/models/" in f"/{member}" for member in _members(path))
 
 
-def _open(path: Path, trust: bool) -> Any:
-    torch = require_torch("to load TorchScript")
+def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bool) -> Graph:
     members = _members(path)
     if members and not any(f"/{member}".count("/code/") for member in members):
         raise LoadError(
             f"{str(path)!r} holds tensors or a pickled object, not a program",
             hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
         )
-    try:
-        data: Any = str(path) if trust else contents(path)
-        why = "" if trust else _acts_when_loaded(torch, data)
+    if trust:
+        return _read(torch, path, str(path), args, name)
+    data = contents(path)
+
+    def work() -> Graph:
+        why = _reason_to_distrust(torch, path, data)
         if why:
             raise not_trusted(path, why)
-        return torch.jit.load(data, map_location="cpu")
-    except LoadError:
+        return _read(torch, path, data, args, name)
+
+    megabytes = len(data.getbuffer()) >> 20
+    try:
+        tried(work, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20), expected=IrscopeError)
+    except TrialError as error:
+        raise LoadError(
+            f"{str(path)!r} is a damaged file, or wants too much: torch's reader {error}",
+            hint="save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits",
+        ) from None
+    return work()
+
+
+_SECONDS: Final = 4
+"""Processor time for a file's first megabyte, and for each more; torch takes 2 s for one of nothing but code."""
+_MEMORY: Final = 1 << 30
+"""Bytes that a small file may take while it is read."""
+
+
+def _read(torch: Any, path: Path, data: Any, args: Sequence[Any], name: str) -> Graph:
+    try:
+        return _imported(torch, torch.jit.load(data, map_location="cpu"), args, name, frozenset())
+    except IrscopeError:
         raise
-    except Exception as error:
+    except Exception as error:  # torch reads some of it only as it is asked
         raise _damaged(path, error) from None
 
 
@@ -149,10 +170,10 @@ def _damaged(path: Path, error: Exception) -> LoadError:
     return LoadError(what, hint="save it again with torch.jit.save")
 
 
-def _acts_when_loaded(torch: Any, data: Any) -> str:
-    """What runs before the program is called, in the records that torch's own reader finds."""
-    reader = torch._C.PyTorchFileReader(data)
-    code = [name for name in reader.get_all_records() if name.startswith("code/") and name.endswith(".py")]
-    found = next(filter(None, (acts_when_loaded(reader.get_record(name)) for name in code)), "")
+def _reason_to_distrust(torch: Any, path: Path, data: Any) -> str:
+    try:
+        found = reason_to_distrust(torch._C.PyTorchFileReader(data))
+    except Exception as error:
+        raise _damaged(path, error) from None
     data.seek(0)
     return found

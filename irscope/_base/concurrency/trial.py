@@ -1,0 +1,127 @@
+"""Work that may kill the process, tried first in a copy of it: other people's readers of files crash on some damaged ones."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+__all__ = ["TrialError", "tried"]
+
+_CAN_FORK: Final = hasattr(os, "fork") and sys.platform.startswith(("linux", "darwin", "freebsd"))
+_PATIENCE: Final = 12
+"""How many times its processor time a copy may take on the clock: other programs may hold the processors."""
+_LOOKS: Final = (0.001, 0.05)
+"""Seconds between two looks at the copy, at first and at last."""
+_WELL: Final = b"well"
+_SAID: Final = 1000
+"""Bytes that are told of an exception; a pipe takes them without waiting for a reader."""
+
+
+class TrialError(Exception):
+    """The work came to no end, crashed, or raised what it should not; says which."""
+
+
+def tried(work: Callable[[], object], *, seconds: int, memory: int, expected: type[Exception]) -> None:
+    """Do a work in a forked process, with so much processor time, and so many bytes of memory more than this one has.
+
+    The copy has one thread and no signals, opens no files of its own, and ends without finalisers. Where the system cannot
+    fork, nothing is done. Raises TrialError where the copy dies, takes too long, or where the work raises something other
+    than `expected`, which the caller will meet himself.
+
+    >>> tried(lambda: None, seconds=5, memory=1 << 30, expected=ValueError)
+    >>> tried(os.abort, seconds=5, memory=1 << 30, expected=ValueError)
+    Traceback (most recent call last):
+    irscope._base.concurrency.trial.TrialError: crashes with signal 6
+    """
+    if not _CAN_FORK:
+        return
+    here, there = os.pipe()
+    child = 0
+    try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:  # no handler of signals may raise in the copy: it would go on as a second one of this program
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            child = os.fork()
+            if not child:
+                _in_copy(there, work, seconds, memory, expected)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        status = _ended(child, seconds)
+        os.set_blocking(here, False)
+        with contextlib.suppress(BlockingIOError):
+            told = os.read(here, _SAID)
+            if told == _WELL:
+                return
+            if told:
+                raise TrialError(told.decode("utf-8", "replace"))
+        raise TrialError(f"takes over {seconds} s" if status in _LATE else f"crashes with signal {status}")
+    finally:
+        os.close(here)
+        os.close(there)
+        if child:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+_LATE: Final = (getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGKILL", 0))
+
+
+def _ended(child: int, seconds: int) -> int:
+    """The signal that a copy ended with, however it is stopped; 0 if with none, or nobody knows."""
+    wait, most = _LOOKS
+    end = time.monotonic() + _PATIENCE * seconds
+    with contextlib.suppress(ChildProcessError):  # somebody else took its status
+        while True:
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            time.sleep(wait)
+            wait = min(2 * wait, most)
+    return 0
+
+
+def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, expected: type[Exception]) -> None:
+    told = _WELL
+    try:
+        gc.disable()  # what it would collect belongs to the other process
+        faulthandler.disable()
+        _limit(seconds, memory)
+        nowhere = open(os.devnull, "r+")  # noqa: SIM115: the copy closes nothing
+        for stream in (0, 1, 2):
+            os.dup2(nowhere.fileno(), stream)
+        sys.stdout = sys.stderr = nowhere  # a notebook's write elsewhere
+        work()
+    except expected:
+        pass
+    except BaseException as error:
+        told = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:_SAID]
+    finally:
+        try:
+            os.write(there, told)
+        finally:
+            os._exit(0)
+
+
+def _limit(seconds: int, memory: int) -> None:
+    import resource
+
+    statm = Path("/proc/self/statm")
+    limits = {resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
+    if statm.exists():
+        has = int(statm.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        limits[resource.RLIMIT_AS] = has + memory
+    for which, limit in limits.items():
+        most = resource.getrlimit(which)[1]
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+        resource.setrlimit(which, (limit, limit))

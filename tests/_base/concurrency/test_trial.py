@@ -1,0 +1,68 @@
+"""A trial takes nobody with it: crashes, hangs and wants of memory end in its own error, and leave no process and no file open."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from irscope._base.concurrency.trial import TrialError, tried
+
+if sys.platform != "linux":
+    pytest.skip("the limits are told as Linux has them", allow_module_level=True)
+
+
+def _open_files() -> set[str]:
+    return {os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()}
+
+
+def _busy() -> None:
+    while True:
+        pass
+
+
+def _raises() -> None:
+    raise ValueError("as the caller will see")
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (lambda: ctypes.string_at(0), "crashes with signal 11"), (os.abort, "crashes with signal 6"), (_busy, "takes over 1 s"),
+        (lambda: bytearray(1 << 32), "MemoryError"), (lambda: 1 // 0, "ZeroDivisionError: integer"),
+        (lambda: os._exit(3), "crashes with signal 0"), (lambda: sys.exit(2), "SystemExit: 2"),
+        (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "takes over 1 s"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_bad_work(work: Callable[[], object], told: str) -> None:
+    before, mask = _open_files(), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(TrialError, match=told):
+        tried(work, seconds=1, memory=1 << 30, expected=ValueError)
+    assert _open_files() == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_good_work_and_what_the_caller_meets_himself(capfd: pytest.CaptureFixture[str]) -> None:
+    done: list[int] = []
+    tried(lambda: (done.append(1), print("not heard", flush=True)), seconds=5, memory=1 << 30, expected=ValueError)
+    tried(_raises, seconds=5, memory=1 << 30, expected=ValueError)
+    assert done == []  # in the copy alone
+    assert capfd.readouterr() == ("", "")
+
+
+def test_where_children_are_not_waited_for() -> None:
+    """A program may say that it does not care how its children end."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        tried(lambda: None, seconds=5, memory=1 << 30, expected=ValueError)
+        with pytest.raises(TrialError):
+            tried(os.abort, seconds=5, memory=1 << 30, expected=ValueError)
+    finally:
+        signal.signal(signal.SIGCHLD, before)

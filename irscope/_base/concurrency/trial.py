@@ -94,10 +94,11 @@ def _ended(child: int, seconds: int) -> int:
 def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, expected: type[Exception]) -> None:
     told = _WELL
     try:
-        gc.disable()  # what it would collect belongs to the other process
+        # what the collector would find belongs to the other process, and this one ends with what it opened
+        gc.disable()  # noqa: TID251
         faulthandler.disable()
         _limit(seconds, memory)
-        nowhere = open(os.devnull, "r+")  # noqa: SIM115: the copy closes nothing
+        nowhere = Path(os.devnull).open("r+", encoding="utf-8")  # noqa: SIM115
         for stream in (0, 1, 2):
             os.dup2(nowhere.fileno(), stream)
         sys.stdout = sys.stderr = nowhere  # a notebook's write elsewhere

@@ -18,7 +18,7 @@ if sys.platform != "linux":
 
 
 def _open_files() -> set[str]:
-    return {os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()}
+    return {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()}
 
 
 def _busy() -> None:

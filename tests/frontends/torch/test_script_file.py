@@ -68,7 +68,10 @@ def test_a_tensor_that_is_longer_than_its_record(tmp_path: Path, good: dict[str,
 
 @pytest.mark.parametrize(
     "change",
-    [(b"ctorch\nFloatStorage\n", b"K\x06"), (b"ctorch\nFloatStorage\n", b"ctorch\nStorage\n"), (FOUR, b"\x88"), (b"X\x01\x00\x00\x000", b"K\x00")],
+    [
+        (b"ctorch\nFloatStorage\n", b"K\x06"), (b"ctorch\nFloatStorage\n", b"ctorch\nStorage\n"), (FOUR, b"\x88"),
+        (b"X\x01\x00\x00\x000", b"K\x00"),
+    ],
 )  # fmt: skip
 def test_storages_told_in_other_ways(tmp_path: Path, good: dict[str, bytes], change: tuple[bytes, bytes]) -> None:
     data = good["archive/data.pkl"]
@@ -98,7 +101,7 @@ def test_odd_tensors_are_loaded(tmp_path: Path) -> None:
     ids=["marks", "tuples"],
 )  # fmt: skip
 def test_what_torch_s_reader_dies_of(tmp_path: Path, good: dict[str, bytes], pickled: bytes) -> None:
-    with pytest.raises(LoadError, match="(?s)torch's reader crashes with signal.*trust=True"):
+    with pytest.raises(LoadError, match=r"(?s)torch's reader crashes with signal.*trust=True"):
         load(tmp_path / "m.pt", {**good, "archive/constants.pkl": pickled})
 
 

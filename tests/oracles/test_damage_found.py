@@ -167,3 +167,21 @@ def test_a_range_is_replaced_with_operands_left_out(given: str, columns: int) ->
     args = [pick.normal(size=size).astype(np.float32) for size in ((rows, 6), (rows, columns))]
     expected = irs.compile(graph, device="reference")(*args)
     np.testing.assert_array_equal(irs.compile(irs.fuse(graph))(*args), expected)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
+    """The group has no kernel, and its nodes say at their place what is wrong."""
+    text = f"""graph(%x : Float(2, 6, strides=[6, 1])):
+  %one : int = prim::Constant[value=1]()
+  %parts : int = prim::Constant[value={parts}]()
+  %g : Float(2, 6) = aten::neg(%x)
+  %l : Tensor[] = aten::chunk(%g, %parts, %one)
+  %a : Float(2, 3, strides=[6, 1]), %b : Float(2, 3, strides=[6, 1]) = prim::ListUnpack(%l)
+  %s : Float(2, 3) = aten::sigmoid(%a)
+  %t : Float(2, 3) = aten::tanh(%b)
+  %r : Float(2, 3) = aten::mul(%s, %t)
+  return (%r)"""
+    assert trouble(text, compiled=True) == ""
+    with pytest.raises(irs.IrscopeError, match=f"unpack {parts} values into 2"):
+        irs.compile(irs.fuse(irs.parse(text)))(np.zeros((2, 6), np.float32))

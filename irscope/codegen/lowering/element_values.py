@@ -109,7 +109,10 @@ class GroupValues:
             self._list(node)
             return
         if node.op in ("prim::ListUnpack", "prim::TupleUnpack") and node.inputs[0] in self.lists:
-            for output, element in zip(node.outputs, self.lists[node.inputs[0]], strict=True):
+            parts = self.lists[node.inputs[0]]
+            if len(parts) != len(node.outputs):
+                raise CodegenError(f"a list of {len(parts)} is unpacked as {len(node.outputs)}", where=repr(node), rule="codegen-list")
+            for output, element in zip(node.outputs, parts, strict=True):
                 self._element(position, output, element)
             return
         op, schema = op_of(node), schema_of(node)
@@ -117,7 +120,10 @@ class GroupValues:
             raise no_kernel(node)
         arguments = bind(node, schema)
         if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
-            self._element(position, node.output, self.lists[node.inputs[0]][self.known[node.inputs[1]]])
+            parts, place = self.lists[node.inputs[0]], self.known[node.inputs[1]]
+            if not -len(parts) <= place < len(parts):
+                raise CodegenError(f"there is no part {place} of {len(parts)}", where=repr(node), rule="codegen-list")
+            self._element(position, node.output, parts[place])
         elif node.op == "aten::group_norm" and not self.exact:
             self._group_norm(position, node, op, arguments)
         elif op.expression is not None:

@@ -83,9 +83,10 @@ def load(
             return graph
         graph = one_graph(graph)
     verify(graph)
+    graph = _with_storages(graph, distinct_inputs)
     if example_args and graph.functional != "StableHLO":  # whose types are exact
-        graph = _refined(graph, example_args)
-    return _with_storages(graph, distinct_inputs)
+        return _refined(graph, example_args)
+    return graph
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
@@ -109,7 +110,7 @@ def one_graph(program: Any) -> Any:
 
 def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
     """The graph with types that follow from example arguments and from the parameters at hand."""
-    from irscope.analysis.shapes import infer, refine
+    from irscope.analysis.per_graph import with_types
 
     free = graph.free_inputs
     arguments = flatten_arguments(arguments, graph)
@@ -130,7 +131,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
             )  # fmt: skip
         types[value] = FLOAT if value.type == FLOAT else given
     types |= {value: argument_type(tensor) for value, tensor in graph.bound.items()}
-    return refine(graph, infer(graph, types, strict=True))
+    return with_types(graph, types)
 
 
 def _may_be(given: Type, declared: Type) -> bool:

@@ -21,7 +21,8 @@ V = TypeVar("V")
 def fast_constructor(record: Callable[..., R]) -> Callable[..., R]:
     """A positional constructor of a frozen slotted dataclass, two to three times as fast as calling the class.
 
-    All fields must be given, in order; defaults are not applied and `__post_init__` is not called.
+    All arguments must be given, in order; defaults are applied only to fields that are none (`init=False`), and
+    `__post_init__` is not called.
 
     >>> @dataclasses.dataclass(frozen=True, slots=True)
     ... class Point:
@@ -30,12 +31,13 @@ def fast_constructor(record: Callable[..., R]) -> Callable[..., R]:
     >>> fast_constructor(Point)(1, 2)
     Point(x=1, y=2)
     """
-    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
-    twin = type(f"_Mutable{record.__name__}", (), {"__slots__": tuple(names)})
-    arguments = ", ".join(names)
-    stores = "\n    ".join(f"r.{name} = {name}" for name in names)
+    fields = dataclasses.fields(record)  # type: ignore[arg-type]
+    twin = type(f"_Mutable{record.__name__}", (), {"__slots__": tuple(field.name for field in fields)})
+    arguments = ", ".join(field.name for field in fields if field.init)
+    stores = "\n    ".join(f"r.{field.name} = {field.name}" for field in fields)
     text = f"def make({arguments}):\n    r = new(twin)\n    {stores}\n    r.__class__ = record\n    return r\n"
-    scope: dict[str, Any] = {"new": object.__new__, "twin": twin, "record": record}
+    defaults = {field.name: field.default for field in fields if not field.init}
+    scope: dict[str, Any] = {**defaults, "new": object.__new__, "twin": twin, "record": record}
     exec(text, scope)  # the field names come from the dataclass, never from a user
     make: Callable[..., R] = scope["make"]
     return make

@@ -13,17 +13,17 @@ gone, the analysis runs anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 from weakref import ref
 
 from irscope.analysis.alias.incremental import Record
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.shapes import Shapes, infer, infer_after
-from irscope.ir import Graph
+from irscope.analysis.shapes import Shapes, infer, infer_after, refined
+from irscope.ir import Graph, Type, Value
 
-__all__ = ["alias_db_of", "leads", "once", "shapes_of"]
+__all__ = ["alias_db_of", "leads", "once", "shapes_of", "with_types"]
 
 T = TypeVar("T")
 
@@ -68,6 +68,17 @@ def alias_db_of(graph: Graph) -> AliasDb:
 def shapes_of(graph: Graph) -> Shapes:
     """What follows from the declared types of a graph's inputs, as `infer(graph)` finds it."""
     return once(graph, Shapes, lambda: _handed_on(graph) or infer(graph))
+
+
+def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
+    """The graph with the types that follow from those of its inputs written into it; what was found stays known of it.
+
+    Raises ArgumentError for a shape error that every such run must meet.
+    """
+    after, shapes = refined(graph, infer(graph, input_types, strict=True))
+    if shapes is not None:
+        once(after, Shapes, lambda: shapes)
+    return after
 
 
 def leads(record: _Lead) -> None:

@@ -15,7 +15,7 @@ Only `irscope.ir.rewriter.Rewriter` makes a new graph from an old one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import count
 from typing import Any, NamedTuple
@@ -76,6 +76,12 @@ class Node:
     """Where in the user's source this came from; rewriting keeps it."""
     scope: str = ""
     """Module path, outermost first, dots between: `backbone.stage1.conv`."""
+    meaning: Any = field(default=None, init=False, repr=False)
+    """What the tables of ops say of it, kept by `irscope.ops.registry`, which is asked a dozen times about each node of a
+    pass; op and operands cannot change. A copy or a pickle begins without."""
+
+    def __getstate__(self) -> list[Any]:
+        return [getattr(self, entry.name) for entry in fields(self) if entry.init] + [None]
 
     @property
     def output(self) -> Value:

@@ -20,6 +20,7 @@ from irscope.ir.types import (
     ClassType,
     DictType,
     ListType,
+    PrimitiveType,
     TensorType,
     TupleType,
     Type,
@@ -82,11 +83,12 @@ NOT_CONSTANT: Final = _NotConstant()
 def constant_value(node: Node) -> Any:
     """The payload of a `prim::Constant`, as Python sees it: TorchScript stores a bool as 0 or 1, and None as nothing."""
     payload = node.attrs.get("value")
-    if node.outputs and node.outputs[0].type == NONE:
+    if payload is None or not node.outputs or node.outputs[0].type.__class__ is not PrimitiveType:
+        return payload
+    name = node.outputs[0].type.name  # this is asked of every constant, and comparing types costs more
+    if name == NONE.name:
         return None
-    if node.outputs and node.outputs[0].type == BOOL and isinstance(payload, int):
-        return bool(payload)
-    return payload
+    return bool(payload) if name == BOOL.name and isinstance(payload, int) else payload
 
 
 def constant_of(graph: Graph, value: Value) -> Any:

@@ -212,8 +212,10 @@ class Rewriter:
 
     def _rebuilt(self, block: Block, done: dict[Block, Block]) -> Block:
         nodes = self._final_nodes(block)
-        if self._replaced or any(node.blocks for node in nodes):
-            nodes = tuple(self._renamed(node, done) for node in nodes)
+        unchanged = self._replaced.keys().isdisjoint
+        nodes = tuple([
+            node if not node.blocks and unchanged(node.inputs) else self._renamed(node, done) for node in nodes
+        ])  # fmt: skip
         returns = self._values(block.returns)
         same = returns is block.returns and len(nodes) == len(block.nodes)
         if same and all(new is old for new, old in zip(nodes, block.nodes, strict=True)):

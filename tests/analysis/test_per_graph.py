@@ -8,14 +8,15 @@ import pickle
 import weakref
 from threading import Thread
 
+import numpy as np
 import pytest
 
 import irscope as irs
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import alias_db_of, leads, shapes_of
-from irscope.analysis.shapes import infer
-from irscope.ir import Graph
+from irscope.analysis.shapes import Shapes, infer
+from irscope.ir import NOT_CONSTANT, Graph
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup import fold_constants, remove_dead_nodes
 from tests.strategies import FEATURES, MORE_FEATURES, random_program
@@ -140,3 +141,18 @@ def test_facts_of_nodes_that_did_not_change_are_those_of_a_run_anew(seed: int) -
         for value in record.after.values():
             assert str(found.type(value)) == str(wanted.type(value))
             assert repr(found.known(value)) == repr(wanted.known(value))
+
+
+def test_what_was_found_while_loading_stays_known() -> None:
+    text = "graph(%x : Tensor):\n  %n : int = aten::dim(%x)\n  %y : Tensor = aten::add(%x, %x, %n)\n  return (%y)"
+    graph = irs.load(text, np.zeros((2, 3), np.float32))
+    assert Shapes in vars(graph)["_kept"]
+    known, found = shapes_of(graph), infer(graph)
+    assert [str(known.type(v)) for v in graph.values()] == [str(found.type(v)) for v in graph.values()]
+    assert known.known("n") == found.known("n") == 2 and known.graph is graph
+
+
+def test_an_optional_input_that_was_there_once_may_be_none_later() -> None:
+    text = "graph(%x : Tensor?):\n  %no : NoneType = prim::Constant()\n  %none_given : bool = aten::__is__(%x, %no)\n  return (%none_given)"
+    graph = irs.load(text, np.zeros(3, np.float32))
+    assert shapes_of(graph).known("none_given") is NOT_CONSTANT

@@ -4,6 +4,7 @@ from .inference import (
     infer,
     infer_after,
     refine,
+    refined,
 )
 from .list_writes import (
     list_writes,
@@ -21,5 +22,6 @@ __all__ = [
     "infer_after",
     "list_writes",
     "refine",
+    "refined",
     "reshaped_objects",
 ]

@@ -24,7 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope._base.trampoline import Call, run
-from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, join
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, join, settled
+from irscope.analysis.shapes.list_writes import stands_for_its_block
 from irscope.analysis.shapes.transfer import NO_LISTS, AbstractNodes, NodeSignature
 from irscope.ir import Block, Node, TensorType, Type, Value, argument_type
 from irscope.ops.typing import Unknown
@@ -44,8 +45,14 @@ class AbstractRun(AbstractNodes):
     def start(self, input_types: Mapping[Value, Type]) -> None:
         """Run the whole program."""
         for value in self.graph.inputs:
-            self._set(value, self._input_fact(value, input_types))
+            if value not in self.facts:
+                self._set(value, self._input_fact(value, input_types))
         run(self._block(self.graph.body))
+
+    def starts_from_its_types(self) -> bool:
+        """Whether what is known of the inputs is what a run begins with that is told nothing but their declared types."""
+        facts = self.facts
+        return all(facts[v] == settled(self._input_fact(v, {}), v.type) for v in self.graph.free_inputs)
 
     def _input_fact(self, value: Value, input_types: Mapping[Value, Type]) -> Fact:
         bound = self.graph.bound.get(value)
@@ -80,8 +87,7 @@ class AbstractRun(AbstractNodes):
 
     def _group(self, node: Node) -> Call:
         """A fusion group, or another node whose block's parameters stand for its inputs."""
-        known = len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)
-        if known and len(node.blocks[0].returns) == len(node.outputs):
+        if stands_for_its_block(node):
             block = node.blocks[0]
             for param, value in zip(block.params, node.inputs, strict=True):
                 self._set(param, self._get(value))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 from irscope.analysis.shapes.abstract_interpreter import AbstractRun, NodeSignature
@@ -27,7 +28,7 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine"]
+__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ class Shapes:
         value = self.graph.value(value) if isinstance(value, str) else value
         fact = self._facts.get(value, NOT_CONSTANT)
         return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
+
+    @property
+    def reshaped(self) -> frozenset[Value]:
+        """The values whose shape and strides may not be what the op that made them gave (`reshaped_objects`)."""
+        return self._run.reshaped
 
     def form(self, node: Node) -> NodeSignature | None:
         """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
@@ -128,44 +134,56 @@ def refine(graph: Graph, shapes: Shapes) -> Graph:
       %y : Float(2, 3) = aten::relu(%x)
       return (%y)
     """
-    renewed: dict[Value, Value] = {}
+    return _refined(graph, shapes)[0]
+
+
+def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
+    """The refined graph with what is known of it; None if that does not follow from its types, as where an input may be
+    None and was none here."""
+    after, values, nodes, blocks = _refined(graph, shapes)
+    if after is graph:
+        return graph, shapes
+    run = shapes._run.renewed(after, values, nodes, blocks)
+    if not run.starts_from_its_types():
+        return after, None
+    unreached = frozenset(blocks.get(block, block) for block in shapes.unreached)
+    return after, Shapes(after, unreached, run.facts, run)
+
+
+def _refined(graph: Graph, shapes: Shapes) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
+    """The refined graph, and what is new in it by what it was before."""
+    values: dict[Value, Value] = {}
     for value in graph.values():
         type = shapes.type(value)
         if type != value.type:
-            renewed[value] = make_value(value.id, type, value.name)
-    if not renewed:
-        return graph
+            values[value] = make_value(value.id, type, value.name)
+    nodes: dict[Node, Node] = {}
     blocks: dict[Block, Block] = {}
+    if not values:
+        return graph, values, nodes, blocks
     for block in reversed(list(graph.blocks())):
-        blocks[block] = _renewed_block(block, renewed, blocks)
-    bound = {renewed.get(value, value): tensor for value, tensor in graph.bound.items()}
-    storages = {renewed.get(value, value): number for value, number in graph.storages.items()}
-    return replace(graph, body=blocks[graph.body], bound=bound, storages=storages)
+        blocks[block] = _renewed_block(block, values, nodes, blocks)
+    bound = {values.get(value, value): tensor for value, tensor in graph.bound.items()}
+    storages = {values.get(value, value): number for value, number in graph.storages.items()}
+    return replace(graph, body=blocks[graph.body], bound=bound, storages=storages), values, nodes, blocks
 
 
-def _renewed_block(block: Block, renewed: Mapping[Value, Value], blocks: Mapping[Block, Block]) -> Block:
+def _renewed_block(
+    block: Block, values: Mapping[Value, Value], nodes: dict[Node, Node], blocks: Mapping[Block, Block]
+) -> Block:
     """The block over the new values; itself, and its nodes themselves, where nothing changed."""
 
-    def new(values: tuple[Value, ...]) -> tuple[Value, ...]:
-        if any(value in renewed for value in values):
-            return tuple(renewed.get(value, value) for value in values)
-        return values
+    def new(old: tuple[Value, ...]) -> tuple[Value, ...]:
+        return old if values.keys().isdisjoint(old) else tuple(values.get(value, value) for value in old)
 
-    nodes = tuple(_renewed_node(node, new(node.inputs), new(node.outputs), blocks) for node in block.nodes)
+    for node in block.nodes:
+        inputs, outputs = new(node.inputs), new(node.outputs)
+        inner = tuple(blocks[block] for block in node.blocks)
+        if inputs is not node.inputs or outputs is not node.outputs or not all(map(is_, inner, node.blocks)):
+            nodes[node] = make_node(
+                node.id, node.op, inputs, outputs, node.attrs, inner, node.location, node.scope
+            )  # fmt: skip
     params, returns = new(block.params), new(block.returns)
-    if params is block.params and returns is block.returns and all(map(_is, nodes, block.nodes)):
+    if params is block.params and returns is block.returns and nodes.keys().isdisjoint(block.nodes):
         return block
-    return make_block(block.id, params, nodes, returns)
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
-
-
-def _renewed_node(
-    node: Node, inputs: tuple[Value, ...], outputs: tuple[Value, ...], blocks: Mapping[Block, Block]
-) -> Node:
-    inner = tuple(blocks[block] for block in node.blocks)
-    if inputs is node.inputs and outputs is node.outputs and all(map(_is, inner, node.blocks)):
-        return node
-    return make_node(node.id, node.op, inputs, outputs, node.attrs, inner, node.location, node.scope)
+    return make_block(block.id, params, tuple(nodes.get(node, node) for node in block.nodes), returns)

@@ -188,6 +188,8 @@ def _joined_tensors(a: TensorType, b: TensorType) -> TensorType:
 
 def fact_of_payload(payload: Any, declared: Type) -> Fact:
     """What a constant is known to be; tuples stand for lists where a list is declared (the caller wraps them)."""
+    if payload is None or isinstance(payload, bool | int | float | complex | str):
+        return payload
     if isinstance(payload, TensorData):
         if payload.original is not None and callable(getattr(payload.original, "stride", None)):
             return argument_type(payload.original)
@@ -198,8 +200,6 @@ def fact_of_payload(payload: Any, declared: Type) -> Fact:
         return declared if isinstance(declared, TensorType) else Unknown(declared)
     if isinstance(payload, tuple):
         return tuple(fact_of_payload(item, _part(declared, index)) for index, item in enumerate(payload))
-    if payload is None or isinstance(payload, bool | int | float | complex | str):
-        return payload
     return declared if isinstance(declared, TensorType) else Unknown(declared)
 
 

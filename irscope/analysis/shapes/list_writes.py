@@ -10,6 +10,7 @@ from typing import Final
 
 from irscope.ir import (
     ANY,
+    CONTROL_FLOW,
     AliasAnnotation,
     Block,
     Graph,
@@ -24,27 +25,45 @@ from irscope.ir import (
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS
 
-__all__ = ["list_writes"]
+__all__ = ["Written", "list_writes", "stands_for_its_block"]
 
 Written = frozenset[Type] | None
 """None: lists of any type."""
 
 _NOTHING: Final[frozenset[Type]] = frozenset()
+_WRITES: Final = frozenset({"in-place", "opaque"})
 
 
-def list_writes(graph: Graph) -> Mapping[Node, Written]:
-    """The nodes that may write lists; one that is missing writes none."""
+def list_writes(graph: Graph) -> tuple[Mapping[Node, Written], Written]:
+    """The nodes that may write lists, of which one that is missing writes none; and what the whole program writes."""
     found: dict[Node, Written] = {}
     inside: dict[Block, Written] = {}
     for block in reversed(list(graph.blocks())):
         total: Written = _NOTHING
         for node in block.nodes:
-            written = _merged([inside[inner] for inner in node.blocks]) if node.blocks else _own(node)
+            if node.blocks:
+                written = _of_blocks(node, inside)
+            elif effect_of(node) in _WRITES:
+                written = _own(node)
+            else:
+                continue
             if written is None or written:
                 found[node] = written
                 total = _merged([total, written])
         inside[block] = total
-    return found
+    return found, inside[graph.body]
+
+
+def stands_for_its_block(node: Node) -> bool:
+    """Whether a node has one block, whose parameters are its inputs, and whose results are its own: a group, say."""
+    blocks = node.blocks
+    return len(blocks) == 1 and (len(blocks[0].params), len(blocks[0].returns)) == (len(node.inputs), len(node.outputs))
+
+
+def _of_blocks(node: Node, inside: Mapping[Block, Written]) -> Written:
+    if node.op in CONTROL_FLOW or stands_for_its_block(node):
+        return _merged([inside[inner] for inner in node.blocks])
+    return None
 
 
 def _merged(parts: list[Written]) -> Written:
@@ -57,11 +76,9 @@ def _merged(parts: list[Written]) -> Written:
 
 
 def _own(node: Node) -> Written:
-    effect = effect_of(node)
-    if effect == "opaque":
+    """What a node writes that writes something."""
+    if effect_of(node) == "opaque":
         return _NOTHING if node.op in KNOWN_SIDE_EFFECTS else None
-    if effect != "in-place":
-        return _NOTHING
     schema = schema_of(node)
     if schema is None:
         return None

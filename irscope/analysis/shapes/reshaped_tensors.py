@@ -8,6 +8,7 @@ union-find; a graph without such ops, which is nearly every graph, costs one loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node, Value
@@ -16,9 +17,12 @@ from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, PACKS, SHAP
 
 __all__ = ["CallerVisible", "reshaped_objects"]
 
+_WRITES: Final = frozenset({"in-place", "opaque"})
+
+
 def reshaped_objects(graph: Graph) -> frozenset[Value]:
     """The values whose shape and strides may not be what the op that made them gave."""
-    seeds = [value for node in graph.nodes() for value in _changed(node)]
+    seeds = [value for node in graph.nodes() if effect_of(node) in _WRITES for value in _changed(node)]
     if not seeds:
         return frozenset()
     roots, find = _classes(graph, seeds)

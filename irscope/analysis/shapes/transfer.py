@@ -1,14 +1,15 @@
 """What single nodes do in an abstract run: their operands' facts go into the op's type rule, and what comes out is noted.
 
 **Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
-type rule is asked once a form. Equal facts are made the same object, and then told apart by identity. Lists and what is
-unknown have no identity of this kind.
+type rule is asked once a form. Equal facts are made the same object, and then told apart by identity. What is unknown has no
+identity of this kind, nor has a list, unless nothing in the program writes lists of its type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from copy import copy
+from typing import Final, TypeVar
 
 from irscope._base.frozen import EMPTY
 from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, fact_of_payload, join, settled, too_large
@@ -25,19 +26,30 @@ from irscope.ops.typing import Unknown
 
 __all__ = ["NO_LISTS", "AbstractNodes", "NodeSignature"]
 
+Run = TypeVar("Run", bound="AbstractNodes")
+
 NO_LISTS: Final[frozenset[Type]] = frozenset()
 
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
 """What a type rule raises when it is given less than it can handle; the answer is then: unknown."""
 
 
+class Token:
+    """What stands for a fact that cannot change and a declared type; it keeps them alive, as they are told apart by identity."""
+
+    __slots__ = ("fact", "type")
+
+    def __init__(self, fact: Fact, type: Type) -> None:
+        self.fact = fact
+        self.type = type
+
+
 class NodeSignature:
     """What nodes have in common that have the same op, and the same types and known numbers as operands and results."""
 
-    __slots__ = ("fact", "token")
+    __slots__ = ("token",)
 
-    def __init__(self, fact: Fact, token: int) -> None:
-        self.fact = fact
+    def __init__(self, token: Token) -> None:
         self.token = token
 
 
@@ -56,53 +68,105 @@ class AbstractNodes:
         self.lists = KnownLists()
         self._certain = True
         """Whether the node at hand runs in every run."""
-        self._writes = list_writes(graph)
-        self._reshaped = reshaped_objects(graph)
-        self._budget = 16 * sum(len(block.nodes) for block in graph.blocks()) + 50_000
+        self._writes, self._written = list_writes(graph)
+        """What each node writes of lists, and what all of them do: a list of another type stays as it is made."""
+        self.reshaped = reshaped_objects(graph)
+        """The tensors of which an op may change the shape."""
+        self._budget = 16 * sum(1 for _ in graph.nodes()) + 50_000
         self.form_of: dict[Node, NodeSignature] = {}
         """The forms of the nodes that were visited once, and that have one."""
         self._forms: dict[tuple[object, ...], NodeSignature] = {}
-        self._tokens: dict[tuple[int, int], int] = {}
-        self._same: dict[object, Fact] = {}
-        self._token_of: dict[Value, int] = {}
-        """What stands for the fact and the declared type of a value; of lists and unknown things there is none."""
-        self._before: AbstractNodes | None = None
+        self._tokens: dict[object, Token] = {}
+        self._token_of: dict[Value, Token] = {}
+        """What stands for the fact and the declared type of a value, if that fact cannot change."""
         self._taken_over: set[Node] = set()
         """The nodes of which the facts are known from the graph before."""
 
     def take_over(self, before: AbstractNodes, graph: Graph) -> None:
-        """Let nodes of the top block keep the facts that they had in `graph`, of which those of the run before hold: the
-        very same nodes, on operands of which that is true too. Lists are followed anew; so is all if shapes are written."""
-        if self._reshaped or before._reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
+        """Let inputs and nodes of the top block keep the facts that they had in `graph`, of which those of the run before
+        hold: the very same nodes, on operands of which that is true too. Lists of a type that either program writes are
+        followed from scratch; so is all if shapes are written."""
+        if self.reshaped or before.reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
             return
-        old, facts, same = graph.position, before.facts, set(self.graph.inputs)
-        self._before = before
+        self._tokens = dict(before._tokens)
+        if self._written == before._written:
+            self._forms = dict(before._forms)
+        same: set[Value] = set()
+        for value in self.graph.inputs:
+            self._keep(value, before, same)
+        old = graph.position
         for node in self.graph.body.nodes:
-            if node.blocks or node not in old or not same.issuperset(node.inputs):
+            if node.blocks or not same.issuperset(node.inputs) or node not in old:
                 continue
-            if all(facts.get(v).__class__ in _FIXED and v not in before.reasons for v in node.outputs):
-                same.update(node.outputs)
+            for value in node.outputs:
+                self._keep(value, before, same)
+            if same.issuperset(node.outputs):
                 self._taken_over.add(node)
+                if node in before.form_of:
+                    self.form_of[node] = before.form_of[node]
+
+    def _keep(self, value: Value, before: AbstractNodes, same: set[Value]) -> None:
+        """Let a value keep its fact, if that is the same in both programs."""
+        token = before._token_of.get(value)
+        if token is None or token.fact is not before.facts[value] or value in before.reasons or not self._is_fixed(token.fact):
+            return
+        same.add(value)
+        self._now[value] = self.facts[value] = token.fact
+        self._token_of[value] = token
+
+    def renewed(
+        self: Run, graph: Graph, values: Mapping[Value, Value], nodes: Mapping[Node, Node], blocks: Mapping[Block, Block]
+    ) -> Run:
+        """What was found, of the same program under other names; the types of these may say what was found."""
+        run = copy(self)
+        run.graph = graph
+        run.facts = {values.get(value, value): fact for value, fact in self.facts.items()}
+        run.reasons = {values.get(value, value): because for value, because in self.reasons.items()}
+        run.form_of = {nodes.get(node, node): form for node, form in self.form_of.items()}
+        run.reshaped = frozenset(values.get(value, value) for value in self.reshaped)
+        run._forms, run._tokens, run._token_of = {}, {}, {}
+        for old, token in self._token_of.items():
+            value = values.get(old, old)
+            if token.fact is self.facts[old]:
+                run._token_of[value] = run._token(token.fact, value.type)
+        return run
 
     # the facts now
 
     def _set(self, value: Value, fact: Fact) -> None:
-        if isinstance(fact, list | tuple) and (because := too_large(fact)):
-            self.reasons.setdefault(value, because)
-            fact = Unknown(value.type, because)
-        fact = settled(fact, value.type)
-        if value in self._reshaped and isinstance(fact, TensorType):
-            fact = TensorType(fact.dtype, device=fact.device)
-        fixed = fact.__class__ in _FIXED
-        if fixed:
-            fact = self._same.setdefault(fact if fact.__class__ is TensorType else (fact.__class__, repr(fact)), fact)
+        kind = fact.__class__
+        if kind not in _NUMBERS or value.type.__class__ is TensorType:
+            if isinstance(fact, list | tuple) and (because := too_large(fact)):
+                self.reasons.setdefault(value, because)
+                fact = Unknown(value.type, because)
+            fact = settled(fact, value.type)
+            if value in self.reshaped and isinstance(fact, TensorType):
+                fact = TensorType(fact.dtype, device=fact.device)
+            kind = fact.__class__
+        if kind in _FIXED or (kind is KnownList and self._is_fixed(fact)):
+            token = self._token_of[value] = self._token(fact, value.type)
+            fact = token.fact
+        else:
+            self._token_of.pop(value, None)
         self._now[value] = fact
         before = self.facts.get(value, BOTTOM)
         self.facts[value] = fact if before is BOTTOM else join(before, fact, value.type)
-        self._token_of.pop(value, None)
-        if fixed:
-            key = id(fact), id(value.type)  # both live as long as the run
-            self._token_of[value] = self._tokens.setdefault(key, len(self._tokens))
+
+    def _token(self, fact: Fact, declared: Type) -> Token:
+        """The one of these two, whose fact stands for all that are equal."""
+        key = (id(declared), _contents(fact))
+        token = self._tokens.get(key)
+        if token is None:
+            token = self._tokens[key] = Token(fact, declared)
+        return token
+
+    def _is_fixed(self, fact: Fact) -> bool:
+        """Whether a fact cannot change: it is a tensor's type or a number, or a list of such that nothing writes."""
+        if not isinstance(fact, KnownList):
+            return fact.__class__ in _FIXED
+        if not fact.is_flat or fact.epoch or self._written is None or fact.type in self._written:
+            return False
+        return all(item.__class__ in _FIXED for item in fact)
 
     def _get(self, value: Value) -> Fact:
         fact = self._now.get(value, BOTTOM)
@@ -120,14 +184,10 @@ class AbstractNodes:
 
     def _node(self, node: Node) -> None:
         """Go by the form of a node, if one like it was met before."""
-        before = self._before
-        if before is not None and node in self._taken_over and all(output in before.facts for output in node.outputs):
-            # a node of a branch that the run before never entered has no facts: it is visited as if it were new
-            for output in node.outputs:
-                self._set(output, before.facts[output])
-            form = before.form_of.get(node)
-            if form is not None:
-                self.form_of[node] = form
+        if node in self._taken_over:
+            return
+        if node.op == "prim::Constant":
+            self._constant(node)
             return
         if len(node.outputs) != 1 or node.attrs is not EMPTY:
             self._visit(node)
@@ -144,26 +204,22 @@ class AbstractNodes:
             self._visit(node)
             self._note_form(node, output, key)
         elif output in self.facts:
-            self._set(output, form.fact)
+            self._set(output, form.token.fact)
             self.form_of.pop(node, None)
         else:
-            self._now[output] = self.facts[output] = form.fact
+            self._now[output] = self.facts[output] = form.token.fact
             token_of[output] = form.token
             self.form_of[node] = form
 
     def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
         """Remember what came of a node, unless more came of it than a fact, or less."""
         token = self._token_of.get(output)
-        fact = self._now.get(output)
-        fresh = self.facts.get(output) is fact
-        if token is None or not fresh or output in self.reasons or node in self._writes or self._reshaped:
+        if token is None or self.facts.get(output) is not token.fact or output in self.reasons or node in self._writes:
             return
-        self.form_of[node] = self._forms[key] = NodeSignature(fact, token)
+        if not self.reshaped:
+            self.form_of[node] = self._forms[key] = NodeSignature(token)
 
     def _visit(self, node: Node) -> None:
-        if node.op == "prim::Constant":
-            self._constant(node)
-            return
         if node.op == "prim::Uninitialized":
             for output in node.outputs:
                 self._now[output] = BOTTOM
@@ -202,6 +258,9 @@ class AbstractNodes:
     def _constant(self, node: Node) -> None:
         output = node.outputs[0]
         fact = fact_of_payload(constant_value(node), output.type)
+        if fact.__class__ in _FIXED:
+            self._set(output, fact)
+            return
         inner = output.type.element if isinstance(output.type, OptionalType) else output.type
         is_list = isinstance(fact, tuple) and isinstance(inner, ListType)
         self._set(output, self.lists.constant(node, fact, inner) if is_list else fact)
@@ -267,8 +326,19 @@ class _NoAnswer:
         self.because = because
 
 
-_FIXED: Final = frozenset({TensorType, bool, int, float, str, type(None)})
+_NUMBERS: Final = frozenset({bool, int, float, str, type(None)})
+_FIXED: Final = _NUMBERS | {TensorType}
 """Facts that cannot change, and that are therefore as good as their identity."""
+
+
+def _contents(fact: Fact) -> object:
+    """What equal facts that cannot change have in common: `1`, `1.0` and `True` differ, and so do zeros of either sign."""
+    kind = fact.__class__
+    if kind is TensorType:
+        return fact
+    if kind is KnownList:
+        return (kind, *map(_contents, fact))
+    return kind, repr(fact) if kind is float else fact
 
 
 def _element(type: Type) -> Type:

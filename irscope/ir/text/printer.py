@@ -189,7 +189,8 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     given = [value.name for value in values]
     if graph.keeps_given_names:
         return dict(zip(values, given, strict=True))
-    return _resolve(values, [_legal(name) for name in given])
+    legal = {name: _legal(name) for name in set(given)}
+    return _resolve(values, [legal[name] for name in given])
 
 
 def keeps_given_names(graph: Graph) -> bool:

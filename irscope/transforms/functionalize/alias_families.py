@@ -16,7 +16,6 @@ from collections.abc import Container
 from typing import Final
 
 from irscope.analysis.per_graph import shapes_of
-from irscope.analysis.shapes import reshaped_objects
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
@@ -46,10 +45,11 @@ class Families:
         """Of the pure nodes that take members, those of their operands that they may give back or keep."""
         self.refusals: list[Refusal] = []
         self._scatter = scatter
-        self.twins = Twins(graph, shapes_of(graph))
+        shapes = shapes_of(graph)
+        self.twins = Twins(graph, shapes)
         self._operands = Operands()
         self._steady: dict[Value, bool] = {}
-        self._reshaped = reshaped_objects(graph)
+        self._reshaped = shapes.reshaped
         self._foreign: set[Block] = set()
         self._unreached: set[Block] = set()
         """Those that never run; of their values little is known."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from irscope.analysis.shapes.inference import Shapes, infer, refine
+from irscope.analysis.shapes.inference import Shapes, infer, refined
 from irscope.errors import ArgumentError
 from irscope.ir.core import Value
 from irscope.ir.payload import NOT_CONSTANT, argument_type
@@ -65,13 +65,15 @@ def test_refining_a_random_program_keeps_its_meaning_and_verifies() -> None:
         program = random_program(seed)
         graph = parse(program.text)
         types = {value: argument_type(argument) for value, argument in zip(graph.inputs, program.inputs, strict=True)}
-        refined = refine(graph, infer(graph, types))
-        verify(refined)
-        assert [node.id for node in refined.nodes()] == [node.id for node in graph.nodes()]
-        assert list(refined.names.values()) == list(graph.names.values())
-        for one, other in zip(
-            run_reference(graph, *program.fresh()), run_reference(refined, *program.fresh()), strict=True
-        ):
+        after, shapes = refined(graph, infer(graph, types))
+        verify(after)
+        assert [node.id for node in after.nodes()] == [node.id for node in graph.nodes()]
+        assert list(after.names.values()) == list(graph.names.values())
+        assert shapes is not None and shapes.graph is after
+        results = run_reference(
+            after, *program.fresh(), observe=lambda value, thing, shapes=shapes: holds(shapes, value, thing)
+        )
+        for one, other in zip(run_reference(graph, *program.fresh()), results, strict=True):
             np.testing.assert_equal(one, other)
 
 

@@ -78,7 +78,7 @@ class Placements:
         self._kept: list[object] = []
         """What keys of `_results` name by identity."""
         self._reshaped = reshaped_objects(graph)
-        self._written_lists = _written_list_types(graph)
+        self._written_lists = list_writes(graph)[1]
         self._loops = 0
         self._walk()
 
@@ -448,16 +448,6 @@ def is_tensor(type: Type) -> bool:
 
 def _may_hold(type: Type) -> bool:
     return is_tensor(type) or isinstance(type, ListType | TupleType | OptionalType)
-
-
-def _written_list_types(graph: Graph) -> frozenset[Type] | None:
-    """The types of list that some node may write; None: any."""
-    found: set[Type] = set()
-    for types in list_writes(graph).values():
-        if types is None:
-            return None
-        found |= types
-    return frozenset(found)
 
 
 def _written_operand(node: Node, schema: OpSchema, sets: frozenset[str]) -> Value | None:

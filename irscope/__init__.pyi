@@ -1,4 +1,5 @@
 from .analysis.alias import AliasDb
+from .analysis.memory import MemoryPlan, memory_plan
 from .analysis.views import ViewAliases
 from .errors import IrscopeError
 from .frontends.text import parse
@@ -24,6 +25,7 @@ __all__ = [
     "Graph",
     "GraphBuilder",
     "IrscopeError",
+    "MemoryPlan",
     "Module",
     "Node",
     "Pipeline",
@@ -40,6 +42,7 @@ __all__ = [
     "functionalize",
     "fuse",
     "load",
+    "memory_plan",
     "parse",
     "same_structure",
     "timeline",

@@ -25,6 +25,7 @@ from .groups import (
     CONTROL_FLOW,
     GROUPS,
     ISOLATED,
+    has_kernel,
 )
 from .payload import (
     NOT_CONSTANT,
@@ -164,4 +165,5 @@ __all__ = [
     "nested_paths",
     "steps",
     "walk",
+    "has_kernel",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CONTROL_FLOW", "GROUPS", "ISOLATED"]
+from irscope.ir.core import Node
+
+__all__ = ["CONTROL_FLOW", "GROUPS", "ISOLATED", "has_kernel"]
 
 CONTROL_FLOW: Final = frozenset({"prim::If", "prim::Loop"})
 """They run a block once, or not, or again and again; inside, the values around them are visible."""
@@ -20,3 +22,12 @@ but its parameters is visible inside. Torch keeps it in the attribute `Subgraph`
 
 ISOLATED: Final = GROUPS | {"prim::fork", "prim::awaitable"}
 """Ops whose block sees its parameters alone: groups, and tasks, whose block runs at some time until somebody waits."""
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether a node is a group that is to run as kernels: one of kind `"view"` runs as its views.
+
+    >>> has_kernel(Node(1, "prim::FusionGroup")), has_kernel(Node(1, "prim::FusionGroup", attrs={"kind": "view"}))
+    (True, False)
+    """
+    return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"

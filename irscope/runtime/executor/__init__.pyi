@@ -15,7 +15,6 @@ from .entry_guard import (
 from .kernel_calls import (
     GroupKernels,
     Kernels,
-    has_kernels,
 )
 from .peak_memory import (
     PeakMemory,
@@ -35,5 +34,4 @@ __all__ = [
     "as_torch",
     "direct_call",
     "flatten",
-    "has_kernels",
 ]

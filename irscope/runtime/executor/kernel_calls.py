@@ -25,15 +25,10 @@ from irscope.runtime.executor.bytecode import Instruction, Slots, flatten
 from irscope.runtime.executor.compiled_kernel import CompiledKernel
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "BoundPlan", "has_kernels"]
+__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "BoundPlan"]
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
-
-
-def has_kernels(node: Node) -> bool:
-    """Whether a node is a group that wants kernels: one of kind `"view"` runs as its views."""
-    return node.op == "prim::FusionGroup" and node.attrs.get("kind") != "view"
 
 
 class Kernels:

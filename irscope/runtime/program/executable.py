@@ -18,7 +18,7 @@ from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, flatten_arguments, graph_of
+from irscope.ir import FLOAT, Graph, Node, flatten_arguments, graph_of, has_kernel
 from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
@@ -34,7 +34,6 @@ from irscope.runtime.executor import (
     PeakMemory,
     as_torch,
     direct_call,
-    has_kernels,
 )
 from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.program.argument_checks import check_of
@@ -111,7 +110,7 @@ class Executable:
         self.told = told
         """Why ops are in no group, as far as that is due to `exact`."""
         self._kernels = Kernels(device_of or _no_device, exact=exact)
-        fused = [node for node in graph.nodes() if has_kernels(node)] if device_of is not None else []
+        fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
         self._checks = [check_of(value, graph.names[value]) for value in self._free]

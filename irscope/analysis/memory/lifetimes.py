@@ -1,0 +1,315 @@
+"""From when to when each memory that a program makes is needed.
+
+**What is claimed.** If at some moment of a run a memory that the program made may still be read, written or given to the
+caller, then that moment lies in the memory's life. Two memories whose lives do not meet may therefore have the same place.
+
+**Time** is the textual order of nodes. A node with blocks begins at one moment and ends at a later one, its blocks lie in
+between; a kernel of a fusion group is one moment, and what is made inside of it has no memory. A life is closed on both
+sides: the operands of a node and its results are needed together.
+
+**Memories** are the locations of the points-to graph (`irscope.analysis.alias.points_to.builder`) that nodes of the program
+make. A name may be one of several memories, and a list holds others: whoever uses the name needs all that it may be and
+all that it holds. So the last use of a class of names goes down all edges, cells and fields, latest first, and each class is
+met once. The same search from results, and from what unseen code and the caller can reach, finds what lives on.
+
+**Loops.** Of two rounds only the textual order is known. A memory made outside of a loop and used inside is needed to the
+loop's end. One made inside is needed within its round, if no name reaches it that is bound outside of the body or
+carried from one round to the next. Otherwise it may outlive its round: then it has no place of its own in a plan
+(`is_carried`), and counts twice, as the memory of this round and that of the round before; what is put into a list that
+is older than the loop counts for each round, if their number is known.
+
+**Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The way up
+from a use to the loops around it takes as many steps as loops are nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
+
+__all__ = ["Buffer", "Lifetimes", "lifetimes"]
+
+_NEVER: Final = -1
+_FOREVER: Final = 1 << 62
+_TASKS: Final = ISOLATED - GROUPS
+"""Their blocks run at some time: what they are given is needed to the end, and what they make inside is not counted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """One memory that the program makes, named by the first value that lies in it."""
+
+    value: Value
+    maker: Node
+    bytes: int
+    birth: int
+    """The moment at which it is made."""
+    death: int
+    """The last moment at which it is needed; the end of the program if that is never over."""
+    is_result: bool
+    """Whether the caller, or code that is not in the graph, may have it afterwards."""
+    is_carried: bool
+    """Whether a round of a loop may leave it to a later one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lifetimes:
+    """The memories of one program."""
+
+    graph: Graph
+    buffers: tuple[Buffer, ...]
+    """In the order in which they are made."""
+    unknown: tuple[Value, ...]
+    """What is made with a size that the graph does not say; nothing else here counts it."""
+    moments: Sequence[Node]
+    """The node that runs at each moment; one with blocks begins at one and ends at another."""
+    _place: Callable[[Value], int | None]
+    _buffer_at: Mapping[int, Buffer]
+
+    def buffer_of(self, value: Value) -> Buffer | None:
+        """The memory that a value lies in, if the program makes it and the value can lie in no other."""
+        place = self._place(value)
+        return self._own.get(value) if place is None else self._buffer_at.get(place)
+
+    @cached_property
+    def _own(self) -> Mapping[Value, Buffer]:
+        return {buffer.value: buffer for buffer in self.buffers}
+
+
+def lifetimes(graph: Graph, *, is_new: Callable[[Value], bool] | None = None) -> Lifetimes:
+    """The lives of all memories that a program makes, linear in the program.
+
+    `is_new` says of values that may be views by the alias db whether they are surely copies.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::neg(%x)
+    ...   %b : Float(8) = aten::detach(%a)
+    ...   %c : Float(8) = aten::exp(%b)
+    ...   return (%c)''')
+    >>> [(made.value.name, made.bytes, made.birth, made.death, made.is_result) for made in lifetimes(g).buffers]
+    [('a', 32, 0, 2, False), ('c', 32, 2, 3, True)]
+    """
+    return _Walk(graph, alias_db_of(graph), is_new or (lambda value: False)).found()
+
+
+class _Walk:
+    """Numbers the moments of a graph, and takes note of who makes and who uses what."""
+
+    def __init__(self, graph: Graph, db: AliasDb, is_new: Callable[[Value], bool]) -> None:
+        self.graph, self.is_new = graph, is_new
+        self.sealed, self.inside = db.sealed, db.reach.inside
+        self.moments: list[Node] = []
+        self.made_at: dict[Value, int] = {}
+        """When each value that has a memory of its own, or is a name for others, is bound."""
+        self.used_at: dict[Value, int] = {}
+        self.loop_of: list[int] = []
+        """For each moment, the loop around it, by its number."""
+        self.loops: list[tuple[int, int, int, Node]] = []
+        """Of each loop the first and last moment, the loop around it, and its node."""
+        self._number_moments()
+
+    # Time
+
+    def _number_moments(self) -> None:
+        self._bind(self.graph.inputs, _NEVER)
+        stack: list[tuple[Node | None, Iterator[Block], Iterator[Node]]] = [
+            (None, iter(()), iter(self.graph.body.nodes))
+        ]
+        loop = _NEVER
+        while stack:
+            owner, blocks, nodes = stack[-1]
+            node = next(nodes, None)
+            if node is not None:
+                now = self._moment(node, loop)
+                self._use(node.inputs, now if node.op not in _TASKS else _FOREVER)
+                if not node.blocks or has_kernel(node) or node.op in _TASKS:
+                    self._bind(node.outputs, now)
+                    continue
+                if node.op == "prim::Loop":
+                    self.loops.append((now, _NEVER, loop, node))
+                    loop = len(self.loops) - 1
+                inner = iter(node.blocks)
+                stack.append((node, inner, self._entered(next(inner), now)))
+                continue
+            following = next(blocks, None)
+            if following is not None:
+                assert owner is not None
+                stack[-1] = (owner, blocks, self._entered(following, len(self.moments)))
+                continue
+            stack.pop()
+            if owner is None:
+                self._use(self.graph.outputs, len(self.moments))
+                continue
+            end = self._moment(owner, loop)
+            for block in owner.blocks:
+                self._use(block.returns, end)
+            self._bind(owner.outputs, end)
+            if owner.op == "prim::Loop":
+                start, _, around, _ = self.loops[loop]
+                self.loops[loop] = (start, end, around, owner)
+                loop = around
+
+    def _moment(self, node: Node, loop: int) -> int:
+        self.moments.append(node)
+        self.loop_of.append(loop)
+        return len(self.moments) - 1
+
+    def _entered(self, block: Block, now: int) -> Iterator[Node]:
+        self._bind(block.params, now)
+        return iter(block.nodes)
+
+    def _bind(self, values: Iterable[Value], now: int) -> None:
+        for value in values:
+            self.made_at[value] = now
+
+    def _use(self, values: Iterable[Value], now: int) -> None:
+        for value in values:
+            self.used_at[value] = max(now, self.used_at.get(value, now))
+
+    # What names lead to
+
+    def found(self) -> Lifetimes:
+        """The memories with their lives."""
+        sealed = self.sealed
+        end = len(self.moments)
+        used, first, last = dict[int, int](), dict[int, int](), dict[int, int]()
+        for value, made in self.made_at.items():
+            place = self._place(value)
+            if place is not None:
+                used[place] = max(used.get(place, _NEVER), self.used_at.get(value, made))
+                first[place] = min(first.get(place, made), made)
+                last[place] = max(last.get(place, made), made)
+        owners = self._owners()
+        used_below = self._spread(used, latest=True)
+        first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
+        kept = self._reached([place for value in self.graph.outputs if (place := self._place(value)) is not None])
+        kept |= self._reached(list(sealed.outside))
+        found, unknown, buffer_at = list[Buffer](), list[Value](), dict[int, Buffer]()
+        for value, place in owners:
+            size = self._size(value)
+            if size is None:
+                unknown.append(value)
+                continue
+            birth = self.made_at[value]
+            death = self.used_at.get(value, birth) if place is None else max(birth, used_below.get(place, birth))
+            is_result = place in kept if place is not None else value in self._results
+            loop, rounds = self.loop_of[birth], 1
+            while loop != _NEVER and place is not None:
+                start, stop, around, node = self.loops[loop]
+                if first_below.get(place, birth) > start and last_below.get(place, birth) < stop:
+                    break
+                birth, loop, rounds = start, around, rounds * self._rounds(place, node)
+            death = end if is_result else min(self._extended(birth, death), end)
+            maker = self.graph.producer[value]
+            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1))
+            if place is not None and not self.is_new(value):
+                buffer_at[place] = found[-1]
+        found.sort(key=lambda buffer: buffer.birth)
+        return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, self._place, buffer_at)
+
+    @cached_property
+    def _results(self) -> frozenset[Value]:
+        return frozenset(self.graph.outputs)
+
+    def _place(self, value: Value) -> int | None:
+        element = self.sealed.element_of.get(value)
+        return None if element is None else self.sealed.class_of[element]
+
+    def _owners(self) -> list[tuple[Value, int | None]]:
+        """The first value in each memory that nodes make, and the class of that memory; None if it has no other name."""
+        targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None]]()
+        for value in self._given():  # memory that came from outside is nobody's
+            place = self._place(value)
+            if place is not None:
+                owned.add(place)
+        for value in self.made_at:
+            producer = self.graph.producer.get(value)
+            if not isinstance(value.type, TensorType) or producer is None or producer.op == "prim::Constant":
+                continue
+            place = self._place(value)
+            if place is not None and not self.is_new(value):
+                if place in owned or place in targets:
+                    continue
+                owned.add(place)
+            found.append((value, place))
+        return found
+
+    def _given(self) -> Iterator[Value]:
+        yield from self.graph.inputs
+        for node in self.moments:
+            if node.op == "prim::Constant":
+                yield from node.outputs
+
+    def _size(self, value: Value) -> int | None:
+        assert isinstance(value.type, TensorType)
+        size = value.type.nbytes
+        if size is None:
+            known = shapes_of(self.graph).type(value)
+            size = known.nbytes if isinstance(known, TensorType) else None
+        return size
+
+    def _spread(self, starts: dict[int, int], *, latest: bool) -> dict[int, int]:
+        """For each class the latest, or earliest, of the moments of all classes that lead to it."""
+        found: dict[int, int] = {}
+        for place in sorted(starts, key=starts.__getitem__, reverse=latest):
+            if place not in found:
+                moment = starts[place]
+                found[place] = moment
+                self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+        return found
+
+    def _reached(self, places: Sequence[int]) -> set[int]:
+        found = set(places)
+        self._flood(places, found.add, found)
+        return found
+
+    def _flood(self, places: Sequence[int], note: Callable[[int], object], known: set[int] | dict[int, int]) -> None:
+        """Go down all edges and into all that is held, to where nobody has been."""
+        todo = list(places)
+        while todo:
+            here = todo.pop()
+            for there in (*self.sealed.targets.get(here, ()), *self.inside.get(here, ())):
+                if there not in known:
+                    note(there)
+                    todo.append(there)
+
+    # Loops
+
+    def _extended(self, birth: int, death: int) -> int:
+        """The last moment of the outermost loop that the last use is in and the memory was not made in, if there is one."""
+        if death >= len(self.loop_of):
+            return death
+        loop = self.loop_of[death]
+        while loop != _NEVER:
+            start, stop, around, _ = self.loops[loop]
+            if start < birth <= stop:
+                break
+            death, loop = max(death, stop), around
+        return death
+
+    def _rounds(self, place: int, loop: Node) -> int:
+        """How many memories of this kind there may be at once: two that are carried, or one for each round in a list."""
+        body = loop.blocks[0]
+        carried = {found for value in (*body.params, *loop.outputs) if (found := self._place(value)) is not None}
+        if place in self._leaves_of(carried):
+            return 2
+        limit = self.graph.producer.get(loop.inputs[0])
+        count = constant_value(limit) if limit is not None and limit.op == "prim::Constant" else None
+        return count if isinstance(count, int) and 2 <= count < 1 << 40 else 2
+
+    def _leaves_of(self, places: Iterable[int]) -> set[int]:
+        """What these may be themselves, not what they hold."""
+        found, todo = set(places), list(places)
+        while todo:
+            for there in self.sealed.targets.get(todo.pop(), ()):
+                if there not in found:
+                    found.add(there)
+                    todo.append(there)
+        return found

@@ -1,0 +1,301 @@
+"""Where memories of known lives lie, so that those needed at one moment have no byte in common.
+
+Places are in blocks: the arenas, and the memories of results, which are blocks of their own (the caller keeps them and
+nothing else) and hold other things before the result is made.
+
+**Best fit.** Placing so that the least space is needed is NP-hard (dynamic storage allocation). Several ways are tried,
+and the best one is kept. *By size*: the largest first, each into the smallest gap between what is placed already and
+needed at the same time (greedy by size, as TensorFlow Lite plans), or the largest product of size and life first;
+quadratic, because it looks at all placed ones for each. *In order of time*, forwards and backwards: what is made takes the
+smallest free gap that is large enough, and gives it back in the end, n log n. Above `_MOST_BY_SIZE` buffers there is only
+the last, forwards.
+
+The sum of what is needed at one moment is a lower bound of any placement. Where it is reached, no other can be better.
+
+**Arenas.** Between moments at which nothing that was placed is needed, one arena ends and the next may begin: each is
+allocated when it is first needed, and gone after its last use.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+import numpy as np
+
+from irscope.analysis.memory.lifetimes import Buffer
+
+__all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed"]
+
+ALIGNMENT: Final = 64
+"""Bytes: every place begins at a multiple, as kernels want it."""
+_MOST_BY_SIZE: Final = 4096
+_MOST_RESULTS: Final = 8
+"""Results in which other things may lie, the largest ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Memory that is allocated at once."""
+
+    index: int
+    bytes: int
+    birth: int
+    """The first moment at which something lies in it."""
+    death: int
+    """The last one."""
+    result: Buffer | None = None
+    """The result whose memory this is; None for an arena."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where a buffer lies."""
+
+    buffer: Buffer
+    block: Block
+    offset: int
+    """Bytes from the beginning of the block."""
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.offset + self.buffer.bytes
+
+
+def aligned(size: int) -> int:
+    """The next multiple of the alignment.
+
+    >>> aligned(1), aligned(64)
+    (64, 64)
+    """
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each moment, the bytes of all (bytes, birth, death) that are needed at it.
+
+    >>> live_sums([(10, 0, 1), (5, 1, 2)], 3).tolist()
+    [10, 15, 5]
+    """
+    change = np.zeros(moments + 2, np.int64)
+    for size, birth, death in lives:
+        change[birth] += size
+        change[death + 1] -= size
+    sums: np.ndarray[tuple[int], np.dtype[np.int64]] = np.cumsum(change)[:moments]
+    return sums
+
+
+def placed(buffers: Sequence[Buffer], results: Sequence[Buffer]) -> tuple[list[Place], list[Block]]:
+    """Places for the buffers in arenas and in the memory of results, and for each result at the beginning of its own.
+
+    Of two placements, with others in the memory of results and without, that with the smaller peak.
+    """
+    alone = _blocks(_in_arenas(buffers), results)
+    hosts = sorted(results, key=lambda result: result.bytes, reverse=True)[:_MOST_RESULTS]
+    early = [buffer for buffer in buffers if any(buffer.death < host.birth for host in hosts)]
+    if not early or len(buffers) > _MOST_BY_SIZE:
+        return alone
+    guests, rest = _by_size_in_results(buffers, hosts)
+    if not guests:
+        return alone
+    shared = _blocks(_in_arenas(rest), results, guests)
+    return min(alone, shared, key=lambda found: height_of(found[1]))
+
+
+def height_of(blocks: Iterable[Block]) -> int:
+    """The most bytes of blocks that are allocated at one moment."""
+    found = list(blocks)
+    end = max((block.death for block in found), default=0) + 1
+    sums = live_sums([(block.bytes, block.birth, block.death) for block in found], end)
+    return int(sums.max(initial=0))
+
+
+Offsets = dict[Buffer, int]
+
+
+def _blocks(
+    arenas: Sequence[Offsets], results: Sequence[Buffer], guests: Sequence[tuple[Buffer, Buffer, int]] = ()
+) -> tuple[list[Place], list[Block]]:
+    places: list[Place] = []
+    blocks: list[Block] = []
+    for arena in arenas:
+        size = max(offset + aligned(buffer.bytes) for buffer, offset in arena.items())
+        birth, death = min(buffer.birth for buffer in arena), max(buffer.death for buffer in arena)
+        blocks.append(Block(len(blocks), size, birth, death))
+        places += [Place(buffer, blocks[-1], offset) for buffer, offset in arena.items()]
+    first: dict[Buffer, int] = {}
+    for guest, host, _ in guests:
+        first[host] = min(guest.birth, first.get(host, guest.birth))
+    own: dict[Buffer, Block] = {}
+    for result in results:
+        birth = first.get(result, result.birth)
+        own[result] = Block(len(blocks), aligned(result.bytes), birth, result.death, result)
+        blocks.append(own[result])
+        places.append(Place(result, own[result], 0))
+    places += [Place(guest, own[host], offset) for guest, host, offset in guests]
+    return places, blocks
+
+
+def _in_arenas(buffers: Sequence[Buffer]) -> list[Offsets]:
+    """One arena for each stretch of time in which something is needed."""
+    found: list[Offsets] = []
+    here: list[Buffer] = []
+    until = -1
+    for buffer in sorted(buffers, key=lambda buffer: buffer.birth):
+        if here and buffer.birth > until:
+            found.append(_arena(here))
+            here = []
+        here.append(buffer)
+        until = max(until, buffer.death)
+    return [*found, _arena(here)] if here else found
+
+
+def _arena(buffers: Sequence[Buffer]) -> Offsets:
+    end = max(buffer.death for buffer in buffers) + 1
+    bound = int(live_sums([(aligned(b.bytes), b.birth, b.death) for b in buffers], end).max())
+    best: Offsets | None = None
+    least = 0
+    ways = [_in_time, *([_backwards_in_time, _by_size, _by_area] if len(buffers) <= _MOST_BY_SIZE else [])]
+    for way in ways:
+        found = way(buffers)
+        size = max(offset + aligned(buffer.bytes) for buffer, offset in found.items())
+        if best is None or size < least:
+            best, least = found, size
+        if least == bound:
+            break
+    assert best is not None
+    return best
+
+
+def _by_size(buffers: Sequence[Buffer]) -> Offsets:
+    return _greedy(sorted(buffers, key=lambda b: (-b.bytes, b.birth - b.death, b.birth)))
+
+
+def _by_area(buffers: Sequence[Buffer]) -> Offsets:
+    return _greedy(sorted(buffers, key=lambda b: (-b.bytes * (b.death - b.birth + 1), b.birth)))
+
+
+def _greedy(buffers: Sequence[Buffer]) -> Offsets:
+    space = _Space(len(buffers))
+    return {buffer: space.take(buffer, None) or 0 for buffer in buffers}
+
+
+def _by_size_in_results(
+    buffers: Sequence[Buffer], hosts: Sequence[Buffer]
+) -> tuple[list[tuple[Buffer, Buffer, int]], list[Buffer]]:
+    """What lies in the memory of which result, and where; and what is left for arenas."""
+    spaces = [(host, _Space(len(buffers))) for host in hosts]
+    guests: list[tuple[Buffer, Buffer, int]] = []
+    rest: list[Buffer] = []
+    for buffer in sorted(buffers, key=lambda b: (-b.bytes, b.birth - b.death, b.birth)):
+        for host, space in spaces:
+            offset = space.take(buffer, host.bytes) if buffer.death < host.birth else None
+            if offset is not None:
+                guests.append((buffer, host, offset))
+                break
+        else:
+            rest.append(buffer)
+    return guests, rest
+
+
+class _Space:
+    """One stretch of addresses, and what has been placed in it so far."""
+
+    def __init__(self, most: int) -> None:
+        self._births, self._deaths, self._starts, self._ends = (np.zeros(most, np.int64) for _ in range(4))
+        self._count = 0
+
+    def take(self, buffer: Buffer, limit: int | None) -> int | None:
+        """The start of the smallest gap for a buffer, which has it from now on; None if it would reach beyond a limit."""
+        count, size = self._count, aligned(buffer.bytes)
+        meets = (self._births[:count] <= buffer.death) & (self._deaths[:count] >= buffer.birth)
+        starts, ends = self._starts[:count][meets], self._ends[:count][meets]
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        reached = np.maximum.accumulate(np.concatenate([[0], ends]))
+        gaps = starts - reached[:-1]
+        fits = np.flatnonzero(gaps >= size)
+        offset = int(reached[:-1][fits[np.argmin(gaps[fits])]]) if fits.size else int(reached[-1])
+        if limit is not None and offset + buffer.bytes > limit:
+            return None
+        self._births[count], self._deaths[count] = buffer.birth, buffer.death
+        self._starts[count], self._ends[count] = offset, offset + size
+        self._count += 1
+        return offset
+
+
+def _in_time(buffers: Sequence[Buffer]) -> Offsets:
+    return _swept([(buffer.birth, buffer.death, buffer) for buffer in buffers])
+
+
+def _backwards_in_time(buffers: Sequence[Buffer]) -> Offsets:
+    return _swept([(-buffer.death, -buffer.birth, buffer) for buffer in buffers])
+
+
+def _swept(lives: Iterable[tuple[int, int, Buffer]]) -> Offsets:
+    gaps, offsets = _Gaps(), Offsets()
+    active: list[tuple[int, int, int]] = []
+    ordered = sorted(lives, key=lambda life: (life[0], -life[2].bytes))
+    for birth, death, buffer in ordered:
+        while active and active[0][0] < birth:
+            _, offset, size = heappop(active)
+            gaps.give(offset, size)
+        size = aligned(buffer.bytes)
+        offsets[buffer] = offset = gaps.take(size)
+        heappush(active, (death, offset, size))
+    return offsets
+
+
+class _Gaps:
+    """The free stretches below the highest address so far."""
+
+    def __init__(self) -> None:
+        self._top = 0
+        self._by_size: list[tuple[int, int]] = []
+        self._size_at: dict[int, int] = {}
+        self._start_of: dict[int, int] = {}
+        """By the address behind it."""
+
+    def take(self, size: int) -> int:
+        """The start of the smallest gap that is large enough; of new space, with the gap before it, if there is none."""
+        if not size:
+            return 0
+        index = bisect_left(self._by_size, (size, -1))
+        if index < len(self._by_size):
+            gap, offset = self._by_size[index]
+            self._remove(offset, gap)
+            if gap > size:
+                self._add(offset + size, gap - size)
+            return offset
+        offset = self._start_of.get(self._top, self._top)
+        if offset < self._top:
+            self._remove(offset, self._top - offset)
+        self._top = offset + size
+        return offset
+
+    def give(self, offset: int, size: int) -> None:
+        """A stretch is free again."""
+        if not size:
+            return
+        before, behind = self._start_of.get(offset), self._size_at.get(offset + size)
+        if behind is not None:
+            self._remove(offset + size, behind)
+            size += behind
+        if before is not None:
+            self._remove(before, offset - before)
+            size += offset - before
+            offset = before
+        self._add(offset, size)
+
+    def _add(self, offset: int, size: int) -> None:
+        insort(self._by_size, (size, offset))
+        self._size_at[offset] = size
+        self._start_of[offset + size] = offset
+
+    def _remove(self, offset: int, size: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (size, offset))]
+        del self._size_at[offset], self._start_of[offset + size]

@@ -1,15 +1,15 @@
-from .lifetimes import (
+from .live_ranges import (
     Buffer,
     Lifetimes,
     lifetimes,
 )
-from .memory_plan import (
-    MemoryPlan,
-    memory_plan,
-)
 from .placement import (
     Block,
     Place,
+)
+from .plan import (
+    MemoryPlan,
+    memory_plan,
 )
 
 __all__ = [

@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.analysis.memory.lifetimes import Buffer
+from irscope.analysis.memory.live_ranges import Buffer
 
 __all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from irscope.analysis.dependence import dependences
-from irscope.analysis.memory.lifetimes import Buffer, Lifetimes
+from irscope.analysis.memory.live_ranges import Buffer, Lifetimes
 from irscope.analysis.memory.placement import live_sums
 from irscope.ir import Node, TensorType, Value, has_kernel
 from irscope.ops.registry import category_of

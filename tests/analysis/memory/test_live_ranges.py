@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.analysis.memory.lifetimes import Buffer, Lifetimes, lifetimes  # noqa: E402
+from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes  # noqa: E402
 from irscope.ir.core import Graph, Node  # noqa: E402
 from irscope.runtime.arrays.library import TorchLibrary  # noqa: E402
 from irscope.runtime.executor.bytecode import flatten  # noqa: E402
@@ -85,16 +86,81 @@ def _only(lives: Lifetimes, known: set[Any]) -> Lifetimes:
     return replace(lives, buffers=tuple(buffer for buffer in lives.buffers if buffer.value in known))
 
 
-SPOILT = 0
-
-
 def check(seed: int, size: int) -> int:
     program = random_program(seed, size=size)
-    graph = irs.load(program.text, *arguments(program))
-    expected, _ = run(graph, arguments(program), spoil=False)
-    found, spoilt = run(graph, arguments(program), spoil=True)
+    return check_run(irs.load(program.text, *arguments(program)), lambda: arguments(program))
+
+
+def check_run(graph: Graph, given: Callable[[], list[Any]]) -> int:
+    expected, _ = run(graph, given(), spoil=False)
+    found, spoilt = run(graph, given(), spoil=True)
     assert repr(found) == repr(expected), f"memory was needed after its life in\n{graph}"
     return spoilt
+
+
+USED_IN_A_LOOP = """graph(%x : Float(4)):
+  %one : int = prim::Constant[value=1]()
+  %n : int = prim::Constant[value=3]()
+  %go : bool = prim::Constant[value=1]()
+  %a : Float(4) = aten::neg(%x)
+  %start : Float(4) = aten::exp(%x)
+  %sum : Float(4) = prim::Loop(%n, %go, %start)
+    block0(%i : int, %s : Float(4)):
+      %b : Float(4) = aten::mul(%a, %s)
+      %c : Float(4) = aten::tanh(%b)
+      %d : Float(4) = aten::neg(%c)
+      -> (%go, %d)
+  %r : Float(4) = aten::exp(%sum)
+  return (%r)"""
+
+
+def test_what_a_loop_reads_lives_to_its_end_and_what_it_carries_from_its_beginning() -> None:
+    graph = irs.parse(USED_IN_A_LOOP)
+    assert check_run(graph, lambda: [torch.linspace(0.1, 0.4, 4)]) >= 5
+    lives = lifetimes(graph)
+    made = {buffer.value.name: buffer for buffer in lives.buffers}
+    at = {node.outputs[0].name: moment for moment, node in enumerate(lives.moments)}  # of a loop, its end
+    loop = lives.moments.index(graph.node("sum"))
+    assert (made["a"].birth, made["a"].death) == (at["a"], at["sum"])
+    assert (made["b"].birth, made["b"].death) == (at["b"], at["c"])
+    assert not made["b"].is_carried
+    assert made["d"].is_carried
+    assert (made["d"].birth, made["d"].death) == (loop, at["r"])
+    assert made["d"].bytes == 2 * 16  # that of this round, and that of the round before
+    assert made["r"].is_result
+
+
+def test_what_a_list_holds_lives_with_it() -> None:
+    graph = irs.parse("""graph(%x : Float(4)):
+      %i : int = prim::Constant[value=0]()
+      %a : Float(4) = aten::neg(%x)
+      %b : Float(4) = aten::exp(%x)
+      %list : Tensor[] = prim::ListConstruct(%a, %b)
+      %c : Float(4) = aten::tanh(%x)
+      %d : Tensor = aten::__getitem__(%list, %i)
+      %e : Float(4) = aten::mul(%d, %c)
+      return (%e)""")
+    check_run(graph, lambda: [torch.linspace(0.1, 0.4, 4)])
+    lives = lifetimes(graph)
+    made = {buffer.value.name: buffer.death for buffer in lives.buffers}
+    assert made["a"] == made["b"] == lives.moments.index(graph.node("e"))
+
+
+def test_a_list_that_is_older_than_a_loop_holds_one_memory_for_each_round() -> None:
+    graph = irs.parse("""graph(%x : Float(4)):
+      %n : int = prim::Constant[value=5]()
+      %go : bool = prim::Constant[value=1]()
+      %list : Tensor[] = prim::ListConstruct()
+       = prim::Loop(%n, %go)
+        block0(%i : int):
+          %a : Float(4) = aten::neg(%x)
+          %same : Tensor[] = aten::append(%list, %a)
+          -> (%go)
+      %r : Tensor = aten::cat(%list, %n)
+      return (%r)""")
+    (made,) = (buffer for buffer in lifetimes(graph).buffers if buffer.value.name == "a")
+    assert made.is_carried
+    assert made.bytes == 5 * 16
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

@@ -1,7 +1,7 @@
 """A place for each memory that a program makes, the most bytes needed at once, and what would need fewer.
 
 Sharing by plan is a relation of its own, beside "is a view of" and "may alias": two values in one place at different times
-are never needed together (`irscope.analysis.memory.lifetimes`), so that no access can tell. A plan says nothing of the
+are never needed together (`irscope.analysis.memory.live_ranges`), so that no access can tell. A plan says nothing of the
 values, and changes no answer of the alias db.
 
 Arguments, parameters and constants are there before, and are not counted; nor is what a library takes while one of its
@@ -19,7 +19,7 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.memory.lifetimes import Buffer, Lifetimes, lifetimes
+from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes
 from irscope.analysis.memory.placement import Block, Place, live_sums, placed
 from irscope.analysis.memory.savings import in_place_of, reordered_bound
 from irscope.ir import Graph, Node, Value, graph_of
@@ -119,7 +119,7 @@ class MemoryPlan:
         names = [f"%{self.graph.names[self.graph.value(value)]}" for value in (a, b)]
         if left is None or right is None:
             other = names[0] if left is None else names[1]
-            return no(f"{other} is no memory of known size that the program makes", self.graph.value(a), self.graph.value(b))
+            return no(f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b))
         if left is right:
             return yes(f"both lie in the memory of %{self.graph.names[left.value]}", left.value)
         one, two = self._place_of.get(left), self._place_of.get(right)

@@ -1,0 +1,121 @@
+"""Places never clash, the peak is what the blocks say, and the best placement of few buffers is found by brute force."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import pytest
+
+import irscope as irs
+from irscope.analysis.memory.placement import ALIGNMENT, aligned
+from irscope.analysis.memory.plan import MemoryPlan
+from irscope.ir.core import Graph
+from tests.work import calls_made
+
+
+def chain(count: int, seed: int = 0, reach: int = 6) -> Graph:
+    """A program in which each value is read by a few that follow soon, of sizes between 64 bytes and 4 kB."""
+    draw = random.Random(seed)
+    names, lines = ["x"], []
+    for number in range(count):
+        size = draw.choice((16, 64, 256, 1024))
+        lines.append(f"  %v{number} : Float({size}) = aten::neg(%{draw.choice(names[-reach:])})")
+        names.append(f"v{number}")
+    return irs.parse("graph(%x : Float(64)):\n" + "\n".join(lines) + f"\n  return (%v{count - 1}, %v{count // 2})")
+
+
+def check_places(plan: MemoryPlan) -> None:
+    """By brute force: nothing that is needed at one moment has a byte in common, and all lies in its block."""
+    for index, one in enumerate(plan.places):
+        assert one.offset % ALIGNMENT == 0
+        assert one.end <= one.block.bytes
+        assert one.block.birth <= one.buffer.birth <= one.buffer.death <= one.block.death
+        for other in plan.places[index + 1 :]:
+            together = one.buffer.birth <= other.buffer.death and other.buffer.birth <= one.buffer.death
+            if together and one.block is other.block:
+                assert one.end <= other.offset or other.end <= one.offset, (one, other)
+    results = [place for place in plan.places if place.buffer.is_result]
+    assert len({place.block for place in results}) == len(results)  # each in memory of its own
+    moments = range(len(plan.lifetimes.moments) + 1)
+    now = [sum(block.bytes for block in plan.blocks if block.birth <= at <= block.death) for at in moments]
+    need = [sum(b.bytes for b in plan.lifetimes.buffers if b.birth <= at <= b.death) for at in moments]
+    assert plan.allocated.tolist() == now
+    assert plan.peak == max(now)
+    assert plan.lower_bound == max(need) == sum(buffer.bytes for buffer in plan.at_peak)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_that_is_needed_together_overlaps(seed: int) -> None:
+    plan = irs.memory_plan(chain(60, seed, reach=2 + seed))
+    check_places(plan)
+    assert plan.peak <= 1.5 * plan.lower_bound
+    table = plan.table()
+    assert table["bytes"].sum() == sum(buffer.bytes for buffer in plan.lifetimes.buffers)
+    assert table.loc[table["at peak"], "bytes"].sum() == plan.lower_bound == plan.peak_table()["bytes"].sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_buffers_lie_as_well_as_in_any_order_of_placing_them(seed: int) -> None:
+    from irscope.analysis.memory import placement
+
+    plan = irs.memory_plan(chain(8, seed, reach=3))
+    buffers = [buffer for buffer in plan.lifetimes.buffers if not buffer.is_result]
+
+    def height(order: tuple[object, ...]) -> int:
+        return max(offset + aligned(b.bytes) for b, offset in placement._greedy(order).items())  # type: ignore[arg-type]
+
+    best = min(map(height, permutations(buffers)))
+    (arena,) = placement._in_arenas(buffers) if len(placement._in_arenas(buffers)) == 1 else ({},)
+    if arena:
+        assert max(offset + aligned(b.bytes) for b, offset in arena.items()) <= 1.25 * best
+
+
+def test_who_shares_a_place_and_who_does_not() -> None:
+    graph = irs.parse("""graph(%x : Float(256)):
+      %a : Float(256) = aten::neg(%x)
+      %v : Float(256) = aten::detach(%a)
+      %b : Float(256) = aten::exp(%v)
+      %c : Float(256) = aten::tanh(%b)
+      %d : Float(1) = aten::sum(%c)
+      return (%d)""")
+    plan = irs.memory_plan(graph)
+    assert str(plan.same_storage("a", "c")) == (
+        "yes, because they share bytes 0–1023 of the arena: %c is made after the last use of %a, aten::exp (%b)"
+    )
+    assert str(plan.same_storage("a", "v")) == "yes, because both lie in the memory of %a"
+    assert str(plan.same_storage("a", "b")) == (
+        "no, because %a lies in bytes 0–1023 of the arena, %b lies in bytes 1024–2047 of the arena"
+    )
+    assert str(plan.same_storage("x", "b")) == "no, because %x has no memory of known size that the program makes"
+    assert plan.in_place_peak == 1024 + 4
+    with pytest.raises(irs.IrscopeError, match="no value %nobody"):
+        plan.place("nobody")
+
+
+def test_another_order_frees_memory_early() -> None:
+    """Two large values that are summed at once; the program makes both before it sums any."""
+    graph = irs.parse("""graph(%x : Float(1024)):
+      %a : Float(1024) = aten::neg(%x)
+      %b : Float(1024) = aten::exp(%x)
+      %c : Float(1024) = aten::tanh(%x)
+      %s : Float(1) = aten::sum(%a)
+      %t : Float(1) = aten::sum(%b)
+      %u : Float(1) = aten::sum(%c)
+      return (%s, %t, %u)""")
+    plan = irs.memory_plan(graph)
+    assert plan.lower_bound == 3 * 4096 + 4
+    assert plan.reordered_peak == 4096 + 12
+
+
+def test_what_has_no_known_size_is_named() -> None:
+    plan = irs.memory_plan(irs.parse("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  return (%a)"))
+    assert [value.name for value in plan.unknown] == ["a"]
+    assert plan.peak == 0
+    with pytest.raises(irs.IrscopeError, match="memory_plan works on a Graph"):
+        irs.memory_plan("graph")
+
+
+def test_the_plan_grows_with_the_program() -> None:
+    small, large = chain(5_000), chain(20_000)
+    assert calls_made(lambda: irs.memory_plan(large).peak) < 5 * calls_made(lambda: irs.memory_plan(small).peak)

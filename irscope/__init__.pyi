@@ -9,7 +9,7 @@ from .ir.structural import same_structure
 from .ops.accuracy import error_bound
 from .ops.check import verify
 from .runtime.device import devices
-from .session import compare, compile, explore, load, timeline, write_report
+from .session import compare, compile, explore, load, profile, timeline, write_report
 from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from .transforms.dedup import Dedup, dedup
 from .transforms.functionalize import functionalize
@@ -44,6 +44,7 @@ __all__ = [
     "load",
     "memory_plan",
     "parse",
+    "profile",
     "same_structure",
     "timeline",
     "trace",

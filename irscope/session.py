@@ -25,12 +25,14 @@ from irscope.ir import (
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
     from irscope.runtime.measure import Comparison
+    from irscope.runtime.profile import Profile
+    from irscope.runtime.profile.traces import TraceReading
     from irscope.runtime.program import Executable
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
 
-__all__ = ["compare", "compile", "explore", "load", "one_graph", "timeline", "write_report"]
+__all__ = ["compare", "compile", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
 
 
 def load(
@@ -226,6 +228,50 @@ def compare(
         rotate=rotate,
         exact=exact,
     )
+
+
+class _ProfileVerb:
+    """Measure where the time, the bytes and the memory of a program go, node by node.
+
+    Takes a Graph, a Fusion, what `compile` gave, or whatever `load` takes with these arguments. It runs op by op and fused
+    in turn, for about `seconds`, or until the order of the slowest nodes is sure; a Ctrl-C ends it, and what was measured is
+    kept. `device` is `"cpu"` or `"cuda"`. The result shows itself; `p.table(by="line")` sums by node, group, op, module,
+    line or class, `p.top(10)` has the slowest nodes, `p.remarks` what would help, `p.try_(remark)` measures it, `p.diff(q)`
+    compares with another profile, `p.save("x.json")` writes a trace for Perfetto. `irs.profile.read(trace, graph)` lays a
+    trace of `torch.profiler` over a graph.
+
+    Raises ArgumentError for arguments that the program does not take, and whatever `load` raises.
+
+    >>> import irscope as irs, numpy as np
+    >>> x = np.ones((64, 64), np.float32)
+    >>> p = irs.profile(lambda a: np.tanh(a @ a) + 1, x, seconds=0.1)
+    >>> sorted(p.ways), p.table(by="op", way="op by op")["op"].nunique()
+    (['fused', 'op by op'], 3)
+    """
+
+    def __call__(
+        self, source: Any, *args: Any, device: str | None = None, seconds: float = 2.0,
+        exact: Literal["torch"] | None = None,
+    ) -> Profile:  # fmt: skip
+        from irscope.runtime.profile import Profile, measured
+        from irscope.runtime.program import Executable
+
+        made = source if isinstance(source, Executable) else _program(source, args, exact)
+        return Profile(measured(made, args, device=device, seconds=seconds, exact=exact))
+
+    def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
+        """Lay a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) over a graph: the time of each
+        node, and what of the trace the graph has not. Raises LoadError for a file that is no such trace."""
+        from irscope.ir import graph_of
+        from irscope.runtime.profile.traces import read
+
+        return read(trace, graph_of(graph, "read a trace over"))
+
+    def __repr__(self) -> str:
+        return "irs.profile: where the time, the bytes and the memory of a program go"
+
+
+profile = _ProfileVerb()
 
 
 def explore(

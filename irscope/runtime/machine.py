@@ -31,7 +31,7 @@ from irscope.runtime.device import Device, PreparedPlan
 from irscope.runtime.device import device as device_named
 from irscope.runtime.peak_flops import arithmetic_peak
 
-__all__ = ["Limits", "cache_bytes", "describe", "limits"]
+__all__ = ["Limits", "busy", "cache_bytes", "describe", "limits"]
 
 _PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
 _LARGEST_COPY: Final = 512 << 20
@@ -56,6 +56,17 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(), "versions": _versions(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
         "devices": {each.name: str(each.availability()) for each in devices()},
     }  # fmt: skip
+
+
+def busy() -> str:
+    """A warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
+    processors = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return (
+        f" The machine is busy (load {load:.0f} on {processors} processors): measure again."
+        if load > 1.5 * processors
+        else ""
+    )
 
 
 def cache_bytes() -> int:

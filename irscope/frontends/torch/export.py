@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 import io
 import logging
+import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -90,10 +93,31 @@ def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
     model = source if is_module else _as_module(source)
     apart = _apart(model, tuple(args))
     try:
-        return quietly(lambda: put_off(lambda: torch.export.export(model, apart, strict=False)))
+        return quietly(lambda: put_off(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False))))
     except Exception as error:
         what = f"torch.export cannot capture {title}"
         raise CaptureError(what, where=trimmed(str(error)), hint=_advice(error)) from None
+
+
+def _with_places(work: Callable[[], T]) -> T:
+    """What a call gives while each node is told the innermost line of the user's code that it comes from.
+
+    Torch itself keeps the frames of functions called `forward` only: of a plain function there are none, and of a model's
+    helper the line that calls it.
+    """
+    torch = require_torch("to export a model")
+    tracer = torch.fx.proxy.TracerBase
+    if not hasattr(tracer, "_filter_traceback_frames"):  # before torch 2.9, which has no such step
+        return work()
+    skipped = (f"{Path(str(torch.__file__)).parent}{os.sep}", "torch/", "<eval_with_key>")
+
+    def kept(self: Any, frames: Any) -> Any:
+        inside = list(takewhile(lambda frame: frame.filename != __file__, reversed(frames)))
+        users = [frame for frame in inside if not frame.filename.startswith(skipped)]
+        modules = [frame for frame in inside if frame.name == "forward"]  # of torch's own, where there is no other place
+        return traceback.StackSummary.from_list((users or modules)[:1])
+
+    return with_attributes([tracer], "_filter_traceback_frames", kept, work)
 
 
 def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

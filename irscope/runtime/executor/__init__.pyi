@@ -22,11 +22,20 @@ from .peak_memory import (
 from .single_kernel import (
     direct_call,
 )
+from .stamped_code import (
+    StampedCode,
+    stamp_cost,
+)
+from .trace_codegen import (
+    Stamp,
+)
 
 __all__ = [
     "Guard",
     "CompiledKernel",
     "PeakMemory",
+    "Stamp",
+    "StampedCode",
     "GroupKernels",
     "Kernels",
     "BoundProgram",
@@ -34,4 +43,5 @@ __all__ = [
     "as_torch",
     "direct_call",
     "flatten",
+    "stamp_cost",
 ]

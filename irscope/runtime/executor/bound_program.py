@@ -35,7 +35,8 @@ from irscope.runtime.executor.entry_guard import Guard, admission
 from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.executor.kernel_calls import GroupKernels
 from irscope.runtime.executor.peak_memory import PeakMemory
-from irscope.runtime.executor.trace_codegen import TraceCompiler
+from irscope.runtime.executor.stamped_code import StampedCode
+from irscope.runtime.executor.trace_codegen import Stamp, TraceCompiler
 from irscope.runtime.foreign_ops import tensor_of
 
 __all__ = ["BoundProgram", "as_torch"]
@@ -125,6 +126,12 @@ class BoundProgram:
             self.writing.after_run()
         results = tuple([slots[slot] for slot in self.code.outputs])
         return self.gradients.closed(results, wanting, given) if wanting else results
+
+    def stamped(self, stamp: Stamp) -> StampedCode:
+        """From now on runs leave a stamp after each instruction; gives the code that does."""
+        self.code = code = StampedCode(self.code, stamp)
+        self.writing = TraceCompiler(code, stamp)
+        return code
 
     def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
         def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:

@@ -66,6 +66,8 @@ class FlatCode:
     """Each with the slots that are dead after it."""
     nodes: list[Node | None] = field(default_factory=list)
     """The node that each instruction serves."""
+    owners: list[Node | None] = field(default_factory=list)
+    """The same, and for what enters, leaves and repeats blocks the node that has them."""
     writes: list[tuple[int, ...]] = field(default_factory=list)
     """The slots that each instruction writes."""
     reads: list[tuple[int, ...]] = field(default_factory=list)
@@ -161,11 +163,11 @@ class _Planner:
 
     def emit(
         self, instruction: Instruction, node: Node | None = None, ends: Sequence[Node | Block] = (),
-        dead: Sequence[int] = (), writes: tuple[int, ...] = (), plain: Plain | None = None,
+        dead: Sequence[int] = (), writes: tuple[int, ...] = (), plain: Plain | None = None, owner: Node | None = None,
     ) -> None:  # fmt: skip
         """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots.
 
-        It writes the results of its node, and `writes`.
+        It writes the results of its node, and `writes`; without a node it belongs to `owner`.
         """
         if plain is not None:
             self.code.plain[self.here] = plain
@@ -174,6 +176,7 @@ class _Planner:
         ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
         self.code.instructions.append((instruction, tuple(s for s in (*ended, *dead) if s not in self.constants)))
         self.code.nodes.append(node)
+        self.code.owners.append(owner if node is None else node)
 
     @property
     def here(self) -> int:
@@ -207,9 +210,10 @@ class _Planner:
         self.emit(assignment(function, reads, writes), node, [node], plain=Plain(function, reads, writes))
 
     def move(
-        self, reads: tuple[int, ...], writes: tuple[int, ...], ends: Sequence[Node | Block], dead: Sequence[int] = ()
-    ) -> None:
-        self.emit(moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes))
+        self, owner: Node, reads: tuple[int, ...], writes: tuple[int, ...], ends: Sequence[Node | Block],
+        dead: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self.emit(moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes), owner)
 
     def inline(self, node: Node) -> Iterator[Block]:
         """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
@@ -223,9 +227,9 @@ class _Planner:
             return
         (body,) = node.blocks
         taken = self.slots(self.only_taken(node, body))
-        self.move(self.slots(node.inputs), self.slots(body.params), (), taken)
+        self.move(node, self.slots(node.inputs), self.slots(body.params), (), taken)
         yield body
-        self.move(self.slots(body.returns), self.slots(node.outputs), [body, node])
+        self.move(node, self.slots(body.returns), self.slots(node.outputs), [body, node])
 
     def only_taken(self, node: Node, body: Block) -> list[Value]:
         """The operands of a group that nobody needs once its block has them: the block may then let go of them early."""
@@ -241,10 +245,10 @@ class _Planner:
         self.emit(jump_unless(self.slot(node.inputs[0]), otherwise), node)
         outputs = self.slots(node.outputs)
         yield then
-        self.emit(moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs)
+        self.emit(moves(self.slots(then.returns), outputs, end), None, [then, node], writes=outputs, owner=node)
         otherwise.position = self.here
         yield other
-        self.move(self.slots(other.returns), outputs, [other, node])
+        self.move(node, self.slots(other.returns), outputs, [other, node])
         end.position = self.here
 
     def loop(self, node: Node) -> Iterator[Block]:
@@ -255,13 +259,13 @@ class _Planner:
         turns, state = own
         self.emit(start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
         head, end = self.target(self.here), self.target()
-        self.emit(jump_when_done(state, turns, count, end))
+        self.emit(jump_when_done(state, turns, count, end), owner=node)
         yield body
         returns = self.slots(body.returns)
-        self.emit(moves(returns, (state, *params), head), None, [body], writes=tuple(params))
+        self.emit(moves(returns, (state, *params), head), None, [body], writes=tuple(params), owner=node)
         end.position = self.here
         outputs = self.slots(node.outputs)
-        self.emit(moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs)
+        self.emit(moves(tuple(params), outputs), None, [node], dead=(*own, *params), writes=outputs, owner=node)
 
 
 def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:

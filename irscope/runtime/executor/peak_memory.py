@@ -54,6 +54,8 @@ class PeakMemory:
         self.slots = slots
         self.peak = 0
         """Bytes."""
+        self.curve: list[tuple[int, int]] = []
+        """For each instruction that has run, the bytes that it made, and those alive when it had."""
         self._now = 0
         self._outside = {address for value in slots for address, _ in blocks_of(value)}
         self._held: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -61,13 +63,14 @@ class PeakMemory:
 
     def after(self, position: int) -> None:
         """Take note of what the instruction at this position has made, and of what dies after it."""
-        slots = self.slots
+        slots, before = self.slots, self._now
         for slot in self.code.writes[position]:
             self._hold(slot)
         for slot in self.code.reads[position]:
             if isinstance(slots[slot], list | dict):
                 self._hold(slot)
         self.peak = max(self.peak, self._now)
+        self.curve.append((max(self._now - before, 0), self._now))
         for slot in self.code.instructions[position][1]:
             self._release(slot)
 

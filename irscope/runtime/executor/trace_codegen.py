@@ -21,7 +21,10 @@ from irscope.runtime.executor.bytecode import FlatCode, Plain, Slots
 from irscope.runtime.executor.guarded_call import launch_text
 from irscope.runtime.executor.kernel_calls import GroupCall, Specialization
 
-__all__ = ["TraceCompiler", "WrittenRun", "written_runs"]
+__all__ = ["Stamp", "TraceCompiler", "WrittenRun", "written_runs"]
+
+Stamp = tuple[Callable[[int], object], Callable[[], int]]
+"""Who keeps times, and the clock that tells them."""
 
 _LONGEST: Final = 2000
 """Instructions of one function: Python compiles several short ones in less memory than one long one."""
@@ -54,8 +57,9 @@ class WrittenRun:
 class TraceCompiler:
     """When the stretches of a program are written: after its second run, and where they did not fit, ever later again."""
 
-    def __init__(self, code: FlatCode) -> None:
+    def __init__(self, code: FlatCode, stamp: Stamp | None = None) -> None:
         self.code = code
+        self.stamp = stamp
         self.patience = 2
         self.wait = 2
         """Runs until the stretches are written; 0 when they are."""
@@ -70,12 +74,13 @@ class TraceCompiler:
         elif self.wait > 0:
             self.wait -= 1
             if self.wait <= 0:
-                code.runs = written_runs(code)
+                code.runs = written_runs(code, self.stamp)
 
 
-def written_runs(code: FlatCode) -> dict[int, WrittenRun]:
-    """The stretches of a program, by their first positions; groups must have run once, to know what they meet."""
-    return {start: _Writer(code, start, stop).written() for start, stop in _basic_blocks(code)}
+def written_runs(code: FlatCode, stamp: Stamp | None = None) -> dict[int, WrittenRun]:
+    """The stretches of a program, by their first positions; groups must have run once, to know what they meet. With a
+    `stamp` each instruction ends in `mark(clock())`."""
+    return {start: _Writer(code, start, stop, stamp).written() for start, stop in _basic_blocks(code)}
 
 
 def _basic_blocks(code: FlatCode) -> Iterator[tuple[int, int]]:
@@ -99,11 +104,14 @@ def _is_writable(code: FlatCode, position: int) -> bool:
 class _Writer:
     """Writes one stretch."""
 
-    def __init__(self, code: FlatCode, start: int, stop: int) -> None:
+    def __init__(self, code: FlatCode, start: int, stop: int, stamp: Stamp | None) -> None:
         self.code = code
         self.start = start
         self.stop = stop
+        self.stamp = stamp
         self.names: dict[str, Any] = {"spill": _spill}
+        if stamp is not None:
+            self.names["mark"], self.names["clock"] = stamp
         self.text = ["def run(slots):"]
         self.lines = [start, start]
         self.local: set[int] = set()
@@ -126,6 +134,8 @@ class _Writer:
                 if slot not in gone:
                     self.line(position, f"slots[{slot}] = v{slot}")
             self.bury(position, dead)
+            if self.stamp is not None:
+                self.line(position, "mark(clock())")
         self.line(self.stop - 1, f"return {self.stop}")
         exec(compile("\n".join(self.text), "<a stretch of a program>", "exec"), self.names)  # of numbers of slots
         return WrittenRun(self.stop, self.names["run"], tuple(self.lines))

@@ -41,7 +41,7 @@ from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, lib
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.executor import PeakMemory, as_torch
-from irscope.runtime.machine import Limits, cache_bytes, limits
+from irscope.runtime.machine import Limits, busy, cache_bytes, limits
 from irscope.runtime.measure.accuracy import arrays, errors, float64_results
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.comparison import Comparison, Row
@@ -259,7 +259,7 @@ class _Contest:
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
         return (
             f"{where}. Median and quartiles of {plural(turns, 'turn')}; {plural(self.threads, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; errors against a float64 run.{_busy()}"
+            f"{memory}; {reads}; errors against a float64 run.{busy()}"
         )
 
 
@@ -324,13 +324,3 @@ def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
         return synchronize
     return lambda: None
 
-
-def _busy() -> str:
-    """A warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
-    processors = os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return (
-        f" The machine is busy (load {load:.0f} on {processors} processors): measure again."
-        if load > 1.5 * processors
-        else ""
-    )

@@ -20,7 +20,7 @@ from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.runtime.arrays import Library
 from irscope.runtime.executor import flatten
 
-__all__ = ["Workload", "workload"]
+__all__ = ["Workload", "bytes_of", "flops_of", "workload"]
 
 _WITHOUT_EXPRESSION: Final = {"aten::group_norm": 8, "aten::instance_norm": 8, "aten::native_batch_norm": 4}
 """Additions and multiplications for an element, of ops whose arithmetic no expression tells; others make one."""
@@ -62,9 +62,9 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
         slots[slot] = bound[value] if value in bound else next(given)
     used = {value for node in graph.nodes() for value in node.inputs} | set(graph.body.returns)
     read = [slots[slot] for slot, value in zip(code.inputs, graph.inputs, strict=True) if value in used]
-    moved = _bytes(read)
+    moved = bytes_of(read)
     code.run(slots)
-    moved += _bytes([slots[slot] for slot in code.outputs])
+    moved += bytes_of([slots[slot] for slot in code.outputs])
     return Workload(moved, counting.flops, tuple(sorted(counting.uncounted)))
 
 
@@ -88,30 +88,40 @@ class _Counting:
         def run(*operands: Any) -> Any:
             before = [tuple(operand.shape) for operand in operands if hasattr(operand, "shape")]
             result = function(*operands)
-            first = result[0] if isinstance(result, tuple | list) and result else result
-            shape = tuple(getattr(first, "shape", ()))
-            if category in _ARITHMETIC:
-                self.flops += _flops_at_a_point(node, operands) * max(map(prod, (*before, shape)))
-            else:
-                self._add(node.op, category, before, shape)
+            found = _flops(node, category, operands, before, result)
+            if found is None:
+                self.uncounted.add(node.op)
+            self.flops += found or 0
             return result
 
         return run
 
-    def _add(self, op: str, category: str, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> None:
-        name = op.partition("::")[2].rstrip("_")
-        if category == "matmul" and len(operands) >= 2:
-            inner = operands[1][0] if name in ("addmm", "addmv") else operands[0][-1] if operands[0] else 1
-            if name == "baddbmm":
-                inner = operands[1][-1]
-            self.flops += 2 * prod(result) * inner
-        elif category == "convolution" and len(operands) >= 2:
-            self.flops += 2 * prod(result) * prod(operands[1][1:])
-        elif name == "scaled_dot_product_attention" and len(operands) >= 3:
-            query, key, value = operands[:3]
-            self.flops += 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]
-        elif operands:
-            self.uncounted.add(op)
+
+def flops_of(node: Node, operands: Sequence[Any], result: Any) -> int | None:
+    """Additions and multiplications that a node has made of its operands; None for an op that is not known."""
+    category = category_of(node)
+    if category in _FREE:
+        return 0
+    return _flops(node, category, operands, [tuple(x.shape) for x in operands if hasattr(x, "shape")], result)
+
+
+def _flops(node: Node, category: str, given: Sequence[Any], operands: list[tuple[int, ...]], made: Any) -> int | None:
+    first = made[0] if isinstance(made, tuple | list) and made else made
+    result: tuple[int, ...] = tuple(getattr(first, "shape", ()))
+    if category in _ARITHMETIC:
+        return _flops_at_a_point(node, given) * max(map(prod, (*operands, result)))
+    name = node.op.partition("::")[2].rstrip("_")
+    if category == "matmul" and len(operands) >= 2:
+        inner = operands[1][0] if name in ("addmm", "addmv") else operands[0][-1] if operands[0] else 1
+        if name == "baddbmm":
+            inner = operands[1][-1]
+        return 2 * prod(result) * inner
+    if category == "convolution" and len(operands) >= 2:
+        return 2 * prod(result) * prod(operands[1][1:])
+    if name == "scaled_dot_product_attention" and len(operands) >= 3:
+        query, key, value = operands[:3]
+        return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1]) + 25 * prod(query[:-1]) * key[-2]
+    return None if operands else 0
 
 
 def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
@@ -135,7 +145,7 @@ def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
     return max(1, flops_at_a_point(made if isinstance(made, tuple) else (made,)))
 
 
-def _bytes(values: Sequence[Any]) -> int:
+def bytes_of(values: Sequence[Any]) -> int:
     """The bytes that tensors among the values occupy, memory that several share counted once for each shape of view."""
     seen = {}
     for leaf in _tensors(values):

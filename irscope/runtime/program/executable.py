@@ -32,6 +32,8 @@ from irscope.runtime.executor import (
     Guard,
     Kernels,
     PeakMemory,
+    Stamp,
+    StampedCode,
     as_torch,
     direct_call,
 )
@@ -298,6 +300,21 @@ class Executable:
         footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)
         return footprints[0].peak if footprints else 0
+
+    def has_kernels(self, node: Node) -> bool:
+        """Whether a node is a group that runs as kernels here, where one can be made."""
+        return node in self._groups
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is nothing but one group, which a call goes to straight away."""
+        return self._direct is not None
+
+    def stamped(self, args: Sequence[Any], stamp: Stamp) -> StampedCode:
+        """From now on runs on arguments of this library leave a stamp after each instruction, and are otherwise as they were;
+        gives the code that does. For a program that is nobody else's."""
+        self._direct = self._entry = None
+        return self._program(self._library_of(args)).stamped(stamp)
 
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
         if node in self._groups or category_of(node) in _LAUNCHING:

@@ -1,3 +1,6 @@
+from .canonical import (
+    fingerprint,
+)
 from .dedup_pass import (
     Dedup,
     EquivalenceClass,
@@ -34,6 +37,7 @@ __all__ = [
     "Relation",
     "Site",
     "dedup",
+    "fingerprint",
     "match",
     "pieces_of",
 ]

@@ -309,3 +309,23 @@ def test_one_tensor_twice_may_be_written():
     assert torch.equal(a, kept), "capturing writes nothing"
     for make in (lambda v: (v, v), lambda v: (v, v.clone()), lambda v: (v, v.view(4))):
         torch.testing.assert_close(run(*make(a.clone())), writes(*make(a.clone())))
+
+
+def _rows(x: Any) -> Any:
+    return torch.relu(x) + 1.0
+
+
+class _Helped(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return _rows(x).tanh()
+
+
+@pytest.mark.parametrize("program", [_rows, _Helped()], ids=["function", "helper of a model"])
+def test_a_node_is_told_the_innermost_line_of_the_users_code(program: Any) -> None:
+    relu = load(program, torch.ones(3)).node("aten::relu")
+    first = _rows.__code__.co_firstlineno
+    assert relu.location is not None and (relu.location.file, relu.location.line) == (__file__, first + 1)
+
+
+def test_a_function_of_torchs_own_has_no_line_of_the_users() -> None:
+    assert load(torch.relu, torch.ones(3)).node("aten::relu").location is None

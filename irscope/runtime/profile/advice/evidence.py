@@ -1,0 +1,131 @@
+"""What the rules look at: the program as it was written, what each of its nodes took, moved and met, and who reads whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.analysis.alias import AliasDb
+from irscope.analysis.per_graph import alias_db_of
+from irscope.ir import NOT_CONSTANT, Graph, Node, Value, constant_of
+from irscope.ops.registry import category_of, effect_of
+from irscope.ops.schema import draws_random_numbers
+from irscope.runtime.profile.advice.remark import Change, Remark
+from irscope.runtime.profile.counting import NodeCost, TensorFacts
+from irscope.runtime.profile.readings import Readings
+from irscope.runtime.profile.rows import NodeRow
+
+__all__ = ["Evidence"]
+
+
+class Evidence:
+    """The measured program, for rules."""
+
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self.graph: Graph = readings.graph("op by op")
+        self.rows: list[NodeRow] = readings.rows("op by op")
+        self.row_of = {row.node: row for row in self.rows}
+        self.total_ns = max(sum(row.self_time.median for row in self.rows), 1.0)
+
+    @cached_property
+    def db(self) -> AliasDb:
+        """What may share memory in it."""
+        return alias_db_of(self.graph)
+
+    @cached_property
+    def call_ns(self) -> float:
+        """What it takes to call an op that has next to nothing to do: the quickest that was met, or a microsecond."""
+        small = [
+            row.self_time.median / row.calls
+            for row in self.rows
+            if row.launches and row.calls and row.cost.bytes < 1 << 14
+        ]
+        return min(max(min(small, default=1000.0), 200.0), 5000.0)
+
+    # -- the program --------------------------------------------------------------------------------------------------
+
+    def users(self, node: Node) -> Iterator[Node]:
+        """The nodes that read its results."""
+        for value in node.outputs:
+            for use in self.graph.users.get(value, ()):
+                if isinstance(use.user, Node):
+                    yield use.user
+
+    def is_returned(self, node: Node) -> bool:
+        """Whether a block gives one of its results."""
+        uses = (use for value in node.outputs for use in self.graph.users.get(value, ()))
+        return any(not isinstance(use.user, Node) for use in uses)
+
+    def makers(self, node: Node) -> Iterator[Node]:
+        """The nodes that make its operands, constants left out."""
+        for value in node.inputs:
+            maker = self.graph.producer.get(value)
+            if maker is not None and maker.op != "prim::Constant":
+                yield maker
+
+    def constant(self, value: Value) -> Any:
+        """What is known of an operand before the run; NOT_CONSTANT for others."""
+        return constant_of(self.graph, value)
+
+    def is_constant(self, value: Value) -> bool:
+        return self.constant(value) is not NOT_CONSTANT
+
+    def is_pure(self, node: Node) -> bool:
+        """Whether it gives the same for the same operands, and nobody writes its result, or what it read, later."""
+        if node.blocks or effect_of(node) not in ("pure", "view") or draws_random_numbers(node.op, {}):
+            return False
+        if node.op in _FRESH:
+            return False
+        return not any(map(self.db.has_writers, (*node.outputs, *node.inputs)))
+
+    def category(self, node: Node) -> str:
+        return category_of(node)
+
+    # -- what was measured --------------------------------------------------------------------------------------------
+
+    def ns(self, node: Node) -> float:
+        """What it took in a run."""
+        row = self.row_of.get(node)
+        return 0.0 if row is None else row.self_time.median
+
+    def sum_ns(self, nodes: Iterable[Node]) -> float:
+        return sum(map(self.ns, nodes))
+
+    def cost(self, node: Node) -> NodeCost:
+        row = self.row_of.get(node)
+        return NodeCost() if row is None else row.cost
+
+    def operand(self, node: Node, place: int = 0) -> TensorFacts | None:
+        """A tensor that it met when it ran first."""
+        operands = self.cost(node).operands
+        return operands[place] if place < len(operands) else None
+
+    def result(self, node: Node) -> TensorFacts | None:
+        """Its first result, if that is a tensor."""
+        results = self.cost(node).results
+        return results[0] if results else None
+
+    def copy_ns(self, moved: float) -> float:
+        """What a copy of as many bytes takes."""
+        return self.readings.speeds.copy_ns(moved)
+
+    # -- remarks ------------------------------------------------------------------------------------------------------
+
+    def remark(
+        self, rule: str, nodes: Iterable[Node], gain_ns: float, because: str, advice: str, *, certainty: float = 1.0,
+        change: Change | None = None, is_measured: bool = False, first: Node | None = None, now_ns: float | None = None,
+    ) -> Remark:  # fmt: skip
+        """A remark about nodes, of which the slowest stands for all unless one is named."""
+        every = sorted(set(nodes), key=self.graph.position.__getitem__)
+        now = self.sum_ns(every) if now_ns is None else now_ns
+        slowest = first if first is not None else max(every, key=self.ns)
+        gain = max(0.0, min(gain_ns, now))
+        return Remark(
+            rule, slowest, tuple(every), now, gain, now / self.total_ns, because, advice, certainty, change, is_measured
+        )
+
+
+_FRESH = frozenset({"aten::empty", "aten::empty_like", "aten::new_empty", "aten::empty_strided"})
+"""Ops whose result holds whatever was there."""

@@ -1,0 +1,125 @@
+"""Tensors that meet in an unlucky shape: a broadcast that makes a large tensor of small ones, rows read against columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from irscope._base.words import byte_count
+from irscope.ir import Node
+from irscope.runtime.profile.advice.evidence import Evidence
+from irscope.runtime.profile.advice.remark import Remark
+from irscope.runtime.profile.counting import TensorFacts
+from irscope.runtime.profile.rows import NodeRow
+
+__all__ = ["layout_remarks"]
+
+_EXPANDS: Final = 4
+"""How many times larger than its operands together the result of a broadcast is that is worth a word."""
+_LEAST_BYTES: Final = 1 << 18
+_TRANSPOSES: Final = frozenset(
+    f"aten::{name}"
+    for name in "t transpose permute mT mH T H numpy_T swapaxes swapdims movedim moveaxis adjoint".split()
+)
+_SLOW: Final = 0.6
+"""The share of a copy's speed below which strides may be to blame."""
+
+
+def layout_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Broadcasts that expand, and operands that lie across."""
+    for row in evidence.rows:
+        if row.category in ("pointwise", "reduction", "normalization") and row.launches:
+            yield from _expanding(evidence, row)
+            yield from _crossing(evidence, row)
+
+
+def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
+    made = evidence.result(row.node)
+    given = [facts for facts in row.cost.operands if facts is not None]
+    small = sum(facts.bytes for facts in given)
+    if row.category != "pointwise" or made is None or len(given) < 2:
+        return
+    if made.bytes < _LEAST_BYTES or made.bytes < _EXPANDS * small:
+        return
+    affected = [row.node, *_downstream(evidence, row.node, made.elements // 2)]
+    ends = [node for node in affected if evidence.category(node) == "reduction"]
+    name = row.node.op.partition("::")[2]
+    because = f"{name} makes {byte_count(made.bytes)} of operands of {byte_count(small)}"
+    through = f", and {len(affected) - 1} more ops go over it" if len(affected) > 1 else ""
+    if ends:
+        least = evidence.copy_ns(small + evidence.cost(ends[0]).written_bytes) * row.calls
+        product = name == "mul" and ends[0] in set(evidence.users(row.node))
+        advice = (
+            "a matrix product does it without the large tensor"
+            if product
+            else "reduce first, or fuse it with the reduction"
+        )
+        certainty = 1.0
+    else:
+        least, certainty = evidence.sum_ns(affected) * 0.3, 0.6
+        advice = "check that both shapes are meant; work on the operands before they are broadcast"
+    gain = evidence.sum_ns(affected) - least
+    yield evidence.remark(
+        "expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node
+    )
+
+
+def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
+    """The nodes behind one that read at least so many elements that come from it."""
+    found: list[Node] = []
+    seen, pending = {start}, [start]
+    while pending:
+        for user in evidence.users(pending.pop()):
+            if user in seen or user not in evidence.row_of:
+                continue
+            seen.add(user)
+            operands = [facts.elements for facts in evidence.cost(user).operands if facts is not None]
+            if max(operands, default=0) >= least:
+                found.append(user)
+                pending.append(user)
+    return found
+
+
+def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
+    """Operands whose rows lie across the others', where the op is far from the speed of a copy."""
+    given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= _largest(row)]
+    made = evidence.result(row.node)
+    every = [*given, made] if made is not None and made.bytes * _EXPANDS >= _largest(row) else given
+    took = row.self_time.median
+    if _largest(row) < _LEAST_BYTES or row.copy_ns > _SLOW * took:
+        return
+    orders = {_full_order(facts) for facts in every if len(facts.order) > 1}
+    if len(orders) < 2 and not (row.category != "pointwise" and any(_lies_across(facts) for facts in given)):
+        return
+    across = [place for place, facts in enumerate(row.cost.operands) if facts is not None and _lies_across(facts)]
+    views = [view for place in across for view in _views_before(evidence, row.node, place)]
+    told = f"{len(across) or 1} of its operands {'lie' if len(across) > 1 else 'lies'} across the others"
+    strides = ", ".join(str(list(row.cost.operands[p].strides)) for p in across[:2])  # type: ignore[union-attr]
+    because = f"{told} (strides {strides}): it runs at {row.copy_ns / took:.0%} of a copy" if took else told
+    yield evidence.remark(
+        "transposed-operand", [row.node, *views], took - row.copy_ns / 0.8, because,
+        "keep both in one order: transpose where the tensor is made, or compute the transposed result", first=row.node,
+    )  # fmt: skip
+
+
+def _largest(row: NodeRow) -> int:
+    return max((facts.bytes for facts in (*row.cost.operands, *row.cost.results) if facts is not None), default=0)
+
+
+def _full_order(facts: TensorFacts) -> tuple[int, ...]:
+    """The order of its dimensions, counted from the last, so that a broadcast operand compares."""
+    return tuple(dim - len(facts.shape) for dim in facts.order)
+
+
+def _lies_across(facts: TensorFacts) -> bool:
+    return list(facts.order) != sorted(facts.order)
+
+
+def _views_before(evidence: Evidence, node: Node, place: int) -> Iterator[Node]:
+    """The views that an operand comes through, up to the one that transposed it."""
+    maker = evidence.graph.producer.get(node.inputs[place]) if place < len(node.inputs) else None
+    while maker is not None and evidence.category(maker) == "view" and maker in evidence.row_of:
+        if maker.op in _TRANSPOSES:
+            yield maker
+            return
+        maker = next(evidence.makers(maker), None)

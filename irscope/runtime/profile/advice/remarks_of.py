@@ -1,0 +1,78 @@
+"""All rules, and the order of what they found: what brings most comes first.
+
+Rules look at the program as it was written. Several may speak of the same nodes, the particular (a copy) and the general
+(what fusing brings, how far from the roof): what a particular rule has claimed, a general one does not count again, and a
+general remark of which little is left is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from irscope.ir import Node
+from irscope.runtime.profile.advice.copies import copy_remarks
+from irscope.runtime.profile.advice.dtypes import dtype_remarks
+from irscope.runtime.profile.advice.evidence import Evidence
+from irscope.runtime.profile.advice.groups import group_remarks
+from irscope.runtime.profile.advice.layouts import layout_remarks
+from irscope.runtime.profile.advice.remark import Remark
+from irscope.runtime.profile.advice.repeated import repeated_remarks
+from irscope.runtime.profile.advice.roofs import roof_remarks
+from irscope.runtime.profile.advice.waiting import waiting_remarks
+from irscope.runtime.profile.readings import Readings
+
+__all__ = ["remarks_of"]
+
+Rule = Callable[[Evidence], Iterator[Remark]]
+
+_PARTICULAR: Final[tuple[Rule, ...]] = (
+    copy_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks
+)  # fmt: skip
+_GENERAL: Final[tuple[Rule, ...]] = (group_remarks, roof_remarks)
+_LEAST_SHARE: Final = 0.02
+"""Of the time: what would bring less is not worth a remark."""
+
+
+def remarks_of(readings: Readings) -> tuple[Remark, ...]:
+    """What would help, what brings most first; what is at its roof comes last."""
+    evidence = Evidence(readings)
+    least = _LEAST_SHARE * evidence.total_ns
+    particular = [remark for rule in _PARTICULAR for remark in rule(evidence) if _worth(remark) >= least]
+    claimed: dict[Node, float] = {}
+    for remark in particular:
+        part = remark.gain_ns / remark.now_ns if remark.now_ns else 0.0
+        for node in remark.nodes:
+            claimed[node] = max(claimed.get(node, 0.0), part)
+    kept = list(particular)
+    ends = []
+    for rule in _GENERAL:
+        for remark in rule(evidence):
+            if remark.rule == "at-the-roof":
+                ends.append(remark)
+                continue
+            left = _worth(remark) * (1 - _claimed_part(evidence, remark, claimed))
+            if left >= least:
+                kept.append(remark)
+                if remark.is_measured:
+                    claimed.update(dict.fromkeys(remark.nodes, 1.0))
+    kept.sort(key=lambda remark: -_worth(remark) * _left(evidence, remark, claimed, particular))
+    return (*kept, *sorted(ends, key=lambda remark: -remark.now_ns)[:3])
+
+
+def _worth(remark: Remark) -> float:
+    return remark.gain_ns * remark.certainty
+
+
+def _claimed_part(evidence: Evidence, remark: Remark, claimed: dict[Node, float]) -> float:
+    """How much of a remark's time others have spoken of."""
+    whole = evidence.sum_ns(remark.nodes)
+    return sum(evidence.ns(node) * claimed.get(node, 0.0) for node in remark.nodes) / whole if whole else 0.0
+
+
+def _left(evidence: Evidence, remark: Remark, claimed: dict[Node, float], particular: list[Remark]) -> float:
+    """1 for what a particular rule found; of a general remark what particular ones have not claimed."""
+    if any(remark is each for each in particular):
+        return 1.0
+    own = {node for each in particular for node in each.nodes}
+    return 1.0 - _claimed_part(evidence, remark, {node: part for node, part in claimed.items() if node in own})

@@ -1,0 +1,58 @@
+"""How far each slow op is from what memory and arithmetic allow: the rule for what no other rule knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from irscope._base.words import byte_count
+from irscope.runtime.profile.advice.evidence import Evidence
+from irscope.runtime.profile.advice.remark import Remark
+from irscope.runtime.profile.readings import time_words
+from irscope.runtime.profile.rows import NodeRow
+
+__all__ = ["roof_remarks"]
+
+_LEAST_SHARE: Final = 0.05
+_AT_THE_ROOF: Final = 0.7
+_LIBRARY: Final = ("matmul", "convolution")
+_CERTAINTY: Final = {
+    "matmul": 0.15, "convolution": 0.15, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
+}  # fmt: skip
+"""How likely something can be done about an op that is far from its roof: little about a library's matrix product."""
+
+
+def roof_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Of each slow op, how far it is from its roof."""
+    for row in sorted(evidence.rows, key=lambda each: -each.self_time.median)[:20]:
+        if row.share >= _LEAST_SHARE and row.launches:
+            yield _remark(evidence, row)
+
+
+def _remark(evidence: Evidence, row: NodeRow) -> Remark:
+    took, roof = row.self_time.median, row.roof_ns
+    name = row.node.op.partition("::")[2]
+    part = roof / took if took else 0.0
+    bound = "arithmetic" if row.flops_ns > row.copy_ns else "memory"
+    if part >= _AT_THE_ROOF:
+        what = "of the arithmetic peak" if bound == "arithmetic" else "of a copy's speed"
+        because = f"{name} runs at {min(part, 1.0):.0%} {what}: nothing to gain but by doing less"
+        return evidence.remark("at-the-roof", [row.node], 0.0, because, "", certainty=0.0)
+    each = took / max(row.calls, 1)
+    if each < 4 * evidence.call_ns:
+        because = f"{name} is so small that the call takes most of its {time_words(each)}"
+        return evidence.remark("small", [row.node], took - roof, because, "do more in one op", certainty=0.1)
+    known = "" if row.cost.is_counted else ", though how much it computes is not known"
+    least = (
+        f"moving {byte_count(row.cost.bytes)} takes {time_words(row.copy_ns)}"
+        if row.copy_ns
+        else "it moves next to nothing"
+    )
+    if bound == "arithmetic":
+        least = f"its {row.cost.flops / 1e6:.3g} MFLOP take {time_words(row.flops_ns)} at the machine's peak"
+    certainty = _CERTAINTY.get(row.category, 0.35) * (1.0 if row.cost.is_counted else 0.7)
+    return evidence.remark(
+        "below-the-roof", [row.node], took - max(roof, evidence.call_ns) / _AT_THE_ROOF,
+        f"{name} runs at {part:.0%} of what {bound} allows: {least}{known}",
+        "another layout or another op for it may do better", certainty=certainty,
+    )  # fmt: skip

@@ -1,0 +1,195 @@
+"""What each node of one run reads, writes, computes and allocates: counted while it runs, on the tensors that it meets.
+
+A view moves nothing, an op that writes in place moves its operands and what it writes. Of a table that is looked up in only
+as much is read as is taken out. An operand that is expanded counts with the memory that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from irscope._base.leaves import leaves
+from irscope.ir import GROUPS, Node
+from irscope.ops.registry import category_of, effect_of
+from irscope.runtime.executor import PeakMemory
+from irscope.runtime.executor.bytecode import FlatCode, Slots
+from irscope.runtime.measure.workload import bytes_of, flops_of
+
+__all__ = ["Counter", "NodeCost", "TensorFacts"]
+
+_MOVES_NOTHING: Final = ("container", "scalar", "control")
+_OVERWRITES: Final = (
+    "aten::copy_",
+    "aten::fill_",
+    "aten::zero_",
+    "aten::normal_",
+    "aten::uniform_",
+    "aten::bernoulli_",
+)
+"""Ops that do not read what they write."""
+_LOOKS_UP: Final = (
+    "aten::embedding",
+    "aten::index_select",
+    "aten::gather",
+    "aten::index",
+    "aten::take",
+    "aten::take_along_dim",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """A tensor as an op met it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    itemsize: int
+
+    @property
+    def elements(self) -> int:
+        """Those that its memory has: expanded dimensions count once."""
+        count = 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            count *= size if stride else min(size, 1)
+        return count
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.itemsize
+
+    @property
+    def full_bytes(self) -> int:
+        """Those that a dense copy has."""
+        count = self.itemsize
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dimensions that count, from the one with the largest stride to the one with the smallest."""
+        moving = [
+            dim for dim, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if size > 1 and stride
+        ]
+        return tuple(sorted(moving, key=lambda dim: -self.strides[dim]))
+
+
+@dataclass(slots=True)
+class NodeCost:
+    """What one node did in one run."""
+
+    calls: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    flops: int = 0
+    is_counted: bool = True
+    """Whether its arithmetic is known."""
+    allocated_bytes: int = 0
+    live_bytes: int = 0
+    """The most that tensors of the run took when it had run."""
+    operands: tuple[TensorFacts | None, ...] = ()
+    """At its first call; None for what is no tensor."""
+    results: tuple[TensorFacts | None, ...] = ()
+    shares_memory: bool = False
+    """Whether its result lies in an operand's memory."""
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(eq=False)
+class Counter:
+    """Watches runs of one program; give `watch` to `StampedCode.observer`."""
+
+    costs: dict[int, NodeCost] = field(default_factory=dict)
+    """By the node's id."""
+    curve: list[tuple[int, int, int]] = field(default_factory=list)
+    """For each instruction that has run: its position, the bytes that it allocated, and those alive after it."""
+    peak_bytes: int = 0
+
+    def watch(self, code: FlatCode, slots: Slots) -> Any:
+        """What is told the position of each instruction that has run."""
+        memory = PeakMemory(code, slots)
+        self.costs.clear()
+        self.curve.clear()
+
+        def after(position: int) -> None:
+            memory.after(position)
+            allocated, live = memory.curve[-1]
+            self.curve.append((position, allocated, live))
+            self.peak_bytes = memory.peak
+            node = code.nodes[position]
+            if node is None:
+                return
+            cost = self.costs.setdefault(node.id, NodeCost())
+            cost.calls += 1
+            cost.allocated_bytes += allocated
+            cost.live_bytes = max(cost.live_bytes, live)
+            inputs, outputs = _operands(code, position, slots), [slots[slot] for slot in code.writes[position]]
+            if not node.blocks or node.op in GROUPS:
+                _count(cost, node, inputs, outputs)
+
+        return after
+
+
+def _operands(code: FlatCode, position: int, slots: Slots) -> list[Any]:
+    return [slots[slot] for slot in code.reads[position]]
+
+
+def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    made = outputs[0] if len(outputs) == 1 else outputs
+    is_group = node.op in GROUPS
+    writes = not is_group and effect_of(node) == "in-place"
+    shares = _shares(inputs, outputs)
+    if cost.calls == 1:
+        cost.operands, cost.results = tuple(map(_facts, inputs)), tuple(map(_facts, outputs))
+        cost.shares_memory = shares
+    if not is_group:
+        flops = flops_of(node, inputs, made)
+        cost.is_counted = cost.is_counted and flops is not None
+        cost.flops += flops or 0
+        if category_of(node) in _MOVES_NOTHING or (shares and not writes):
+            return  # a reshape or a `contiguous` that has to copy shares nothing
+    written = bytes_of(outputs)
+    if not outputs and writes:
+        written = bytes_of(inputs[:1])
+    read = bytes_of(inputs[1:] if node.op in _OVERWRITES else inputs)
+    if node.op in _LOOKS_UP:
+        read = min(read, written + bytes_of([item for item in inputs[1:] if item is not None]))
+    cost.written_bytes += written
+    cost.read_bytes += read
+
+
+def _facts(value: Any) -> TensorFacts | None:
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return None
+    try:
+        shape = tuple(int(size) for size in value.shape)
+        if hasattr(value, "stride"):
+            return TensorFacts(
+                str(value.dtype).removeprefix("torch."), shape, tuple(value.stride()), value.element_size()
+            )
+        item = int(value.dtype.itemsize)
+        steps = tuple(step // max(item, 1) for step in getattr(value, "strides", (0,) * len(shape)))
+        return TensorFacts(str(value.dtype), shape, steps, item)
+    except (AttributeError, RuntimeError, TypeError):  # a tensor without strides
+        return None
+
+
+def _shares(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    """Whether a result lies in the memory of an operand."""
+    given = {place for value in inputs for place in _storages(value)}
+    return any(place in given for value in outputs for place in _storages(value))
+
+
+def _storages(value: Any) -> Iterator[int]:
+    from irscope.runtime.executor.peak_memory import blocks_of
+
+    for item in leaves(value):
+        for address, _ in blocks_of(item):
+            yield address

@@ -1,0 +1,138 @@
+"""Two profiles beside each other: pieces that compute the same are matched, whatever they are called.
+
+Two nodes match if their fingerprints by dedup are equal (groups as a whole, other nodes with their constants); where a class
+has several members, all of them count together. What has no partner is new, or gone. Something is slower or faster only if
+the middle halves of its runs do not overlap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irscope.errors import ArgumentError
+from irscope.runtime.profile.readings import Readings, time_words
+from irscope.runtime.profile.rows import NodeRow, piece_key, place
+from irscope.runtime.profile.spread import Spread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Matched", "ProfileDifference", "difference"]
+
+_NOTHING = Spread(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """One class of pieces in both profiles."""
+
+    key: str
+    before: tuple[NodeRow, ...]
+    after: tuple[NodeRow, ...]
+    before_time: Spread
+    after_time: Spread
+
+    @property
+    def verdict(self) -> str:
+        """`slower`, `faster`, `the same`, `new` or `gone`."""
+        if not self.before or not self.after:
+            return "new" if self.after else "gone"
+        return self.after_time.against(self.before_time)
+
+    @property
+    def change_ns(self) -> float:
+        """What it takes more."""
+        return self.after_time.median - self.before_time.median
+
+
+@dataclass(frozen=True)
+class ProfileDifference:
+    """What is slower or faster in a second profile."""
+
+    name: str
+    classes: tuple[Matched, ...]
+    """Those that change most first."""
+    before: Spread
+    """A whole call."""
+    after: Spread
+    warnings: tuple[str, ...]
+    """Where the two were measured otherwise."""
+
+    def table(self) -> pd.DataFrame:
+        """One row per class of pieces, those that change most first."""
+        import pandas as pd
+
+        cells = [_cells(each) for each in self.classes]
+        return pd.DataFrame(cells, columns=list(_COLUMNS))
+
+    def __repr__(self) -> str:
+        told = self.after.against(self.before)
+        lines = [f"{self.name}: {time_words(self.before.median)} → {time_words(self.after.median)} a call ({told})"]
+        for each in self.classes[:10]:
+            if each.verdict == "the same":
+                continue
+            row = (each.after or each.before)[0]
+            where = place(row.node)
+            times = f"{time_words(each.before_time.median)} → {time_words(each.after_time.median)}"
+            lines.append(f"  {each.verdict:9}{times:24} {row.name} = {row.node.op}{f'  {where}' if where else ''}")
+        return "\n".join([*lines, *self.warnings])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>{self.table().to_html(border=0, max_rows=30)}"
+
+
+_COLUMNS = (
+    "node", "op", "line", "before ms", "after ms", "change ms", "ratio", "verdict", "nodes before", "nodes after", "class"
+)  # fmt: skip
+
+
+def _cells(each: Matched) -> dict[str, Any]:
+    row = (each.after or each.before)[0]
+    both = each.before_time.median and each.after_time.median
+    return {
+        "node": row.name, "op": row.node.op, "line": str(place(row.node) or ""), "before ms": each.before_time.median / 1e6,
+        "after ms": each.after_time.median / 1e6, "change ms": each.change_ns / 1e6,
+        "ratio": each.after_time.median / each.before_time.median if both else None, "verdict": each.verdict,
+        "nodes before": len(each.before), "nodes after": len(each.after), "class": each.key[:12],
+    }  # fmt: skip
+
+
+def difference(before: Readings, after: Readings, way: str | None) -> ProfileDifference:
+    """Match two profiles, run the same way. Raises ArgumentError for what is no profile."""
+    if not isinstance(after, Readings):
+        raise ArgumentError(f"a profile is compared with a profile, not with {type(after).__name__}", hint="p.diff(q)")
+    label = way or (before.main if before.main in after.ways else "op by op")
+    sides = [_by_class(each, label) for each in (before, after)]
+    classes = []
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        rows, spread = zip(*(side.get(key, ((), _NOTHING)) for side in sides), strict=True)
+        classes.append(Matched(key, tuple(rows[0]), tuple(rows[1]), spread[0], spread[1]))
+    classes.sort(key=lambda each: (each.verdict == "the same", -abs(each.change_ns)))
+    name = before.name if before.name == after.name else f"{before.name} → {after.name}"
+    return ProfileDifference(name, tuple(classes), before.total(label), after.total(label), _warnings(before, after))
+
+
+def _by_class(readings: Readings, label: str) -> dict[str, tuple[tuple[NodeRow, ...], Spread]]:
+    way, rows = readings.way(label), readings.rows(label)
+    places: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        places.setdefault(piece_key(way.graph, row.node), []).append(index)
+    busy = np.asarray(way.busy)
+    return {
+        key: (tuple(rows[index] for index in found), Spread.of(busy[:, found].sum(axis=1)))
+        for key, found in places.items()
+    }
+
+
+def _warnings(before: Readings, after: Readings) -> tuple[str, ...]:
+    found = []
+    for what in ("cpu", "threads", "allocator", "versions"):
+        one, other = before.environment.get(what), after.environment.get(what)
+        if one != other:
+            found.append(f"measured with other {what}: {one} and {other}")
+    return (*found, *dict.fromkeys((*before.warnings, *after.warnings)))

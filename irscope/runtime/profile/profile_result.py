@@ -1,0 +1,177 @@
+"""What was measured of a program, node by node, and every way to look at it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.words import byte_count, plural
+from irscope.errors import ArgumentError
+from irscope.runtime.profile.measuring import unsure
+from irscope.runtime.profile.readings import Readings, time_words
+from irscope.runtime.profile.rows import place
+from irscope.runtime.profile.tables import By, check, group_table, node_table, summed_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from irscope.runtime.profile.advice import Remark
+    from irscope.runtime.profile.difference import ProfileDifference
+    from irscope.runtime.profile.trial import Trial
+
+__all__ = ["Profile"]
+
+
+class Profile(Readings):
+    """Where the time, the bytes and the memory of a program go; `irs.profile` makes it.
+
+    `p.table(by="line")` sums, `p.top(10)` has the slowest nodes, `p.remarks` what would help, `p.try_(remark)` tries it,
+    `p.diff(q)` compares two, `p.save("x.json")` writes a trace. Times are medians over runs, with their quartiles; what
+    measuring costs is taken off.
+    """
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def table(self, by: By = "node", *, way: str | None = None) -> pd.DataFrame:
+        """A tidy table of one way (`"op by op"` or `"fused"`): one row for each node, fusion group, op, module, line or class.
+
+        Raises ArgumentError for another `by`, or for a way that was not run.
+        """
+        check(by)
+        label = self.label(way)
+        if by == "node":
+            return node_table(self, label)
+        return group_table(self) if by == "group" else summed_table(self, label, by)
+
+    def top(self, count: int = 10, *, way: str | None = None) -> pd.DataFrame:
+        """The slowest nodes; `.attrs["order"]` says how far their order is sure."""
+        table = self.table("node", way=way).sort_values("ms", ascending=False, kind="stable").head(count)
+        table.attrs["order"] = self.order(way)
+        return table
+
+    def order(self, way: str | None = None) -> str:
+        """Whether the order of the ten slowest nodes is sure, in a sentence."""
+        measured = self.way(way)
+        doubtful = unsure(measured)
+        shown = min(10, len(measured.nodes))
+        if not doubtful:
+            return f"the order of the {plural(shown, 'slowest node')} is sure, after {plural(measured.runs, 'run')}"
+        names = {row.node.id: row.name for row in self.rows(way)}
+        told = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
+        more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+        return f"the order is not sure after {plural(measured.runs, 'run')}: {told}{more} may come after the next; measure longer"
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """What each way's time consists of, in ms: compiling, the first call, warming up, a call; in the call its entry, nodes,
+        gaps and end; and what measuring costs."""
+        import pandas as pd
+
+        cells = {}
+        for label, way in self.ways.items():
+            nodes = sum(row.self_time.median for row in self.rows(label))
+            cells[label] = {
+                "compile ms": way.plain.compile_seconds * 1e3, "first call ms": way.first_ns / 1e6,
+                "warm-up ms": way.warm_ns / 1e6, "call ms": way.total.median / 1e6, "low ms": way.total.low / 1e6,
+                "high ms": way.total.high / 1e6, "entry ms": way.entry.median / 1e6, "nodes ms": nodes / 1e6,
+                "idle ms": float(np.median(way.idle.sum(axis=1))) / 1e6, "end ms": way.leave.median / 1e6,
+                "parts of call": way.parts.median / way.total.median if way.total.median else 1.0,
+                "measuring µs a node": way.watch.cost / 1e3, "runs": way.runs, "peak MB": way.counter.peak_bytes / 1e6,
+            }  # fmt: skip
+        return pd.DataFrame(cells).T.rename_axis(self.name)
+
+    # -- what would help ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What would help, what brings most first: each with a number, the evidence and its line."""
+        from irscope.runtime.profile.advice import remarks_of
+
+        return remarks_of(self)
+
+    def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
+        """Apply a remark (or the one of this number) to the program and measure both in turn. Raises ArgumentError for one
+        that only the author of the source can follow."""
+        from irscope.runtime.profile.trial import trial
+
+        if isinstance(remark, int):
+            if not 0 <= remark < len(self.remarks):
+                raise ArgumentError(f"there is no remark {remark}", hint=f"there are {len(self.remarks)}, from 0")
+            remark = self.remarks[remark]
+        return trial(self, remark, seconds)
+
+    def diff(self, other: Profile, *, way: str | None = None) -> ProfileDifference:
+        """What is slower or faster in another profile: of another version, machine or policy."""
+        from irscope.runtime.profile.difference import difference
+
+        return difference(self, other, way)
+
+    # -- for other tools ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
+        from irscope.runtime.profile.traces import chrome_trace
+
+        return _written(Path(path), chrome_trace(self))
+
+    def to_speedscope(self, path: str | Path | None = None) -> dict[str, Any]:
+        """A run of each way in speedscope's format: modules and lines as the stack; written to a file if one is named."""
+        from irscope.runtime.profile.traces import speedscope
+
+        made = speedscope(self)
+        if path is not None:
+            _written(Path(path), made)
+        return made
+
+    # -- words --------------------------------------------------------------------------------------------------------
+
+    def caption(self) -> str:
+        """On what, and how it was measured."""
+        here = self.environment
+        costs = max((way.watch.cost for way in self.ways.values()), default=0.0)
+        runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
+        peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
+        stopped = "Interrupted: fewer runs than wanted. " if self.is_interrupted else ""
+        return (
+            f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
+            f"peak of memory {peak}. Measuring took {costs:.0f} ns a node, which is taken off. "
+            f"{self.order()[0].upper()}{self.order()[1:]}." + "".join(f" {warning}" for warning in self.warnings)
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name} on {self.device}: {self.verdict()}"]
+        rows = sorted(self.rows(), key=lambda row: -row.self_time.median)[:10]
+        lines.append(f"{'':2}{'median':>10}{'quartiles':>22}{'share':>8}{'of copy':>9}{'of peak':>9}  {self.main}")
+        for row in rows:
+            took = row.self_time
+            copy = f"{row.copy_ns / took.median:.0%}" if took.median and row.copy_ns else ""
+            peak = f"{row.flops_ns / took.median:.0%}" if took.median and row.flops_ns else ""
+            where = place(row.node)
+            told = f"{row.name} = {row.node.op}" + (f"  {Path(where.file).name}:{where.line}" if where else "")
+            spread = f"{time_words(took.low)} – {time_words(took.high)}"
+            lines.append(f"{'':2}{time_words(took.median):>10}{spread:>22}{row.share:>8.1%}{copy:>9}{peak:>9}  {told}")
+        lines += ["what would help"] if self.remarks else []
+        lines += [f"  {number}. {remark}" for number, remark in enumerate(self.remarks[:5])]
+        return "\n".join([*lines, self.caption()])
+
+    def verdict(self) -> str:
+        """The first answer: how long, and what fusing does."""
+        if len(self.ways) == 1:
+            return f"{time_words(self.total().median)} a call"
+        before, after = self.total("op by op"), self.total("fused")
+        told = after.against(before)
+        ratio = f"{before.median / after.median:.2g}× as fast" if told == "faster" else told
+        return f"{time_words(before.median)} a call op by op, {time_words(after.median)} fused ({ratio})"
+
+
+def _written(path: Path, content: dict[str, Any]) -> Path:
+    try:
+        path.write_text(json.dumps(content), encoding="utf-8")
+    except OSError as error:
+        what = f"{str(path)!r} cannot be written: {error.strerror}"
+        raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
+    return path

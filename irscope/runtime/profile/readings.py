@@ -1,0 +1,134 @@
+"""What was measured of a program, by way and node: the numbers that tables, remarks and traces are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, Node
+from irscope.runtime.profile.counting import NodeCost
+from irscope.runtime.profile.measuring import Measured
+from irscope.runtime.profile.rows import NodeRow, class_numbers, members_of, node_rows
+from irscope.runtime.profile.speeds import Speeds
+from irscope.runtime.profile.spread import Spread
+from irscope.runtime.profile.way import Way
+
+__all__ = ["Readings", "time_words"]
+
+
+class Readings:
+    """The measured ways of one program."""
+
+    def __init__(self, measured: Measured) -> None:
+        self.measured = measured
+        self.name = measured.original.name
+        self.device = measured.device
+        self.ways: Mapping[str, Way] = {str(label): way for label, way in measured.ways.items()}
+        """`"op by op"`: the program as it was written. `"fused"`: with its groups as kernels, if it has any."""
+        self.environment = measured.environment
+        """The processor, threads, load, versions and allocator: plain JSON."""
+        self.warnings = measured.warnings
+        """What made the times unreliable."""
+        self._rows: dict[str, list[NodeRow]] = {}
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def main(self) -> str:
+        """The way that is shown where none is named: fused, if there are groups."""
+        return "fused" if "fused" in self.ways else "op by op"
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a Ctrl-C ended the measurement; what there was until then is here."""
+        return self.measured.is_interrupted
+
+    def total(self, way: str | None = None) -> Spread:
+        """A whole call, in nanoseconds."""
+        return self.way(way).total
+
+    def graph(self, way: str | None = None) -> Graph:
+        """The program that ran this way."""
+        return self.way(way).graph
+
+    def rows(self, way: str | None = None) -> list[NodeRow]:
+        """A record for each node that ran, in program order."""
+        label = self.label(way)
+        if label not in self._rows:
+            self._rows[label] = node_rows(self.ways[label], self.speeds, self._group_of, self._group_flops)
+        return self._rows[label]
+
+    def class_numbers(self, way: str | None = None) -> dict[int, int]:
+        """The number of each node's equivalence class, by the node's id."""
+        return class_numbers(self.graph(way), self.rows(way))
+
+    @cached_property
+    def speeds(self) -> Speeds:
+        """What the machine can do at most."""
+        return Speeds(int(self.environment["threads"]), self.device)
+
+    @cached_property
+    def members(self) -> Mapping[int, list[Node]]:
+        """The nodes of the program as it was written that run in each group, by the group's id."""
+        found: dict[int, list[Node]] = {}
+        fusion = self.measured.fusion
+        if fusion is None:
+            groups = [node for node in self.graph().nodes() if node.op == "prim::FusionGroup"]
+            return {group.id: members_of(group) for group in groups}
+        for node in self.measured.original.nodes():
+            group = fusion.group_of(node) if node.op != "prim::Constant" else None
+            if group is not None:
+                found.setdefault(group.id, []).append(node)
+        return found
+
+    @cached_property
+    def _group_of(self) -> Mapping[int, int]:
+        return {node.id: group for group, nodes in self.members.items() for node in nodes}
+
+    @cached_property
+    def _before(self) -> Mapping[int, NodeRow]:
+        return {row.node.id: row for row in self.rows("op by op")}
+
+    def before_ns(self, node: Node) -> float:
+        """What a node takes op by op."""
+        row = self._before.get(node.id)
+        return 0.0 if row is None else row.self_time.median
+
+    def cost(self, node: Node) -> NodeCost:
+        """What a node moves and computes op by op."""
+        row = self._before.get(node.id)
+        return NodeCost() if row is None else row.cost
+
+    def _group_flops(self, group: Node) -> int:
+        way = self.ways["op by op"]
+        return sum(way.cost(node).flops for node in self.members.get(group.id, ()))
+
+    def group_before(self, group: Node) -> Spread:
+        """What a group's nodes take one by one, together."""
+        way = self.ways["op by op"]
+        wanted = {node.id for node in self.members.get(group.id, ())}
+        places = [index for index, node in enumerate(way.nodes) if node.id in wanted]
+        return Spread.of(way.busy[:, places].sum(axis=1)) if places else Spread(0.0, 0.0, 0.0)
+
+    def way(self, label: str | None = None) -> Way:
+        """One way that was run. Raises ArgumentError for another."""
+        return self.ways[self.label(label)]
+
+    def label(self, way: str | None = None) -> str:
+        """The name of a way, the main one where none is given. Raises ArgumentError for one that was not run."""
+        label = way or self.main
+        if label not in self.ways:
+            raise ArgumentError(f"it was not run {label!r}", hint=f"it was run {' and '.join(map(repr, self.ways))}")
+        return label
+
+
+def time_words(ns: float) -> str:
+    """Nanoseconds with the unit that keeps them readable.
+
+    >>> time_words(1234.0), time_words(12_345_678.0)
+    ('1.23 µs', '12.3 ms')
+    """
+    if ns < 999.5e3:
+        return f"{ns / 1e3:.3g} µs"
+    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"

@@ -1,0 +1,62 @@
+"""A run of each way as a trace that Chrome and Perfetto open.
+
+One process per way; its lanes are the host, beside it the GPU's stream where there is one, and a counter of the bytes alive.
+Times are microseconds, as the format has them. (Trace Event Format, "complete" events `X`, counters `C`, metadata `M`.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from irscope.runtime.profile.readings import Readings
+from irscope.runtime.profile.rows import place
+from irscope.runtime.profile.way import Instruction
+
+__all__ = ["chrome_trace"]
+
+_HOST: Final = 1
+_STREAM: Final = 2
+
+
+def chrome_trace(readings: Readings) -> dict[str, Any]:
+    """The trace as plain data."""
+    events: list[dict[str, Any]] = []
+    for process, (label, way) in enumerate(readings.ways.items(), 1):
+        is_gpu = readings.device == "cuda"
+        events += _metadata(process, f"{readings.name}, {label}", is_gpu)
+        names = {row.node.id: row for row in readings.rows(label)}
+        steps = way.timeline()
+        end = max((step.start + step.duration for step in steps), default=0.0)
+        call = {"name": f"{readings.name} ({label})", "cat": "call", "ph": "X", "pid": process, "tid": _HOST}
+        events.append(call | {"ts": 0.0, "dur": max(end, way.total.median) / 1e3, "args": {}})
+        for step in steps:
+            row = names.get(step.node.id)
+            told = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process}
+            args = _args(step, row)
+            events.append(
+                told | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args}
+            )
+            if is_gpu:
+                events.append(told | {"tid": _STREAM, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args})
+            events.append({
+                "name": "bytes alive", "ph": "C", "pid": process, "tid": _HOST, "ts": (step.host_start + step.host_duration) / 1e3,
+                "args": {"bytes": step.live_bytes},
+            })  # fmt: skip
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"environment": readings.environment}}
+
+
+def _metadata(process: int, name: str, is_gpu: bool) -> list[dict[str, Any]]:
+    lanes = [(_HOST, "host")] + ([(_STREAM, "stream")] if is_gpu else [])
+    base = {"ph": "M", "pid": process, "ts": 0.0}
+    return [
+        base | {"name": "process_name", "tid": 0, "args": {"name": name}},
+        *(base | {"name": "thread_name", "tid": lane, "args": {"name": told}} for lane, told in lanes),
+    ]
+
+
+def _args(step: Instruction, row: Any) -> dict[str, Any]:
+    where = place(step.node)
+    told: dict[str, Any] = {"module": step.node.scope, "line": str(where or "")}
+    if row is not None:
+        told |= {"node": row.name, "bytes": row.cost.bytes, "flops": row.cost.flops, "median ns": row.self_time.median}
+    return told

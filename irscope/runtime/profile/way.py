@@ -1,0 +1,264 @@
+"""One way to run a program, op by op or with its groups as kernels, and the times of its instructions run after run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.ir import Graph, Node
+from irscope.runtime.executor import StampedCode
+from irscope.runtime.profile.counting import Counter, NodeCost
+from irscope.runtime.profile.spread import Spread
+from irscope.runtime.profile.stopwatch import Durations, Stopwatch, stopwatch
+from irscope.runtime.program import Executable
+
+__all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
+
+WayName = Literal["op by op", "fused"]
+WARM_RUNS: Final = 6
+"""Calls before the first that counts: a program finds its short way after the fourth."""
+_MOST_NUMBERS: Final = 8_000_000
+"""Times that are kept of all runs together."""
+_KEPT_RUNS: Final = 9
+"""Runs of which every instruction is kept, one of which the timeline shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction of a run, for the timeline; in nanoseconds from the start of the call."""
+
+    node: Node
+    start: float
+    duration: float
+    """Of what the program runs on."""
+    host_start: float
+    host_duration: float
+    live_bytes: int
+    """Of tensors of the run, when it had run."""
+
+
+@dataclass(eq=False)
+class Way:
+    """A program that is run and timed."""
+
+    label: WayName
+    graph: Graph
+    plain: Executable
+    """What is timed as a whole."""
+    timed: Executable
+    """The same program, which leaves stamps."""
+    watch: Stopwatch
+    code: StampedCode | None = None
+    first_ns: float = 0.0
+    """The first call, which also compiles what was not known before."""
+    warm_ns: float = 0.0
+    """The calls after it that do not count."""
+    whole: list[float] = field(default_factory=list)
+    """Nanoseconds of plain calls."""
+    counter: Counter = field(default_factory=Counter)
+    _busy: list[Any] = field(default_factory=list)
+    _host: list[Any] = field(default_factory=list)
+    _idle: list[Any] = field(default_factory=list)
+    _entry: list[float] = field(default_factory=list)
+    _leave: list[float] = field(default_factory=list)
+    _kept: list[tuple[float, Any, Durations, float]] = field(default_factory=list)
+    _path: tuple[list[tuple[int, int]], Any] | None = None
+    _counts: Any = None
+
+    @staticmethod
+    def of(label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool) -> Way:
+        """`make` compiles the program; it is called twice, and finds the kernels of the first time the second."""
+        plain, timed = make(), make()
+        way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch))
+        if device != "reference" and not plain.is_direct:
+            way.code = timed.stamped(args, way.watch.stamp)
+        return way
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def warm_up(self, args: Sequence[Any], restore: Callable[[], object]) -> None:
+        """The calls that do not count, and one that is watched for what moves and lives."""
+        start = time.perf_counter_ns()
+        self.plain(*args)
+        self.watch.finish()
+        self.first_ns = time.perf_counter_ns() - start
+        start = time.perf_counter_ns()
+        for _ in range(WARM_RUNS):
+            restore()
+            self.plain(*args)
+        self.watch.finish()
+        self.warm_ns = time.perf_counter_ns() - start
+        code = self.code or self.timed.stamped(args, self.watch.stamp)
+        code.observer = self.counter.watch
+        restore()
+        self.timed(*args)
+        code.observer = None
+        self._calibrate(code)
+        for _ in range(WARM_RUNS if self.code is not None else 0):
+            restore()
+            self.watch.start()
+            self.timed(*args)
+            self.watch.finish()
+
+    def _calibrate(self, code: StampedCode) -> None:
+        """Which row each instruction counts for."""
+        rows = {node.id: row for row, node in enumerate(self.nodes)}
+        self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in code.owners], np.intp)
+        self._owners = code.owners
+        self._first: dict[int, int] = {}
+        for position, node in enumerate(code.nodes):
+            if node is not None:
+                self._first.setdefault(node.id, position)
+        self._counts = np.zeros(len(code.instructions), np.int64)
+        for position, _, _ in self.counter.curve:
+            self._counts[position] += 1
+
+    def run_whole(self, args: Sequence[Any], calls: int) -> None:
+        """Time some calls of the program as it is."""
+        watch = self.watch
+        start = time.perf_counter_ns()
+        for _ in range(calls):
+            self.plain(*args)
+        watch.finish()
+        self.whole.append((time.perf_counter_ns() - start) / calls)
+
+    def run_timed(self, args: Sequence[Any]) -> None:
+        """Time one call, instruction by instruction."""
+        code, watch = self.code, self.watch
+        if code is None:  # one kernel, straight away: it is all there is
+            self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
+            return
+        watch.start()
+        start = time.perf_counter_ns()
+        self.timed(*args)
+        end = time.perf_counter_ns()
+        found = watch.read()
+        positions = self._positions(code.path)
+        rows = self.row_of_position[positions]
+        for kept, times in ((self._busy, found.busy), (self._host, found.host), (self._idle, found.idle)):
+            kept.append(np.bincount(rows, times, len(self.nodes)))
+        self._entry.append(max(found.start - start, 0))
+        self._leave.append(max(end - found.end, 0))
+        self._keep(float(found.busy.sum()), positions, found, start)
+
+    def _keep(self, total: float, positions: Any, found: Durations, start: int) -> None:
+        if len(self._kept) >= _KEPT_RUNS:
+            self._kept.pop(0)
+        self._kept.append((total, positions, found, start))
+
+    def _positions(self, path: list[tuple[int, int]]) -> Any:
+        """The position of each instruction of a run; of programs without jumps always the same."""
+        if self._path is None or self._path[0] != path:
+            found = np.concatenate([np.arange(start, stop) for start, stop in path]) if path else np.zeros(0, np.intp)
+            self._path = (list(path), found)
+        return self._path[1]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more times should be kept."""
+        return len(self._busy) * max(len(self.nodes), 1) > _MOST_NUMBERS
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes that run, in textual order; one row of every table each. Nodes inside a kernel's group are not told apart."""
+        kernels = {node for node in self.graph.nodes() if self.plain.has_kernels(node)}
+        inside = {inner for group in kernels for block in group.blocks for inner in block.nodes}
+        return [node for node in self.graph.nodes() if node.op != "prim::Constant" and node not in inside]
+
+    @property
+    def runs(self) -> int:
+        return len(self._busy)
+
+    @property
+    def busy(self) -> Any:
+        """Nanoseconds by run and node."""
+        return np.array(self._busy).reshape(self.runs, len(self.nodes))
+
+    @property
+    def host(self) -> Any:
+        """The processor's share of that: launches, where a GPU does the work."""
+        return np.array(self._host).reshape(len(self._host), len(self.nodes)) if self._host else self.busy
+
+    @property
+    def idle(self) -> Any:
+        """How long a GPU waited for the host before each node."""
+        return (
+            np.array(self._idle).reshape(len(self._idle), len(self.nodes)) if self._idle else np.zeros_like(self.busy)
+        )
+
+    @property
+    def total(self) -> Spread:
+        """A whole call."""
+        return Spread.of(self.whole)
+
+    @property
+    def entry(self) -> Spread:
+        """From the call to the first instruction: arguments are looked at."""
+        return Spread.of(self._entry)
+
+    @property
+    def leave(self) -> Spread:
+        """From the last instruction to the caller."""
+        return Spread.of(self._leave)
+
+    @property
+    def parts(self) -> Spread:
+        """All nodes, and what comes before and after them, added up run by run."""
+        if not self._entry:
+            return Spread.of(self.busy.sum(axis=1))
+        return Spread.of(self.busy.sum(axis=1) + self.idle.sum(axis=1) + np.array(self._entry) + np.array(self._leave))
+
+    def cost(self, node: Node) -> NodeCost:
+        """What it moves, computes and allocates in a run."""
+        return self.counter.costs.get(node.id) or NodeCost()
+
+    def calls(self, node: Node) -> int:
+        """How often it runs in a run."""
+        first = self._first.get(node.id)
+        return 0 if first is None else int(self._counts[first])
+
+    def trips(self, node: Node) -> int | None:
+        """How often a loop's body runs in a run; None for what is no loop."""
+        if node.op != "prim::Loop":
+            return None
+        head = self._first[node.id] + 1  # asks before each turn whether there is one
+        return int(self._counts[head]) - self.calls(node)
+
+    def timeline(self) -> list[Instruction]:
+        """The instructions of the run that took as long as most, of the last ones."""
+        if not self._kept:
+            return self._direct_timeline()
+        ordered = sorted(self._kept, key=lambda kept: kept[0])
+        _, positions, found, start = ordered[len(ordered) // 2]
+        live = [bytes_ for _, _, bytes_ in self.counter.curve]
+        offset = found.start - start
+        host = offset + np.concatenate([[0.0], np.cumsum(found.host)])
+        ends = offset + np.cumsum(found.busy + found.idle)
+        made = []
+        for index, position in enumerate(positions):
+            node, alive = self._owners[position], live[index] if index < len(live) else 0
+            if node is not None:
+                took = float(found.busy[index])
+                made.append(
+                    Instruction(
+                        node, float(ends[index]) - took, took, float(host[index]), float(found.host[index]), alive
+                    )
+                )
+        return made
+
+    def _direct_timeline(self) -> list[Instruction]:
+        took = self.total.median
+        alive = max((bytes_ for _, _, bytes_ in self.counter.curve), default=0)
+        return [Instruction(node, 0.0, took, 0.0, took, alive) for node in self.nodes[:1]]
+
+    def order_by_time(self) -> list[int]:
+        """The rows, the slowest first."""
+        medians = np.median(self.busy, axis=0) if self.runs else np.zeros(len(self.nodes))
+        return [int(row) for row in np.argsort(-medians, kind="stable")]

@@ -1,0 +1,229 @@
+"""What a profile says of a program: its nodes, their sums, what measuring costs, and what is kept when it is interrupted.
+
+Nothing here asserts a time: numbers are compared with each other, counted, or taken from a clock that the test drives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError
+from irscope.runtime.profile.counting import TensorFacts
+from irscope.runtime.profile.measuring import measured
+from irscope.runtime.profile.profile_result import Profile
+from irscope.runtime.profile.spread import Spread, is_larger, sure_order
+from irscope.runtime.profile.tables import BY
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+
+LOOP = """graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Tensor):
+      %d : Tensor = aten::tanh(%c)
+      %e : Tensor = aten::add(%d, %x, %one)
+      -> (%t, %e)
+  return (%y)
+"""
+
+
+def chain(x: Any) -> Any:
+    return (torch.relu(x) * 2.0 + x).t().contiguous() @ x
+
+
+def profiled(program: Any, *args: Any, **options: Any) -> Profile:
+    return irs.profile(program, *args, seconds=0.05, **options)
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return profiled(chain, torch.from_numpy(X))
+
+
+def test_every_node_that_runs_has_a_row_and_constants_have_none(profile: Profile) -> None:
+    table = profile.table("node", way="op by op")
+    assert table["op"].tolist() == [
+        "aten::relu", "aten::mul", "aten::add", "aten::t", "aten::contiguous", "aten::matmul"
+    ]  # fmt: skip
+    assert table["line"].map(lambda line: line.rpartition("/")[2].partition(":")[0]).eq("test_profile.py").all()
+    assert table["calls"].eq(1).all()
+
+
+def test_times_are_quartiles_of_as_many_runs_and_shares_sum_to_one(profile: Profile) -> None:
+    for label, way in profile.ways.items():
+        table = profile.table("node", way=label)
+        assert (table["low ms"] <= table["ms"]).all() and (table["ms"] <= table["high ms"]).all()
+        assert table["share"].sum() == pytest.approx(1.0)
+        assert way.busy.shape == (way.runs, len(table))
+
+
+@pytest.mark.parametrize("by", [by for by in BY if by not in ("node", "group")])
+@pytest.mark.parametrize("way", ["op by op", "fused"])
+def test_sums_are_the_same_however_they_are_made(profile: Profile, by: Any, way: str) -> None:
+    nodes, table = profile.table("node", way=way), profile.table(by, way=way)
+    chosen = table[table["module"] == ""] if by == "module" else table
+    assert chosen["ms"].sum() == pytest.approx(nodes["ms"].sum())
+    assert chosen["MB"].sum() == pytest.approx(nodes["MB"].sum())
+
+
+def test_bytes_are_what_ops_must_move(profile: Profile) -> None:
+    moved = profile.table("node", way="op by op").set_index("op")["MB"]
+    size = X.nbytes / 1e6
+    assert moved["aten::relu"] == pytest.approx(2 * size)
+    assert moved["aten::add"] == pytest.approx(3 * size)
+    assert moved["aten::t"] == 0.0
+    assert moved["aten::contiguous"] == pytest.approx(2 * size)
+    assert profile.table("node", way="op by op").set_index("op")["MFLOP"]["aten::matmul"] == pytest.approx(2 * 64**3 / 1e6)
+
+
+def test_memory_is_followed_node_by_node(profile: Profile) -> None:
+    table = profile.table("node", way="op by op").set_index("op")
+    assert table["allocated MB"]["aten::relu"] == pytest.approx(X.nbytes / 1e6)
+    assert table["allocated MB"]["aten::t"] == 0.0
+    way = profile.ways["op by op"]
+    assert table["live MB"].max() * 1e6 <= way.counter.peak_bytes == way.plain.peak_bytes(torch.from_numpy(X))
+
+
+def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> None:
+    groups = profile.table("group")
+    assert groups["ops"].tolist() == [4] or groups["ops"].sum() >= 3
+    first = groups.iloc[0]
+    one_by_one = profile.table("node", way="op by op").set_index("group")
+    members = one_by_one.loc[[first["group"]], "ms"]
+    assert first["before ms"] <= members.sum() * 10 and len(members) == first["ops"]
+    assert first["verdict"] in ("faster", "slower", "the same")
+
+
+def test_what_measuring_costs_is_measured_and_under_a_microsecond(profile: Profile) -> None:
+    assert (profile.parts["measuring µs a node"] > 0).all()
+    assert "taken off" in profile.caption()
+
+
+def test_first_call_compile_and_warm_up_are_apart(profile: Profile) -> None:
+    assert {"compile ms", "first call ms", "warm-up ms", "entry ms", "end ms"} <= set(profile.parts.columns)
+    assert (profile.parts[["compile ms", "first call ms", "warm-up ms", "call ms"]] > 0).all(axis=None)
+
+
+def test_loops_count_their_trips_and_all_inside() -> None:
+    p = profiled(irs.parse(LOOP), torch.from_numpy(X), 5)
+    table = p.table("node", way="op by op").set_index("op")
+    assert table["trips"]["prim::Loop"] == 5 and table["calls"]["aten::tanh"] == 5
+    inside = table["ms"][["aten::tanh", "aten::add"]].sum()
+    assert table["total ms"]["prim::Loop"] == pytest.approx(table["ms"]["prim::Loop"] + inside)
+    assert table["MB"]["aten::tanh"] == pytest.approx(5 * 2 * X.nbytes / 1e6)
+
+
+def test_no_trips_no_calls() -> None:
+    p = profiled(irs.parse(LOOP), torch.from_numpy(X), 0)
+    table = p.table("node", way="op by op").set_index("op")
+    assert table["trips"]["prim::Loop"] == 0 and table["calls"]["aten::tanh"] == 0 and table["ms"]["aten::tanh"] == 0
+
+
+def test_numpy_programs_have_profiles_too() -> None:
+    p = profiled(lambda a: np.exp(a) @ a, X)
+    assert set(p.table("op", way="op by op")["op"]) == {"aten::exp", "aten::matmul"}
+
+
+def test_an_executable_is_profiled_as_it_is() -> None:
+    x = torch.from_numpy(X)
+    made = irs.compile(irs.fuse(irs.load(chain, x)))
+    p = profiled(made, x)
+    assert set(p.ways) == {"op by op", "fused"}
+    assert p.members.keys() == {node.id for node in made.graph.nodes() if node.op == "prim::FusionGroup"}
+    assert torch.equal(made(x), made(x))
+
+
+def test_what_a_program_writes_is_put_back() -> None:
+    x = torch.ones(8)
+    g = irs.parse("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::add_(%x, %x, %n)\n  return (%y)")
+    profiled(g, x, 1)
+    assert torch.equal(x, torch.ones(8))
+
+
+def test_a_ctrl_c_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from irscope.runtime.profile import measuring
+
+    turns = 0
+
+    def turn(*given: Any) -> None:
+        nonlocal turns
+        turns += 1
+        if turns > 6:
+            raise KeyboardInterrupt
+        plain(*given)
+
+    plain = measuring._turn
+    monkeypatch.setattr(measuring, "_turn", turn)
+    p = irs.profile(chain, torch.from_numpy(X), seconds=60)
+    assert p.is_interrupted and p.measured.turns == 3
+    assert "Interrupted" in p.caption() and len(p.top(3)) == 3
+
+
+def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def turn(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("irscope.runtime.profile.measuring._turn", turn)
+    with pytest.raises(KeyboardInterrupt):
+        irs.profile(chain, torch.from_numpy(X), seconds=60)
+
+
+def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (90.0, 90.0, 90.0))
+    assert any("busy" in warning for warning in profiled(chain, torch.from_numpy(X)).warnings)
+
+
+def test_the_environment_is_kept(profile: Profile) -> None:
+    assert {"cpu", "threads", "load", "versions", "allocator"} <= set(profile.environment)
+    assert profile.environment["versions"]["torch"]
+
+
+@pytest.mark.parametrize(("call", "told"), [
+    (lambda p: p.table("colour"), "no table by 'colour'"), (lambda p: p.table(way="deduplicated"), "not run"),
+    (lambda p: p.try_(99), "no remark 99"), (lambda p: p.diff(3), "compared with a profile"),
+    (lambda p: p.save("/no/such/folder/x.json"), "cannot be written"),
+])  # fmt: skip
+def test_mistakes_are_told(profile: Profile, call: Any, told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        call(profile)
+
+
+def test_no_time_measures_nothing() -> None:
+    with pytest.raises(ArgumentError, match="measure nothing"):
+        measured(irs.load(chain, torch.from_numpy(X)), (torch.from_numpy(X),), device=None, seconds=0)
+
+
+def test_nothing_is_faster_whose_quartiles_overlap() -> None:
+    a, b = Spread(1.0, 0.9, 1.3), Spread(1.5, 1.2, 1.8)
+    assert a.against(b) == b.against(a) == "the same"
+    assert Spread(1.0, 0.9, 1.1).against(b) == "faster" and b.against(Spread(1.0, 0.9, 1.1)) == "slower"
+
+
+def test_an_order_is_sure_where_most_runs_agree() -> None:
+    random = np.random.default_rng(0)
+    sure = np.stack([random.normal(3, 0.1, 40), random.normal(2, 0.1, 40), random.normal(1, 0.1, 40)], 1)
+    assert sure_order(sure, [0, 1, 2]) == []
+    noisy = np.stack([random.normal(2.1, 5, 7), random.normal(1.9, 5, 7)], 1)
+    places = [int(place) for place in np.argsort(-np.median(noisy, axis=0))]
+    assert sure_order(noisy, places) == places[:1]
+
+
+def test_the_sign_test_keeps_its_promise() -> None:
+    """Of columns that are alike, one in twenty may seem the larger: either one by chance, two-sided."""
+    random = np.random.default_rng(1)
+    wrong = sum(is_larger(random.normal(size=30), random.normal(size=30)) for _ in range(2000))
+    assert wrong / 2000 < 0.06
+
+
+def test_an_expanded_tensor_has_the_bytes_of_its_memory() -> None:
+    facts = TensorFacts("float32", (64, 32, 16), (16, 0, 1), 4)
+    assert facts.bytes == 64 * 16 * 4 and facts.full_bytes == 64 * 32 * 16 * 4
+    assert TensorFacts("float32", (8, 4), (1, 8), 4).order == (1, 0)

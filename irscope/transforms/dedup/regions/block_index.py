@@ -140,7 +140,7 @@ class _Looks:
     def _blocks(self, node: Node) -> bytes:
         """What the blocks look like; values from outside count as the operands that they are."""
         return b"".join(
-            canonical_form(inner_piece(self._index.graph, node, block), "extents") for block in inner_blocks(node)
+            canonical_form(inner_piece(self._index.graph, node, block), "order") for block in inner_blocks(node)
         ) + self._sharing(node)
 
     def _sharing(self, node: Node) -> bytes:

@@ -43,7 +43,7 @@ def _same_blocks(index: BlockIndex, one: Node, other: Node) -> bool:
         return False
     outer = dict(zip((*one.inputs, *free_values(one)), (*other.inputs, *free_values(other)), strict=True))
     for x, y in zip(ours, theirs, strict=True):
-        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "extents")
+        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "order")
         if matched is None or not _agrees(matched, outer):
             return False
     return True

@@ -2,15 +2,18 @@
 
 Hash first, then prove: a piece joins a class only by a `Match` with its first member. From one step to the next only first
 members are compared, so a coarser step costs less, and a class never falls apart again: what two pieces have in common is
-the chain of matches between them.
+the chain of matches between them. By `alpha` the tuples of `listed_key`, whose equality is the proof, spare most pieces the
+form and the match; and by `symbols` those that have one have no names that could be exchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Node
 from irscope.transforms.dedup.canonical import fingerprint
+from irscope.transforms.dedup.listed_key import ListedKeys
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
@@ -26,23 +29,33 @@ class Ladder:
     def __init__(self, pieces: Mapping[Node | str, Piece]) -> None:
         self.pieces = pieces
         self._place = {member: place for place, member in enumerate(pieces)}
-        self._known: dict[Relation, list[tuple[Members, bytes]]] = {}
+        self._known: dict[Relation, list[Members]] = {}
 
-    def classes(self, relation: Relation) -> list[tuple[Members, bytes]]:
-        """The members of each class in program order, and the fingerprint of the first; in program order of the first."""
+    def classes(self, relation: Relation) -> list[Members]:
+        """The members of each class in program order; in program order of the first."""
         known = self._known.get(relation)
         if known is None:
             known = self._known[relation] = self._joined(relation)
         return known
 
-    def _joined(self, relation: Relation) -> list[tuple[Members, bytes]]:
+    def fingerprint(self, members: Members, relation: Relation) -> bytes:
+        """Of the first member of a class."""
+        return fingerprint(self.pieces[members[0]], relation)
+
+    @cached_property
+    def _keys(self) -> dict[Node | str, tuple[object, ...] | None]:
+        keys = ListedKeys()
+        return {member: keys.key(piece) for member, piece in self.pieces.items()}
+
+    def _joined(self, relation: Relation) -> list[Members]:
         """Pairwise within a bucket, whose members have equal fingerprints: nearly always they are one class."""
         if RANK[relation] <= RANK["alpha"]:
             before: list[Members] = [(member,) for member in self.pieces]
         else:
-            before = [members for members, _ in self.classes(RELATIONS[RANK[relation] - 1])]
+            before = self.classes(RELATIONS[RANK[relation] - 1])
+        made, rest = self._listed(before, relation)
         buckets: dict[bytes, list[list[Members]]] = {}
-        for members in before:
+        for members in rest:
             piece = self.pieces[members[0]]
             found = buckets.setdefault(fingerprint(piece, relation), [])
             for joined in found:
@@ -51,8 +64,21 @@ class Ladder:
                     break
             else:
                 found.append([members])
-        made = [(self._in_order(joined), mark) for mark, found in buckets.items() for joined in found]
-        return sorted(made, key=lambda entry: self._place[entry[0][0]])
+        made += [self._in_order(joined) for found in buckets.values() for joined in found]
+        return sorted(made, key=lambda members: self._place[members[0]])
+
+    def _listed(self, before: list[Members], relation: Relation) -> tuple[list[Members], list[Members]]:
+        """The classes that keys decide, and those of before about which they say nothing."""
+        if relation not in ("alpha", "symbols"):
+            return [], before
+        rest = [members for members in before if self._keys[members[0]] is None]
+        if relation == "symbols":
+            return [members for members in before if self._keys[members[0]] is not None], rest
+        found: dict[tuple[object, ...], list[Node | str]] = {}
+        for member, key in self._keys.items():
+            if key is not None:
+                found.setdefault(key, []).append(member)
+        return list(map(tuple, found.values())), rest
 
     def _in_order(self, joined: list[Members]) -> Members:
         if len(joined) == 1:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.concurrency.cached import cached_property
@@ -37,8 +38,12 @@ class EquivalenceClass:
     """Group nodes, or names of graphs, in program order."""
     representative: Node | str
     """The first member."""
-    fingerprint: str
-    """Of the canonical form, in hexadecimal; stable between runs."""
+    _fingerprint: Callable[[], bytes] = field(repr=False, compare=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the canonical form, in hexadecimal; stable between runs."""
+        return self._fingerprint().hex()
 
     def __len__(self) -> int:
         return len(self.members)
@@ -68,7 +73,7 @@ class Dedup:
 
         rows = []
         for relation in RELATIONS:
-            sizes = [len(members) for members, _ in self._ladder.classes(relation)]
+            sizes = [len(members) for members in self._ladder.classes(relation)]
             rows.append({
                 "relation": relation, "classes": len(sizes), "largest": max(sizes, default=0), "gives up": GIVES_UP[relation],
             })  # fmt: skip
@@ -203,8 +208,11 @@ def _sorted_into_classes(
     program: Graph | Module, relation: Relation, pieces: dict[Node | str, Piece], note: str, regions: RegionPieces | None = None
 ) -> Dedup:
     ladder = Ladder(pieces)
-    found = sorted(ladder.classes(relation), key=lambda entry: -len(entry[0]))
-    classes = [EquivalenceClass(i, members, members[0], mark.hex()) for i, (members, mark) in enumerate(found)]
+    found = sorted(ladder.classes(relation), key=lambda members: -len(members))
+    classes = [
+        EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation))
+        for i, members in enumerate(found)
+    ]
     return Dedup(program, relation, tuple(classes), note, ladder, regions)
 
 

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from irscope._base.concurrency.restored import without_collector
 from irscope.analysis.per_graph import leads
-from irscope.ir import Graph, Merged
+from irscope.ir import Graph, Merged, Module
 from irscope.ops.exactness import Exact
 from irscope.transforms.base import PassRecord
 from irscope.transforms.fusion.explain import remarks_of
@@ -22,13 +22,13 @@ __all__ = ["fuse", "fuse_groups", "grouped"]
 
 
 def fuse(
-    graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
+    graph: Graph | Module, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None,
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
-    Groups are made in each block, of `min_size` to `max_nodes` nodes, with at most `max_arguments` inputs and outputs.
-    The program means the same afterwards: see `irscope.transforms.grouping.partition` for the argument. `policy`:
+    Of a `Module` it is the one public graph, with its calls inlined. Groups are made in each block, of `min_size` to
+    `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The program means the same afterwards: see `irscope.transforms.grouping.partition` for the argument. `policy`:
 
     * `"greedy"`: consumers from the last to the first, and for each what it reads, the latest first; then siblings.
     * `"min-bytes"`: always the merge that saves most memory traffic; then siblings.

@@ -9,7 +9,8 @@ from typing import Final
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
-from irscope.ir import CONTROL_FLOW, Block, Graph
+from irscope.ir import CONTROL_FLOW, Block, Graph, Module
+from irscope.ir.module import inlined
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.fusion.legality import Eligibility, NodeProfiles, profiles_of
 from irscope.transforms.fusion.policy import POLICIES, BlockPlan, Limits, Policy, Score, policy_of
@@ -38,7 +39,9 @@ def wanted(policy: str | Score, min_size: int, max_arguments: int, max_nodes: in
 
 
 def the_graph(graph: object, name: str) -> Graph:
-    """What a pass was given, which must be a graph."""
+    """What a pass was given, which must be a graph, or a module with one entry, whose calls are then inlined."""
+    if isinstance(graph, Module):
+        return inlined(graph)
     if isinstance(graph, Graph):
         return graph
     raise ArgumentError(

@@ -14,7 +14,7 @@ import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir.core import Graph, Node
+from irscope.ir.core import Graph, Node, Symbol
 from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
@@ -254,3 +254,14 @@ def test_a_long_chain_becomes_kernels_of_limited_size() -> None:
     assert sum(sizes) == 300
     assert max(sizes) <= 100
     assert [remark.rule for remark in fusion.remarks if remark.kind == "missed"] == ["size-limit"] * (len(sizes) - 1)
+
+
+def test_a_module_is_fused_with_its_calls_inlined():
+    body = "graph(%x : Float(3)):\n  %a : Float(3) = aten::relu(%x)\n  %b : Float(3) = {}\n  return (%b)"
+    called, caller = body.format("aten::neg(%a)"), body.format('func::call[callee="@f"](%a)')
+    f = irs.parse(called)
+    with pytest.raises(ArgumentError, match="2 public graphs"):
+        irs.fuse(irs.Module({"f": f, "main": irs.parse(caller)}))
+    private = (Symbol("f", "func::func", "private"),)
+    fusion = irs.fuse(irs.Module({"f": f, "main": irs.parse(caller)}, symbols=private))
+    assert [len(group.blocks[0].nodes) for group in fusion.groups] == [3]

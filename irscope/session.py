@@ -18,6 +18,7 @@ from irscope.ir import (
     TensorType,
     Type,
     argument_type,
+    check_count,
     flatten_arguments,
     is_subtype,
 )
@@ -116,13 +117,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
 
     free = graph.free_inputs
     arguments = flatten_arguments(arguments, graph)
-    if len(free) != len(arguments):
-        s = "s" * (len(free) != 1)
-        names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
-        raise ArgumentError(
-            f"{graph.name} takes {len(free)} example argument{s} and got {len(arguments)}", where=f"inputs: {names}",
-            hint="pass one argument per input that is not a parameter, in order",
-        )  # fmt: skip
+    check_count(graph, arguments, "example argument")
     types = {}
     for value, argument in zip(free, arguments, strict=True):
         given = argument_type(argument)
@@ -329,6 +324,9 @@ def write_report(
     from irscope.transforms.history import History
 
     path = Path(output)
+    named = next((arg for arg in example_args if isinstance(arg, str | Path) and str(arg).endswith(".html")), None)
+    if named is not None:
+        raise ArgumentError(f"{str(named)!r} is no example argument", hint=f"the file is named by output={str(named)!r}")
     if isinstance(source, History):
         page = history_html(source)
     else:

@@ -1,4 +1,5 @@
 from .arguments import (
+    check_count,
     flatten_arguments,
     graph_of,
     nested_paths,
@@ -161,6 +162,7 @@ __all__ = [
     "new_id",
     "parts",
     "payload_type",
+    "check_count",
     "flatten_arguments",
     "nested_paths",
     "steps",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from irscope._base.leaves import leaves, leaves_by_path
+from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 
-__all__ = ["flatten_arguments", "graph_of", "nested_paths"]
+__all__ = ["check_count", "flatten_arguments", "graph_of", "nested_paths"]
+
+_MOST_TOLD: Final = 12
 
 
 def graph_of(program: Any, verb: str) -> Graph:
@@ -45,12 +48,28 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
     if len(parts) != wanted:
         return tuple(arguments)
     if any(isinstance(argument, dict) for argument in arguments):
-        names = ", ".join(f"%{graph.names[value]}" for value in graph.free_inputs)
         raise ArgumentError(
-            f"{graph.name} does not know the keys of its arguments", where=f"inputs: {names}",
+            f"{graph.name} does not know the keys of its arguments", where=_told_inputs(graph),
             hint="pass what lies in the dictionary, one argument per input, in this order",
         )  # fmt: skip
     return parts
+
+
+def check_count(graph: Graph, arguments: Sequence[Any], what: str = "argument") -> None:
+    """Raises ArgumentError unless there is one argument for each free input."""
+    wanted = len(graph.free_inputs)
+    if len(arguments) != wanted:
+        raise ArgumentError(
+            f"{graph.name} takes {plural(wanted, what)} and got {len(arguments)}", where=_told_inputs(graph),
+            hint="pass one argument per input that is not a parameter, in order",
+        )  # fmt: skip
+
+
+def _told_inputs(graph: Graph) -> str:
+    """The first inputs that a caller passes, with their types."""
+    free = graph.free_inputs
+    names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free[:_MOST_TOLD]) or "none"
+    return f"inputs: {names}" + (f", and {len(free) - _MOST_TOLD} more" if len(free) > _MOST_TOLD else "")
 
 
 def nested_paths(arguments: Sequence[Any], wanted: int) -> tuple[tuple[Any, ...], ...]:

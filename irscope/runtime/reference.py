@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.trampoline import Call, run
-from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.errors import IrscopeError, RunError
 from irscope.ir import (
     Block,
     Graph,
@@ -23,6 +23,7 @@ from irscope.ir import (
     TensorType,
     Type,
     Value,
+    check_count,
     constant_value,
 )
 from irscope.ir.text.excerpt import excerpt
@@ -54,13 +55,7 @@ def run_reference(
     (array([0., 2.], dtype=float32),)
     """
     free = graph.free_inputs
-    if len(args) != len(free):
-        names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free) or "none"
-        raise ArgumentError(
-            f"{graph.name} takes {len(free)} arguments and got {len(args)}",
-            where=f"inputs: {names}",
-            hint="pass one argument per input that is not a parameter, in order",
-        )
+    check_count(graph, args)
     interpreter = _Interpreter(graph, precision, observe)
     for value, argument in (*zip(free, args, strict=True), *graph.bound.items()):
         interpreter.assign([value], [interpreter.taken(argument)])

@@ -10,6 +10,7 @@ import torch
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.reference import run_reference
 
 Pair = namedtuple("Pair", "left right")
 
@@ -79,3 +80,19 @@ def test_a_dictionary_for_a_program_without_keys_is_refused():
     g = irs.parse("graph(%a : Float(2), %b : Float(2)):\n  %c : Float(2) = aten::mul(%a, %b)\n  return (%c)")
     with pytest.raises(ArgumentError, match="does not know the keys"):
         irs.compile(g)({"a": torch.ones(2), "b": torch.ones(2)})
+
+
+def test_many_inputs_are_told_by_the_first_ones():
+    names = [f"%x{index} : Float(2)" for index in range(40)]
+    g = irs.parse(f"graph({', '.join(names)}):\n  return (%x0)")
+    for call in (lambda: irs.compile(g)(torch.ones(2)), lambda: run_reference(g, np.ones(2, np.float32))):
+        with pytest.raises(ArgumentError, match="takes 40 arguments and got 1") as error:
+            call()
+        assert "%x11 : Float(2), and 28 more" in str(error.value)
+
+
+def test_a_report_is_named_by_output():
+    g = irs.parse("graph(%x : Float(2)):\n  return (%x)")
+    with pytest.raises(ArgumentError, match="no example argument") as error:
+        irs.write_report(g, "page.html")
+    assert "output='page.html'" in str(error.value)

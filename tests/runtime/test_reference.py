@@ -243,7 +243,7 @@ def test_float64_changes_requested_types_and_leaves_whole_numbers() -> None:
 class TestErrors:
     def test_a_wrong_number_of_arguments(self) -> None:
         graph = parse("graph(%x : Tensor):\n  return (%x)")
-        with pytest.raises(ArgumentError, match="takes 1 arguments and got 0"):
+        with pytest.raises(ArgumentError, match="takes 1 argument and got 0"):
             run_reference(graph)
 
     def test_an_op_that_fails_names_its_node(self) -> None:

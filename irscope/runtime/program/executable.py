@@ -18,7 +18,7 @@ from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, flatten_arguments, graph_of, has_kernel
+from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
 from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
@@ -369,13 +369,7 @@ class Executable:
         return results[0] if len(results) == 1 else results
 
     def _check(self, args: Sequence[Any]) -> None:
-        if len(args) != len(self._free):
-            inputs = ", ".join(f"%{self.graph.names[value]} : {value.type}" for value in self._free) or "none"
-            raise ArgumentError(
-                f"{self.graph.name} takes {len(self._free)} argument{'s' * (len(self._free) != 1)} and got {len(args)}",
-                where=f"inputs: {inputs}",
-                hint="pass one argument per input that is not a parameter, in order",
-            )
+        check_count(self.graph, args)
         symbols: dict[str, int] = {}
         for check, argument in zip(self._checks, args, strict=True):
             if check is not None:

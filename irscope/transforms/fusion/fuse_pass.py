@@ -28,7 +28,8 @@ def fuse(
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
     Of a `Module` it is the one public graph, with its calls inlined. Groups are made in each block, of `min_size` to
-    `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The program means the same afterwards: see `irscope.transforms.grouping.partition` for the argument. `policy`:
+    `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The program means the same afterwards: see
+    `irscope.transforms.grouping.partition` for the argument. `policy`:
 
     * `"greedy"`: consumers from the last to the first, and for each what it reads, the latest first; then siblings.
     * `"min-bytes"`: always the merge that saves most memory traffic; then siblings.

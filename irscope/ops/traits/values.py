@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "CREATES",
     "CREATES_LIKE",
     "CUTS_GRADIENT",
+    "DECIDES",
     "DENSE_RESULT",
     "OVERLAPPING_RESULT",
     "PACKS",
@@ -46,3 +48,10 @@ UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
 COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne")
 """Two tensors may change places without a change in any bit of a result that is a number, if an `alpha` is 1. `maximum` gives
 the first of 0.0 and -0.0, and does not."""
+
+DECIDES: Final[Mapping[str, frozenset[str]]] = {
+    "aten::linalg_vector_norm": frozenset({"ord"}), "aten::nan_to_num": frozenset({"nan", "posinf", "neginf"}),
+    "aten::norm": frozenset({"p"}), "aten::pow": frozenset({"exponent"}), "aten::std": frozenset({"correction"}),
+    "aten::var": frozenset({"correction"}), "aten::var_mean": frozenset({"correction"}),
+}  # fmt: skip
+"""Numbers that decide what is computed, by op and argument: a kernel must know them when it is made."""

@@ -47,7 +47,7 @@ from irscope.ir import (
 from irscope.ops.functional import functional_source, has_value_tensors
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
-from irscope.ops.traits import COMMUTES, PACKS_SEQUENCE
+from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
 from irscope.transforms.dedup.piece import Body, inner_blocks, known_arguments
 
@@ -250,6 +250,8 @@ def _role_at(node: Node, place: int, payload: Any) -> Role:
         type = type.element
     if argument.word == "SymInt":
         return "size"
+    if argument.name in DECIDES.get(node.op, ()):
+        return "structure"
     if type == INT and argument.name == "dtype":
         return "dtype"
     return "data" if isinstance(type, TensorType) or type in (FLOAT, NUMBER, COMPLEX) else "structure"

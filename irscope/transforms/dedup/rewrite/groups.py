@@ -1,0 +1,138 @@
+"""A graph in which fusion groups of one class have one body, so that one kernel serves all of them.
+
+Each class has a leader, its first group. The other groups get the leader's body in place of their own; numbers that differ
+between them become parameters, which each passes from a constant in front of it; operands go where the leader has them. What is
+equal in all groups of a class stays a constant of the body.
+
+*Why the program stays the same.* A `Match` of leader and member says that the member's body is the leader's with other values in
+the holes, up to the order of independent nodes and of commutative operands, which no bit depends on (`flow`). Parameters and
+operands are passed as it says, results stand in the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from irscope._base.frozen import FrozenDict
+from irscope._base.words import plural
+from irscope.ir import Graph, Node, Rewriter, Value, make_node, make_value, new_id
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.dedup.classes import Ladder, Members
+from irscope.transforms.dedup.piece import Piece, pieces_of
+from irscope.transforms.dedup.rewrite.group_body import BodyCopy, constant_node, passed
+from irscope.transforms.dedup.rewrite.parameters import ClassHoles, class_holes
+from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
+
+__all__ = ["Choice", "merge_groups"]
+
+Choice = Mapping[Members, Relation]
+"""The step at which each class is merged, by its members."""
+
+
+def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice | None = None) -> PassRecord:
+    """Give the groups of each class one body, with a remark for each that got it and for each that could not.
+
+    `step` says which groups are one class; `chosen` says it for each class, and leaves all other groups alone.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %a : Float(4) = prim::FusionGroup[kind="pointwise"](%x)
+    ...     block0(%p : Float(4)):
+    ...       %k : float = prim::Constant[value=0.5]()
+    ...       %q : Float(4) = aten::mul(%p, %k)
+    ...       -> (%q)
+    ...   %b : Float(4) = prim::FusionGroup[kind="pointwise"](%a)
+    ...     block0(%r : Float(4)):
+    ...       %l : float = prim::Constant[value=0.25]()
+    ...       %s : Float(4) = aten::mul(%r, %l)
+    ...       -> (%s)
+    ...   return (%b)''')
+    >>> record = merge_groups(g)
+    >>> [remark.because for remark in record.remarks if remark.kind == "passed"]
+    ['the body of %a serves 2 groups, with 1 parameter in place of a number']
+    >>> len(irs.dedup(record.after).classes)
+    1
+    """
+    started = perf_counter()
+    pieces, _ = pieces_of(graph)
+    groups = {member: piece for member, piece in pieces.items() if isinstance(member, Node)}
+    if chosen is None:
+        chosen = dict.fromkeys((members for members, _ in Ladder(groups).classes(step)), step)
+    rewriter = Rewriter(graph)
+    remarks: list[Remark] = []
+    for members, relation in chosen.items():
+        if len(members) > 1:
+            _merge(graph, rewriter, [groups[member] for member in members], relation, remarks)
+    after = rewriter.finish()
+    return PassRecord("dedup", graph, after, rewriter.edits, tuple(remarks), perf_counter() - started)
+
+
+def _merge(graph: Graph, rewriter: Rewriter, pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]) -> None:
+    """One class; the finest relation by which groups need a common body at all is `order`."""
+    if RANK[relation] < RANK["order"]:
+        return
+    holes = class_holes(pieces, relation)
+    for piece in pieces:
+        if piece not in holes.members:
+            remarks.append(_missed(piece, "no-direct-match", "it corresponds to the others only by way of a third"))
+    body = BodyCopy(holes)
+    leader = holes.leader.member
+    assert isinstance(leader, Node)
+    because = body.why_not()
+    if because or len(holes.members) < 2:
+        remarks.append(_missed(holes.leader, "body", because or "no other group is like it"))
+        return
+    count = 0
+    for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
+        assert isinstance(piece.member, Node)
+        if not body.rows and (place == 0 or RANK[_meets(holes, place)] < RANK["order"]):
+            count += 1  # it has that body as it is
+            continue
+        nodes = _group(piece.member, body, place, found.arguments)
+        rewriter.replace_node(piece.member, nodes, reason=_reason(graph, leader, piece.member, body))
+        count += 1
+    what = f", with {plural(len(body.rows), 'parameter')} in place of a number" if body.rows else ""
+    because = f"the body of {_name(graph, leader)} serves {plural(count, 'group')}{what}"
+    remarks.append(Remark("passed", "one-body", leader, because, tuple(p.member for p in holes.members if isinstance(p.member, Node))))
+
+
+def _meets(holes: ClassHoles, place: int) -> Relation:
+    """The finest relation by which a member is the leader."""
+    from irscope.transforms.dedup.relations import meeting
+
+    found = meeting(holes.leader, holes.members[place])
+    return RELATIONS[-1] if found is None else found.step
+
+
+def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> list[Node]:
+    """The member with the leader's body, behind the constants that it passes."""
+    made: list[Node] = []
+    types = body.parameter_types()
+
+    def operand(value: Any, number: int) -> Value:
+        made.append(constant_node(value, make_value(new_id(), types[number], "")))
+        return made[-1].output
+
+    extra = passed(body.rows, place, operand)
+    inputs = (*(node.inputs[at] for at in arguments), *extra)
+    block = body.of(body.holes.matches[place])
+    made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))
+    return made
+
+
+def _reason(graph: Graph, leader: Node, member: Node, body: BodyCopy) -> str:
+    rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
+    if member is leader:
+        return f"the body of its class{rest}"
+    return f"computes what {_name(graph, leader)} does with other operands{rest}"
+
+
+def _name(graph: Graph, node: Node) -> str:
+    return ", ".join(f"%{graph.names[value]}" for value in node.outputs) or node.op
+
+
+def _missed(piece: Piece, rule: str, because: str) -> Remark:
+    assert isinstance(piece.member, Node)
+    return Remark("missed", rule, piece.member, because)

@@ -1,0 +1,137 @@
+"""The holes of a class: what stands in each of them in each member, and how few parameters say all of it.
+
+Two holes in which the same thing stands in every member are one parameter. A size that is always the same multiple of another,
+or always as much more, follows from it. What is equal in all members is no hole at all, and stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from irscope.transforms.dedup.holes import HoleKind, Site
+from irscope.transforms.dedup.matching import Match, match
+from irscope.transforms.dedup.pairing import same_payload
+from irscope.transforms.dedup.piece import Piece
+from irscope.transforms.dedup.steps import RANK, Relation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ClassHoles", "HoleRow", "class_holes", "proof"]
+
+
+@dataclass(frozen=True)
+class HoleRow:
+    """One hole of a class."""
+
+    kind: HoleKind
+    site: Site
+    """In the leader."""
+    place: str
+    """The same in words."""
+    values: tuple[Any, ...]
+    """What stands there, in the members' order; the leader's is the first."""
+    parameter: int | None
+    """The parameter that says it; None where it is equal everywhere."""
+    follows: str
+    """How it follows from the parameter: empty where it is the parameter itself, `4 ×` or `+ 1` where it is computed."""
+
+    @property
+    def told(self) -> str:
+        """Its part in the class, in words."""
+        if self.parameter is None:
+            return "equal everywhere"
+        if self.follows[:1] in ("+", "-"):
+            return f"parameter {self.parameter} {self.follows}"
+        return f"{self.follows} parameter {self.parameter}".strip()
+
+
+@dataclass(frozen=True)
+class ClassHoles:
+    """All holes of a class, by the leader's places."""
+
+    leader: Piece
+    members: tuple[Piece, ...]
+    """The leader first."""
+    matches: tuple[Match, ...]
+    """Of the leader with each member, in their order."""
+    rows: tuple[HoleRow, ...]
+
+    @property
+    def parameters(self) -> list[HoleRow]:
+        """One hole of each parameter."""
+        first: dict[int, HoleRow] = {}
+        for row in self.rows:
+            if row.parameter is not None and not row.follows:
+                first.setdefault(row.parameter, row)
+        return [first[number] for number in sorted(first)]
+
+    def table(self) -> pd.DataFrame:
+        """One row per hole, one column per member, and what the hole depends on."""
+        import pandas as pd
+
+        columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
+        rows = [[row.place, row.kind, *row.values, row.told] for row in self.rows]
+        return pd.DataFrame(rows, columns=columns)
+
+
+def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:
+    """How a member corresponds to its leader. Where they are equal but for holes, computing a thing twice is not computing it
+    once, so a member may correspond by a finer relation alone."""
+    found = match(leader, member, relation)
+    if found is None and RANK[relation] > RANK["arguments"]:
+        found = match(leader, member, "arguments")
+    return found
+
+
+def class_holes(pieces: Sequence[Piece], relation: Relation) -> ClassHoles:
+    """The holes of pieces that are the same by a relation, the leader first; a piece of which that cannot be shown again is left
+    out."""
+    leader = pieces[0]
+    pairs = [(piece, found) for piece in pieces if (found := proof(leader, piece, relation)) is not None]
+    columns = [{(pair.kind, pair.site): pair.right for pair in found.slots} for _, found in pairs]
+    own = {(pair.kind, pair.site): pair.left for pair in pairs[0][1].slots}
+    vectors = {key: tuple(column.get(key, value) for column in columns) for key, value in own.items()}
+    return ClassHoles(
+        leader, tuple(piece for piece, _ in pairs), tuple(found for _, found in pairs), tuple(_rows(vectors, pairs[0][1]))
+    )
+
+
+def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> list[HoleRow]:
+    """Holes that vary first, in the leader's order, then what is equal everywhere."""
+    varying: list[HoleRow] = []
+    equal: list[HoleRow] = []
+    known: list[tuple[int, tuple[Any, ...]]] = []
+    count = 0
+    for (kind, site), values in vectors.items():
+        place = own.place(site)
+        if all(same_payload(value, values[0]) for value in values):
+            equal.append(HoleRow(kind, site, place, values, None, ""))
+            continue
+        found = next(((number, how) for number, base in known if (how := _follows(values, base)) is not None), None)
+        if found is None:
+            found = (count, "")
+            known.append((count, values))
+            count += 1
+        varying.append(HoleRow(kind, site, place, values, *found))
+    return varying + equal
+
+
+def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
+    """How values follow from those of a parameter: they are the same, a multiple, or so much more; None if they do not.
+
+    >>> _follows((2, 3), (2, 3)), _follows((8, 12), (2, 3)), _follows((3, 4), (2, 3)), _follows((2, 9), (2, 3))
+    ('', '4 ×', '+ 1', None)
+    """
+    if all(map(same_payload, values, base)):
+        return ""
+    if not all(type(value) is int for value in (*values, *base)) or 0 in base:
+        return None
+    if all(value % one == 0 for value, one in zip(values, base, strict=True)):
+        factors = {value // one for value, one in zip(values, base, strict=True)}
+        if len(factors) == 1:
+            return f"{factors.pop()} ×"
+    offsets = {value - one for value, one in zip(values, base, strict=True)}
+    return f"{'+' if (offset := offsets.pop()) > 0 else '-'} {abs(offset)}" if len(offsets) == 1 else None

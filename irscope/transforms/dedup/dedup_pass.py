@@ -11,15 +11,26 @@ from typing import TYPE_CHECKING, Any, Literal
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, UnknownName, UnknownNumber
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
 from irscope.transforms.dedup.classes import Ladder
 from irscope.transforms.dedup.explain import excerpt
 from irscope.transforms.dedup.holes import Hole, first_told
 from irscope.transforms.dedup.piece import Piece, pieces_of
-from irscope.transforms.dedup.regions import RegionPieces, region_pieces
+from irscope.transforms.dedup.regions import RegionPieces, outline_regions, region_pieces
 from irscope.transforms.dedup.relations import differences, meeting
+from irscope.transforms.dedup.rewrite import (
+    Applied,
+    ClassHoles,
+    Recommendation,
+    applied,
+    class_holes,
+    compile_seconds,
+    measured_seconds,
+    recommended,
+    text_bytes,
+)
 from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, Relation
 
 if TYPE_CHECKING:
@@ -67,19 +78,54 @@ class Dedup:
     def _pieces(self) -> Mapping[Node | str, Piece]:
         return self._ladder.pieces
 
-    def ladder(self) -> pd.DataFrame:
-        """How many classes there are by each relation, and what it gives up; the numbers can only fall from row to row."""
+    def ladder(self, executable: Any = None) -> pd.DataFrame:
+        """One row for each relation: how many classes there are, what one body for each would save, and what it gives up.
+
+        The numbers of classes can only fall from row to row. Seconds of compiling are what the kernels of an `executable` of this
+        graph took, if it is given, and estimated otherwise.
+        """
         import pandas as pd
 
-        rows = []
+        rows, seconds = [], measured_seconds(executable)
+        sizes: dict[Node | str, tuple[int, int, float]] = {}
+        for members in self._ladder.classes("alpha"):  # what is the same but for names is as large
+            leader = self._pieces[members[0]]
+            ops, text = len(leader.nodes), text_bytes(leader)
+            sizes.update({m: (ops, text, compile_seconds(self._pieces[m], seconds)) for m in members})
         for relation in RELATIONS:
-            sizes = [len(members) for members in self._ladder.classes(relation)]
-            rows.append({
-                "relation": relation, "classes": len(sizes), "largest": max(sizes, default=0), "gives up": GIVES_UP[relation],
-            })  # fmt: skip
-        table = pd.DataFrame(rows, columns=["relation", "classes", "largest", "gives up"]).set_index("relation")
-        table.insert(0, "pieces", len(self._pieces))
-        return table
+            classes = self._ladder.classes(relation)
+            rest = [sizes[member] for members in classes for member in members[1:]]
+            ops, text, spent = (
+                sum(each[0] for each in rest),
+                sum(each[1] for each in rest),
+                sum(each[2] for each in rest),
+            )
+            largest = max(map(len, classes), default=0)
+            rows.append(
+                [
+                    relation,
+                    len(self._pieces),
+                    len(classes),
+                    largest,
+                    ops,
+                    text,
+                    spent,
+                    bool(seconds),
+                    GIVES_UP[relation],
+                ]
+            )
+        columns = [
+            "relation",
+            "pieces",
+            "classes",
+            "largest",
+            "ops saved",
+            "text bytes saved",
+            "compile s saved",
+            "measured",
+            "gives up",
+        ]
+        return pd.DataFrame(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
         """One row per class: how many members, how large, what they compute, where the first one is."""
@@ -138,6 +184,46 @@ class Dedup:
             *met.holes,
         )
 
+    def holes(self, cls: EquivalenceClass | int) -> pd.DataFrame:
+        """One row for each place in which members of a class may differ, one column for each member, and what it depends on:
+        a parameter of its own, another place's, or nothing because it is equal everywhere."""
+        return self.class_holes(cls).table()
+
+    def class_holes(self, cls: EquivalenceClass | int) -> ClassHoles:
+        """The same as records. Raises UnknownNumber for a class that there is not."""
+        if isinstance(cls, int):
+            if not 0 <= cls < len(self.classes):
+                raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
+            cls = self.classes[cls]
+        return class_holes([self._pieces[member] for member in cls.members], self.relation)
+
+    def recommend(self, *, budget: float = 0.05, executable: Any = None) -> Recommendation:
+        """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
+
+        `overrule` changes it, `apply` takes it. An `executable` of this graph says what its kernels took to compile.
+        """
+        seconds = measured_seconds(executable)
+        return recommended(self._ladder, budget=budget, seconds=seconds, is_module=isinstance(self.source, Module))
+
+    def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
+        """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
+        what stands in them.
+
+        Of a graph the fusion groups of a class get one body, of a module one function or executable takes the place of the
+        others. What cannot be merged stays as it is; `applied` says why.
+        """
+        return self.applied(step).program
+
+    def applied(self, step: Relation | Recommendation | None = None) -> Applied:
+        """The same with what was done to each class, and why what was not done."""
+        if isinstance(step, Recommendation):
+            return applied(self.source, self._ladder, step.chosen)
+        relation = _known(step or self.relation)
+        if self.regions is not None and isinstance(self.source, Graph):
+            return Applied(outline_regions(self.source, self.regions.repeats), (self.regions.note,), None)
+        classes = self._ladder.classes(relation)
+        return applied(self.source, self._ladder, dict.fromkeys(classes, relation))
+
     @cached_property
     def _class_of(self) -> dict[Node | str, EquivalenceClass]:
         return {member: cls for cls in self.classes for member in cls.members}
@@ -183,8 +269,7 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: U
     >>> [cls.members for cls in d.classes]
     [('f', 'g')]
     """
-    if relation not in RELATIONS:
-        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
+    _known(relation)
     program = source if isinstance(source, Graph | Module) else getattr(source, "graph", None)
     if not isinstance(program, Graph | Module):
         hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
@@ -197,6 +282,12 @@ def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: U
     return _sorted_into_classes(program, relation, pieces, note)
 
 
+def _known(relation: Relation) -> Relation:
+    if relation not in RELATIONS:
+        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
+    return relation
+
+
 def _of_regions(program: Graph | Module, relation: Relation) -> Dedup:
     """Regions as pieces; those of a module are found in the one graph that can be meant from outside."""
     graph = program if isinstance(program, Graph) else program.graphs[entry(program)]
@@ -205,7 +296,11 @@ def _of_regions(program: Graph | Module, relation: Relation) -> Dedup:
 
 
 def _sorted_into_classes(
-    program: Graph | Module, relation: Relation, pieces: dict[Node | str, Piece], note: str, regions: RegionPieces | None = None
+    program: Graph | Module,
+    relation: Relation,
+    pieces: dict[Node | str, Piece],
+    note: str,
+    regions: RegionPieces | None = None,
 ) -> Dedup:
     ladder = Ladder(pieces)
     found = sorted(ladder.classes(relation), key=lambda members: -len(members))

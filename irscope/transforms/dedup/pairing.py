@@ -67,7 +67,7 @@ class SymbolMap:
         if ours != theirs and not self.left.roots and all(body.block is NO_BLOCK for body in here):
             return False  # a global of the module around both: to write another one is another thing to do
         self.to[ours], self._back[theirs] = theirs, ours
-        if here is not there or not self._closed(ours):
+        if here is not there or self.left is self.right or not self._closed(ours):
             self.pending.extend(zip(here, there, strict=True))
         return True
 

@@ -59,6 +59,7 @@ _ALL: Final = (
         "autodiff-subgraphs", "groups ops that have gradient formulas",
         "autodiff:autodiff_subgraphs", {"threshold": int},
     ),
+    Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups", {"step": str}),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 

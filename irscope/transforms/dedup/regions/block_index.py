@@ -49,8 +49,12 @@ class BlockIndex:
     def __post_init__(self) -> None:
         self.nodes = tuple([node for node in self.block.nodes if node.op != "prim::Constant"])
         self.constants = _Constants(self.graph)
-        self.operands = [(*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes]
-        made = {value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)}
+        self.operands = [
+            (*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes
+        ]
+        made = {
+            value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)
+        }
         outside = (OUTSIDE, -1)
         self.producers = [tuple([made.get(value, outside) for value in values]) for values in self.operands]
         self.users = [[] for _ in self.nodes]
@@ -172,4 +176,3 @@ def _pattern(type: Type) -> str:
 
 def _has_tensor(type: Type) -> bool:
     return "Tensor" in str(type)
-

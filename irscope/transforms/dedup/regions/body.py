@@ -33,7 +33,9 @@ class _Body:
         for number, values in enumerate(repeat.inputs):
             if lift or not repeat.is_constant_hole(number):
                 value = values[place]
-                self._params[number] = make_value(new_id(), repeat.input_type(number) if lift else value.type, value.name)
+                self._params[number] = make_value(
+                    new_id(), repeat.input_type(number) if lift else value.type, value.name
+                )
 
     def made(self) -> Block:
         repeat = self._repeat
@@ -54,7 +56,9 @@ class _Body:
             if parameter is None and value not in self._constants:
                 constant = self._repeat.graph.producer[value]
                 self._constants[value] = copy = make_value(new_id(), value.type, value.name)
-                yield make_node(new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope)
+                yield make_node(
+                    new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope
+                )
             stand_ins.append(parameter or self._constants[value])
         outputs = tuple([self._results(value, column, number) for number, value in enumerate(node.outputs)])
         self._inside.update(zip(node.outputs, outputs, strict=True))

@@ -20,7 +20,8 @@ def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int])
     if len(ours) != len(theirs) or len(set(member)) != len(leader):
         return False
     return all(
-        _same_node(index, a, b) and [ours.get(x) for x in index.operands[a]] == [theirs.get(y) for y in index.operands[b]]
+        _same_node(index, a, b)
+        and [ours.get(x) for x in index.operands[a]] == [theirs.get(y) for y in index.operands[b]]
         for a, b in zip(leader, member, strict=True)
     )
 

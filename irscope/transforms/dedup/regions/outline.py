@@ -88,7 +88,9 @@ def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]
         ]  # fmt: skip
         unread = _unread(graph, inside, calls.values())
         nodes = [node for node in _scheduled(BlockIndex(graph, block), called, calls) if node not in unread]
-        rewriter.set_nodes(block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own") for node in unread)])
+        rewriter.set_nodes(
+            block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own") for node in unread)]
+        )
     return rewriter.finish()
 
 
@@ -147,7 +149,9 @@ def _scheduled(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: M
             waits[later].discard(one)
             if not waits[later]:
                 heappush(ready, later)
-    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), "a circle of regions"
+    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), (
+        "a circle of regions"
+    )
     return order
 
 

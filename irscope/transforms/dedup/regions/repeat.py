@@ -225,7 +225,11 @@ def common_type(types: Sequence[Type]) -> Type:
     if len(tensors) < len(types):
         return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
     facts = {name: _agreed([getattr(type, name) for type in tensors]) for name in _FIELDS}
-    return TensorType(shape=_agreed_shape([type.shape for type in tensors]), undefined=any(type.undefined for type in tensors), **facts)
+    return TensorType(
+        shape=_agreed_shape([type.shape for type in tensors]),
+        undefined=any(type.undefined for type in tensors),
+        **facts,
+    )
 
 
 _FIELDS: Final = ("dtype", "strides", "device", "requires_grad")

@@ -1,3 +1,14 @@
+from .applied import (
+    Applied,
+    applied,
+)
+from .cost import (
+    Cost,
+    compile_seconds,
+    cost_of,
+    measured_seconds,
+    text_bytes,
+)
 from .groups import (
     Choice,
     merge_groups,
@@ -7,11 +18,26 @@ from .parameters import (
     HoleRow,
     class_holes,
 )
+from .recommend import (
+    ClassChoice,
+    Recommendation,
+    recommended,
+)
 
 __all__ = [
+    "Applied",
     "Choice",
+    "ClassChoice",
     "ClassHoles",
+    "Cost",
     "HoleRow",
+    "Recommendation",
+    "applied",
     "class_holes",
+    "compile_seconds",
+    "cost_of",
+    "measured_seconds",
     "merge_groups",
+    "recommended",
+    "text_bytes",
 ]

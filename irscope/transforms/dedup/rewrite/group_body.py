@@ -27,7 +27,15 @@ def is_parameter(row: HoleRow) -> bool:
 
 def parameter_type(value: Any, leaf: Type) -> Type:
     """The type of a parameter that stands for a constant."""
-    return leaf if isinstance(value, TensorData) else FLOAT if isinstance(value, float) else INT if type(value) is int else leaf
+    return (
+        leaf
+        if isinstance(value, TensorData)
+        else FLOAT
+        if isinstance(value, float)
+        else INT
+        if type(value) is int
+        else leaf
+    )
 
 
 class BodyCopy:

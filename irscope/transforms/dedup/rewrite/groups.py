@@ -17,12 +17,14 @@ from typing import Any
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
+from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Rewriter, Value, make_node, make_value, new_id
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.classes import Ladder, Members
+from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import Piece, pieces_of
 from irscope.transforms.dedup.rewrite.group_body import BodyCopy, constant_node, passed
-from irscope.transforms.dedup.rewrite.parameters import ClassHoles, class_holes
+from irscope.transforms.dedup.rewrite.parameters import class_holes
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 
 __all__ = ["Choice", "merge_groups"]
@@ -56,10 +58,12 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
     1
     """
     started = perf_counter()
+    if step not in RELATIONS:
+        raise ArgumentError(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     pieces, _ = pieces_of(graph)
-    groups = {member: piece for member, piece in pieces.items() if isinstance(member, Node)}
+    groups: dict[Node | str, Piece] = {member: piece for member, piece in pieces.items() if isinstance(member, Node)}
     if chosen is None:
-        chosen = dict.fromkeys((members for members, _ in Ladder(groups).classes(step)), step)
+        chosen = dict.fromkeys(Ladder(groups).classes(step), step)
     rewriter = Rewriter(graph)
     remarks: list[Remark] = []
     for members, relation in chosen.items():
@@ -69,14 +73,17 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
     return PassRecord("dedup", graph, after, rewriter.edits, tuple(remarks), perf_counter() - started)
 
 
-def _merge(graph: Graph, rewriter: Rewriter, pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]) -> None:
+def _merge(
+    graph: Graph, rewriter: Rewriter, pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]
+) -> None:
     """One class; the finest relation by which groups need a common body at all is `order`."""
     if RANK[relation] < RANK["order"]:
         return
     holes = class_holes(pieces, relation)
-    for piece in pieces:
-        if piece not in holes.members:
-            remarks.append(_missed(piece, "no-direct-match", "it corresponds to the others only by way of a third"))
+    left_out = [piece for piece in pieces if piece not in holes.members]
+    remarks.extend(
+        _missed(piece, "no-direct-match", "it corresponds to the others only by way of a third") for piece in left_out
+    )
     body = BodyCopy(holes)
     leader = holes.leader.member
     assert isinstance(leader, Node)
@@ -84,26 +91,24 @@ def _merge(graph: Graph, rewriter: Rewriter, pieces: Sequence[Piece], relation: 
     if because or len(holes.members) < 2:
         remarks.append(_missed(holes.leader, "body", because or "no other group is like it"))
         return
-    count = 0
+    if not body.rows and all(_has_body(holes.leader, piece) for piece in holes.members[1:]):
+        return
     for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
         assert isinstance(piece.member, Node)
-        if not body.rows and (place == 0 or RANK[_meets(holes, place)] < RANK["order"]):
-            count += 1  # it has that body as it is
-            continue
         nodes = _group(piece.member, body, place, found.arguments)
         rewriter.replace_node(piece.member, nodes, reason=_reason(graph, leader, piece.member, body))
-        count += 1
     what = f", with {plural(len(body.rows), 'parameter')} in place of a number" if body.rows else ""
-    because = f"the body of {_name(graph, leader)} serves {plural(count, 'group')}{what}"
-    remarks.append(Remark("passed", "one-body", leader, because, tuple(p.member for p in holes.members if isinstance(p.member, Node))))
+    because = f"the body of {_name(graph, leader)} serves {plural(len(holes.members), 'group')}{what}"
+    remarks.append(
+        Remark(
+            "passed", "one-body", leader, because, tuple(p.member for p in holes.members if isinstance(p.member, Node))
+        )
+    )
 
 
-def _meets(holes: ClassHoles, place: int) -> Relation:
-    """The finest relation by which a member is the leader."""
-    from irscope.transforms.dedup.relations import meeting
-
-    found = meeting(holes.leader, holes.members[place])
-    return RELATIONS[-1] if found is None else found.step
+def _has_body(leader: Piece, piece: Piece) -> bool:
+    """Whether a group has the leader's body as it is."""
+    return match(leader, piece, "alpha") is not None
 
 
 def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> list[Node]:
@@ -118,7 +123,9 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
     extra = passed(body.rows, place, operand)
     inputs = (*(node.inputs[at] for at in arguments), *extra)
     block = body.of(body.holes.matches[place])
-    made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))
+    made.append(
+        make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope)
+    )
     return made
 
 

@@ -95,28 +95,38 @@ def class_holes(pieces: Sequence[Piece], relation: Relation) -> ClassHoles:
     own = {(pair.kind, pair.site): pair.left for pair in pairs[0][1].slots}
     vectors = {key: tuple(column.get(key, value) for column in columns) for key, value in own.items()}
     return ClassHoles(
-        leader, tuple(piece for piece, _ in pairs), tuple(found for _, found in pairs), tuple(_rows(vectors, pairs[0][1]))
+        leader,
+        tuple(piece for piece, _ in pairs),
+        tuple(found for _, found in pairs),
+        tuple(_rows(vectors, pairs[0][1])),
     )
 
 
 def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> list[HoleRow]:
     """Holes that vary first, in the leader's order, then what is equal everywhere."""
-    varying: list[HoleRow] = []
+    varying: list[tuple[HoleKind, Site, tuple[Any, ...]]] = []
     equal: list[HoleRow] = []
-    known: list[tuple[int, tuple[Any, ...]]] = []
-    count = 0
     for (kind, site), values in vectors.items():
-        place = own.place(site)
         if all(same_payload(value, values[0]) for value in values):
-            equal.append(HoleRow(kind, site, place, values, None, ""))
-            continue
-        found = next(((number, how) for number, base in known if (how := _follows(values, base)) is not None), None)
-        if found is None:
-            found = (count, "")
-            known.append((count, values))
-            count += 1
-        varying.append(HoleRow(kind, site, place, values, *found))
-    return varying + equal
+            equal.append(HoleRow(kind, site, own.place(site), values, None, ""))
+        else:
+            varying.append((kind, site, values))
+    bases: list[tuple[Any, ...]] = []
+    for values in sorted((values for _, _, values in varying), key=_size):
+        if not any(_follows(values, base) is not None for base in bases):
+            bases.append(values)
+    number: dict[int, int] = {}
+    rows = []
+    for kind, site, values in varying:
+        found = ((place, how) for place, base in enumerate(bases) if (how := _follows(values, base)) is not None)
+        place, how = min(found, key=lambda entry: entry[1])  # the parameter itself rather than one that it follows from
+        rows.append(HoleRow(kind, site, own.place(site), values, number.setdefault(place, len(number)), how))
+    return rows + equal
+
+
+def _size(values: tuple[Any, ...]) -> int:
+    """Small sizes come first, so that others are multiples of them."""
+    return sum(abs(value) for value in values) if all(type(value) is int for value in values) else 0
 
 
 def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:

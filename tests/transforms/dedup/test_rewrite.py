@@ -1,0 +1,269 @@
+"""What `apply` makes: verifies, computes the same to the bit, and one body or one kernel is left of each class."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError
+from irscope.ir.module import inlined, parse_module, print_module, verify_module
+from irscope.transforms.dedup import RANK, RELATIONS, Relation, dedup
+from irscope.transforms.dedup.rewrite import merge_groups
+
+SAMPLES = Path(__file__).parent / "samples"
+BINARY = ("mul", "sub", "add", "div")
+UNARY = ("tanh", "exp", "sin")
+
+
+class Program:
+    """A random function of three tensors with numbers in it, and how another like it is written."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.lines: list[tuple[str, tuple[int, ...], float | None]] = []
+        for place in range(rng.randint(2, 6)):
+            of = [rng.randrange(3 + place) for _ in range(2)]
+            kind = rng.choice(("binary", "unary", "number"))
+            if kind == "binary":
+                self.lines.append((rng.choice(BINARY), tuple(of), None))
+            elif kind == "unary":
+                self.lines.append((rng.choice(UNARY), (of[0],), None))
+            else:
+                self.lines.append((rng.choice(("mul", "add", "sub")), (of[0],), rng.choice((0.5, 0.25, 1.5))))
+
+    def text(self, *, size: int = 5, vary: bool = True, shuffle: bool = True) -> str:
+        """The function with other numbers, exchanged operands, lines and parameters in another order."""
+        rng, lines = self.rng, self.lines
+        typed = f"Float({size}, strides=[1])"
+        params = list(range(3))
+        if shuffle:
+            rng.shuffle(params)
+        order = list(range(len(lines)))
+        if shuffle:  # any order in which operands come first
+            order, left = [], list(range(len(lines)))
+            while left:
+                ready = [i for i in left if all(o < 3 or o - 3 in order for o in lines[i][1])]
+                order.append(rng.choice(ready))
+                left.remove(order[-1])
+        out = ["  %one : int = prim::Constant[value=1]()"]
+        for i in order:
+            op, of, number = lines[i]
+            operands = [f"%v{o}" for o in of]
+            if op in ("mul", "add") and number is None and rng.random() < 0.5:
+                operands.reverse()
+            if number is not None:
+                value = rng.choice((0.5, 0.25, 1.5)) if vary else number
+                out.append(f"  %k{i} : float = prim::Constant[value={value}]()")
+                operands.append(f"%k{i}")
+            extra = ", %one" if op in ("add", "sub") else ""
+            out.append(f"  %v{i + 3} : {typed} = aten::{op}({', '.join(operands)}{extra})")
+        head = ", ".join(f"%v{p} : {typed}" for p in params)
+        return f"graph({head}):\n" + "\n".join(out) + f"\n  return (%v{len(lines) + 2})"
+
+
+def main(names: list[str], size: int = 5) -> str:
+    """A program that calls each function, and adds nothing to what they give."""
+    typed = f"Float({size}, strides=[1])"
+    calls = [f'  %r{i} : {typed} = func::call[callee="@{name}"](%x, %y, %z)' for i, name in enumerate(names)]
+    results = ", ".join(f"%r{i}" for i in range(len(names)))
+    return f"graph(%x : {typed}, %y : {typed}, %z : {typed}):\n" + "\n".join(calls) + f"\n  return ({results})"
+
+
+def module(functions: dict[str, str], *, private: bool) -> irs.Module:
+    visibility = "private" if private else "public"
+    text = 'module "m" = module::attributes():\nsymbol "main" = func::func[visibility="public"]()\n'
+    text += "".join(f'symbol "{name}" = func::func[visibility="{visibility}"]()\n' for name in functions)
+    text += "".join(f'graph "{name}":\n{body}\n' for name, body in functions.items())
+    return parse_module(f'{text}graph "main":\n{main(list(functions))}\nend\n')
+
+
+def arguments(seed: int, size: int = 5) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(size).astype(np.float32) for _ in range(3)]
+
+
+def results(graph: irs.Graph, *args: Any, device: str = "reference") -> list[bytes]:
+    with np.errstate(all="ignore"):
+        found = irs.compile(graph, device=device)(*args)
+    found = found if isinstance(found, tuple) else (found,)
+    return [np.asarray(each).tobytes() for each in found]
+
+
+def check_module(seed: int, *, private: bool) -> int:
+    """Apply every step to a random module; gives how many functions are left at `constants`."""
+    rng = random.Random(seed)
+    programs = [Program(rng) for _ in range(rng.randint(1, 3))]
+    functions = {f"f{i}": rng.choice(programs).text() for i in range(rng.randint(2, 6))}
+    made = module(functions, private=private)
+    args = arguments(seed)
+    expected = results(inlined(made, "main"), *args)
+    left = len(made.graphs)
+    for step in ("alpha", "order", "arguments", "constants", "dtype"):
+        after = dedup(made, relation=step).apply()
+        assert isinstance(after, irs.Module)
+        verify_module(after)
+        assert print_module(parse_module(print_module(after))) == print_module(after)
+        assert results(inlined(after, "main"), *args) == expected
+        assert private or set(made.graphs) <= set(after.graphs)
+        left = len(after.graphs)
+    if private:
+        assert left == len(dedup(made, relation="constants").classes)
+    return left
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_modules_compute_the_same_after_every_step(seed: int) -> None:
+    check_module(seed, private=bool(seed % 2))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 600))
+def test_many_modules_compute_the_same_after_every_step(seed: int) -> None:
+    check_module(seed, private=bool(seed % 2))
+
+
+def groups_of(texts: list[str], sizes: list[int]) -> irs.Graph:
+    """A graph with one fusion group for each function, each on inputs of its own."""
+    out, head, names = [], [], []
+    for i, (text, size) in enumerate(zip(texts, sizes, strict=True)):
+        typed = f"Float({size}, strides=[1])"
+        first, *body, last = text.split("\n")
+        head += [f"%{v}{i} : {typed}" for v in "xyz"]
+        params = first.removeprefix("graph").removesuffix(":")
+        inner = "\n".join(f"    {line}" for line in body).replace("%", f"%g{i}_")
+        out.append(f'  %r{i} : {typed} = prim::FusionGroup[kind="pointwise"](%x{i}, %y{i}, %z{i})')
+        out.append(f"    block0{params.replace('%', f'%g{i}_')}:\n{inner}")
+        out.append(f"      -> ({last.split('(')[1].removesuffix(')').replace('%', f'%g{i}_')})")
+        names.append(f"%r{i}")
+    return irs.parse(f"graph({', '.join(head)}):\n" + "\n".join(out) + f"\n  return ({', '.join(names)})")
+
+
+def check_groups(seed: int, *, kernels: bool) -> None:
+    rng = random.Random(seed)
+    programs = [Program(rng) for _ in range(rng.randint(1, 3))]
+    count = rng.randint(2, 6)
+    sizes = [rng.choice((5, 5, 7)) for _ in range(count)]
+    graph = groups_of([rng.choice(programs).text(size=size) for size in sizes], sizes)
+    args = [arg for i, size in enumerate(sizes) for arg in arguments(seed + i, size)]
+    expected = results(graph, *args)
+    for step in RELATIONS:
+        d = dedup(graph, relation=step)
+        after = d.apply()
+        assert isinstance(after, irs.Graph)
+        irs.verify(after)
+        assert results(after, *args) == expected
+        if RANK[step] >= RANK["constants"]:
+            bodies = dedup(after, relation="extents" if step != "constants" else "alpha")
+            assert len(bodies.classes) <= len(d.classes)
+    if kernels:
+        after = dedup(graph, relation="extents").apply()
+        made = irs.compile(after)
+        assert not made.remarks
+        assert len(made.kernels) <= len(dedup(graph, relation="extents").classes)
+        plain = irs.compile(graph)(*args)
+        for ours, theirs in zip(made(*args), plain, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_groups_compute_the_same_after_every_step(seed: int) -> None:
+    check_groups(seed, kernels=seed < 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 350))
+def test_many_groups_compute_the_same_after_every_step(seed: int) -> None:
+    check_groups(seed, kernels=True)
+
+
+def test_executables_of_a_quantised_stack_become_one_with_two_parameters() -> None:
+    before = parse_module((SAMPLES / "quant24.flow.ir").read_text())
+    d = dedup(before, relation="constants")
+    done = d.applied()
+    assert [len(cls) for cls in d.classes] == [24]
+    assert [row.told for row in d.class_holes(0).parameters] == ["parameter 0", "parameter 1"]
+    after = done.program
+    assert isinstance(after, irs.Module)
+    verify_module(after)
+    (name,) = after.modules
+    assert name.startswith("class_")
+    assert "main_dispatch" not in print_module(after)
+    assert "24 pieces, with 2 parameters" in done.remarks[0]
+    (function,) = after.modules[name].graphs.values()
+    assert len(function.inputs) == 5
+    calls = [node for node in after.graphs["main"].nodes() if node.op == "flow::dispatch"]
+    assert len(calls) == 24
+    assert {len(node.inputs) for node in calls} == {4}
+    assert print_module(parse_module(print_module(after))) == print_module(after)
+
+
+def test_sizes_of_executables_stay_apart_and_it_is_said_why() -> None:
+    d = dedup(parse_module((SAMPLES / "resnet18.flow.ir").read_text()), relation="extents")
+    done = d.applied()
+    assert isinstance(done.program, irs.Module)
+    verify_module(done.program)
+    assert len(d.classes) == 11
+    assert len(done.program.modules) == 30
+    assert any("no operand can say it" in remark for remark in done.remarks)
+
+
+def test_a_function_that_calls_itself_hands_nothing_on() -> None:
+    def function(name: str, number: float) -> str:
+        return f"""graph(%x : Float(4), %y : Float(4), %z : Float(4)):
+  %k : float = prim::Constant[value={number}]()
+  %a : Float(4) = aten::mul(%x, %k)
+  %b : Float(4) = func::call[callee="@{name}"](%a, %y, %z)
+  return (%b)"""
+
+    made = module({"f": function("f", 0.5), "g": function("g", 0.25)}, private=True)
+    d = dedup(made, relation="constants")
+    after = d.applied()
+    assert isinstance(after.program, irs.Module)
+    assert set(after.program.graphs) == {"f", "g", "main"}
+    assert any("hand on" in remark or "only the piece itself calls" in remark for remark in after.remarks)
+
+
+def test_a_pipeline_runs_it_by_name() -> None:
+    graph = groups_of([Program(random.Random(3)).text() for _ in range(3)], [5, 5, 5])
+    done = irs.Pipeline("dedup{step=constants},dce")(graph, verify_each=True)
+    assert done.records[0].name == "dedup"
+    with pytest.raises(ArgumentError, match="there is no step 'beta'"):
+        irs.Pipeline("dedup{step=beta}")(graph)
+
+
+def test_a_number_that_is_the_same_everywhere_stays_a_number() -> None:
+    rng = random.Random(0)
+    program = Program(rng)
+    program.lines = [("mul", (0,), 0.5), ("add", (3, 1), None), ("mul", (4,), 0.25)]
+    texts = [program.text(vary=False, shuffle=False).replace("0.25", number) for number in ("0.25", "0.75", "1.25")]
+    d = dedup(groups_of(texts, [5, 5, 5]), relation="constants")
+    table = d.holes(0)
+    assert table["varies"].tolist() == ["parameter 0", "equal everywhere", "equal everywhere"]
+    after = d.apply()
+    assert isinstance(after, irs.Graph)
+    assert {len(node.inputs) for node in after.nodes() if node.op == "prim::FusionGroup"} == {4}
+
+
+def test_sizes_that_follow_from_one_another_are_one_parameter() -> None:
+    def program(n: int) -> irs.Graph:
+        return irs.parse(f"""graph(%x : Float({n}, 4)):
+  %size : int[] = prim::Constant[value=[{4 * n}]]()
+  %y : Float({4 * n}) = aten::view(%x, %size)
+  return (%y)""")
+
+    d = dedup(irs.Module({f"f{n}": program(n) for n in (2, 3, 5)}), relation="extents")
+    assert sorted(row.told for row in d.class_holes(0).rows if row.parameter is not None) == [
+        "4 × parameter 0", "4 × parameter 0", "parameter 0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", ["alpha", "order", "extents"])
+def test_applying_twice_is_applying_once(step: Relation) -> None:
+    graph = groups_of([Program(random.Random(5)).text(size=size) for size in (5, 5, 7)], [5, 5, 7])
+    once = merge_groups(graph, step=step).after
+    assert merge_groups(once, step=step).after is once or step == "extents"

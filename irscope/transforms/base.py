@@ -1,4 +1,17 @@
-"""What a pass leaves behind: the next graph, the edits with their reasons, and the decisions it made or declined."""
+"""What a pass is, and what it leaves behind: the next graph, the edits with their reasons, and the decisions it made or declined.
+
+A pass is a function `(graph, *, option=…) -> PassRecord`, or it gives a result with a `history` of such records, each from the
+graph where the one before ended. It keeps this contract:
+
+* *Meaning.* The next graph gives the results of the graph before, makes the same writes that a caller sees, and fails where
+  that fails. `verify` takes it. The graph before is as it was, and is the next one too if there was nothing to do.
+* *Edits* are complete: an analysis of the graph before follows from them to the next (`irscope.analysis.per_graph`). A value
+  that is in both graphs holds the same in both; `keeps_facts` says that what was known of its type and number still holds.
+* *Remarks.* What it did is `passed`, what it declined `missed`, each with the values and nodes that are its reason.
+* *Idempotence.* Run again on what it gave it finds nothing, unless its docstring says otherwise.
+* *Analyses* come from `irscope.analysis.per_graph`, never as arguments. *Options* are keywords; those that take a word or a
+  number can be written in a pipeline's text.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +45,8 @@ class Remark:
 
         >>> from irscope.ir.text.parser import parse
         >>> relu = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)").node("y")
-        >>> print(Remark("missed", "not-pointwise", relu, "it does not want to"))
-        missed [not-pointwise] %y: it does not want to
+        >>> print(Remark("missed", "not-pointwise", relu, "aten::relu has no known overload"))
+        missed [not-pointwise] %y: aten::relu has no known overload
         """
         return self._in_words([value.name for value in self._values])
 

@@ -34,6 +34,7 @@ from irscope.ops.exactness import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, call, cast, const, input_element, layer_norm, number, reduced_axes
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.schema import Op
+from irscope.ops.traits import LAID_OUT_LIKE_FIRST
 from irscope.ops.typing import (
     Unknown,
     channels_last_strides,
@@ -254,7 +255,7 @@ class GroupValues:
     def _copied_type(self, node: Node, expr: Expr, target: Any) -> TensorType:
         """The type of what stands for a write into a tensor with gaps: its order is the tensor's, its gaps are torch's."""
         given = self.types.get(target) if isinstance(target, Value) else None
-        if node.op != "aten::copy" or not isinstance(given, TensorType) or given.strides is None:
+        if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:
             raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
         self.unknown_layouts.add(node.output)
         return laid_out_like(given, expr.dtype)

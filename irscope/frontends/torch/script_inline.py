@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.frontends.torch.script_method import Method, Slot, Step, inline_functions, prepare, read_method
+from irscope.frontends.torch.script_method import Method, Slot, Step, inline_calls, prepare, read_method
 from irscope.frontends.torch.values import payload_of, require_torch, tensor_type
 from irscope.ir import NONE, Block, Graph, Node, Type, Value, make_node, make_value, new_id
 from irscope.ir.text import parse_type
@@ -68,7 +68,7 @@ class _Open:
 def inlined_graph(function: Any) -> Any:
     """A copy of a function's or method's graph with every call inlined."""
     graph = function.inlined_graph
-    inline_functions(graph)
+    inline_calls(graph)
     return graph
 
 

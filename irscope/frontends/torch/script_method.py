@@ -66,8 +66,7 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
     own = next(graph.inputs(), None)
     kept = [node for node in graph.findAllNodes(CALL, True) if own and _is_attribute_of(node.inputsAt(0), own, written)]
     hidden = [_retag(graph, node, "irscope::call") for node in kept]
-    passes._jit_pass_inline(graph)
-    inline_functions(graph)
+    inline_calls(graph)
     for node in hidden:
         _retag(graph, node, CALL)
     if simplify:
@@ -77,18 +76,19 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
     return graph
 
 
-def inline_functions(graph: Any) -> None:
-    """Inline the calls of functions that torch's pass leaves in `graph`.
+def inline_calls(graph: Any) -> None:
+    """Inline the calls of methods and functions in `graph`, by torch's pass.
 
-    It inlines a callee as it was kept for running. A callee that first ran under `optimized_execution(False)` was kept
-    with its own calls in it, so that each round takes one level away; TorchScript has no recursion.
+    That inlines a callee as it was kept for running (2.13). One that first ran under `optimized_execution(False)` was kept
+    with its own calls of functions in it, so that each round takes one level away; TorchScript has no recursion.
     """
-    passes = require_torch("to inline a scripted method")._C
+    inline = require_torch("to inline a scripted method")._C._jit_pass_inline
+    inline(graph)
     while any(
         node.inputsAt(0).node().kind() == "prim::Constant"  # what is called is known before the run
         for node in graph.findAllNodes("prim::CallFunction", True)
     ):
-        passes._jit_pass_inline(graph)
+        inline(graph)
 
 
 def _retag(graph: Any, node: Any, kind: str) -> Any:

@@ -12,6 +12,7 @@ __all__ = [
     "CUTS_GRADIENT",
     "DECIDES",
     "DENSE_RESULT",
+    "LAID_OUT_LIKE_FIRST",
     "OVERLAPPING_RESULT",
     "PACKS",
     "PACKS_SEQUENCE",
@@ -31,6 +32,9 @@ CREATES_LIKE: Final = _aten("full_like new_full new_ones new_zeros ones_like zer
 
 DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
 """Not pointwise, and a result in memory of its own that lies without gaps all the same."""
+
+LAID_OUT_LIKE_FIRST: Final = _aten("copy")
+"""Not pointwise, and the axes of the result lie in the order of those of the first operand; without gaps, it lies the same."""
 
 OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
 """The result may show one place twice: its strides are operands."""

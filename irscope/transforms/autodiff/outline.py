@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irscope._base.frozen import EMPTY
-from irscope.ir import (
-    Block,
-    Edit,
-    Erased,
-    Graph,
-    Merged,
-    Node,
-    Rewriter,
-    Value,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import Block, Edit, Graph, Merged, Node, Value, count_uses, make_node, new_id
 from irscope.transforms.autodiff.block_slices import BlockSlices
 from irscope.transforms.autodiff.eligibility import GradientRules
+from irscope.transforms.grouping import (
+    Identity,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
 
 __all__ = ["Sliced", "Slicer"]
 
@@ -45,8 +39,8 @@ class Slicer:
     def __init__(self, plans: Sequence[BlockSlices], rules: GradientRules) -> None:
         self.plans = plans
         self.rules = rules
-        self._ids: dict[object, int] = {}
-        self._values: dict[object, dict[Value, Value]] = {}
+        self._uses = count_uses(rules.graph)
+        self._identity: dict[object, Identity] = {}
 
     def carry_out(self, count: int | None = None) -> Sliced:
         """Make the groups of the first `count` merges, of all without it.
@@ -63,16 +57,9 @@ class Slicer:
             if share:
                 scheduled[plan.block] = self._scheduled(plan, share, done)
                 merged[plan.block] = _merge_edits(plan, share, done)
-        unread = _unread_constants(self.rules, done)
+        unread = unused_constants(self.rules.graph, done.group_of, self.rules.is_number, self._uses)
         done.gone = {value for node in unread for value in node.outputs}
-        rewriter = Rewriter(self.rules.graph)
-        why = "only subgraphs read it, and have their own copy"
-        for block in self.rules.graph.blocks():
-            edits = [*merged.get(block, ()), *(Erased(node, why) for node in block.nodes if node in unread)]
-            if edits:
-                nodes = [node for node in scheduled.get(block, block.nodes) if node not in unread]
-                rewriter.set_nodes(block, nodes, edits)
-        done.graph, done.edits = rewriter.finish(), rewriter.edits
+        done.graph, done.edits = with_groups(self.rules.graph, scheduled, merged, unread)
         return done
 
     def _scheduled(self, plan: BlockSlices, share: int, done: Sliced) -> list[Node]:
@@ -90,63 +77,17 @@ class Slicer:
 
     def _group_node(self, members: Sequence[Node], key: object, done: Sliced) -> Node:
         """One node that does what the members do, in their order."""
-        rules, users = self.rules, self.rules.graph.users
-        inside = set(members)
-        made = {value for node in members for value in node.outputs}
-        leaving = [
-            value
-            for node in members
-            for value in node.outputs
-            if any(use.user not in inside for use in users.get(value, ()))
-        ]
-        known = self._values.setdefault(key, {})
-        names: dict[Value, Value] = {}
-        for value in leaving:
-            names[value] = known[value] = known.get(value) or make_value(new_id(), value.type, value.name)
-        params: list[Value] = []
-        body: list[Node] = []
-        for node in members:
-            for value in node.inputs:
-                if value in made or value in names:
-                    continue
-                names[value] = known[value] = known.get(value) or make_value(new_id(), value.type, value.name)
-                if rules.is_number(value):
-                    body.append(self._constant(rules.graph.producer[value], names[value]))
-                else:
-                    params.append(value)
-            body.append(_renamed(node, names))
-        done.outside_of |= {names[value]: value for value in (*params, *leaving)}
-        inner = tuple([names[value] for value in params]), tuple(body), tuple([names[value] for value in leaving])
-        block = make_block(self._id((key, "block")), *inner)
-        outer = tuple(params), tuple(leaving), EMPTY, (block,), members[-1].location, members[-1].scope
-        group = make_node(self._id(key), "prim::DifferentiableGraph", *outer)
+        identity, leaving = self._identity.setdefault(key, Identity()), leaving_values(members, self._uses)
+        group = outline_nodes("prim::DifferentiableGraph", members, leaving, self._constant, identity=identity)
+        done.outside_of |= outside_names(group)
         done.group_of |= dict.fromkeys(members, group)
         return group
 
-    def _constant(self, node: Node, value: Value) -> Node:
-        return make_node(self._id(value), node.op, (), (value,), node.attrs, (), node.location, node.scope)
-
-    def _id(self, key: object) -> int:
-        return self._ids[key] if key in self._ids else self._ids.setdefault(key, new_id())
-
-
-def _renamed(node: Node, names: dict[Value, Value]) -> Node:
-    """The same node with the values of its group; the very same one where nothing changes."""
-    inputs = tuple([names.get(value, value) for value in node.inputs])
-    outputs = tuple([names.get(value, value) for value in node.outputs])
-    if inputs == node.inputs and outputs == node.outputs:
-        return node
-    return make_node(node.id, node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)
-
-
-def _unread_constants(rules: GradientRules, done: Sliced) -> set[Node]:
-    users, producer = rules.graph.users, rules.graph.producer
-    read = {value for node in done.group_of for value in node.inputs if rules.is_number(value)}
-    return {
-        producer[value]
-        for value in read
-        if all(isinstance(use.user, Node) and use.user in done.group_of for use in users[value])
-    }
+    def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
+        if not self.rules.is_number(value):
+            return None
+        node = self.rules.graph.producer[value]
+        return make_node(new_id(), node.op, (), (copy,), node.attrs, (), node.location, node.scope)
 
 
 def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:

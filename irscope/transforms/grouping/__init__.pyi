@@ -1,3 +1,11 @@
+from .outline import (
+    Identity,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
 from .partition import (
     Partition,
 )
@@ -6,6 +14,12 @@ from .refusal import (
 )
 
 __all__ = [
+    "Identity",
     "Partition",
     "Refusal",
+    "leaving_values",
+    "outline_nodes",
+    "outside_names",
+    "unused_constants",
+    "with_groups",
 ]

@@ -1,6 +1,7 @@
-"""Reading the text of a pipeline: names of passes with commas between, each with its options in braces.
+"""Reading the text of a pipeline: names of passes with commas between, each with its options in braces, with commas or
+spaces between.
 
-functionalize, cse, fuse{policy=min-bytes, min_size=3}, dce
+functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
 """
 
 from __future__ import annotations
@@ -42,27 +43,28 @@ def _stage(reader: _Reader) -> tuple[Pass, dict[str, Any]]:
         raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
     options: dict[str, Any] = {}
     if reader.accept("{"):
+        kinds = known.options
         while not reader.accept("}"):
             if options:
-                reader.expect(",", "a comma or } after an option")
-            key, value = _option(reader, known)
+                reader.accept(",")  # or a space, as MLIR writes it
+            key, value = _option(reader, known.name, kinds)
             options[key] = value
     return known, options
 
 
-def _option(reader: _Reader, known: Pass) -> tuple[str, Any]:
-    key = reader.word("the name of an option")
-    wanted = known.options.get(key)
+def _option(reader: _Reader, name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
+    key = reader.word("the name of an option, or }")
+    wanted = kinds.get(key)
     if wanted is None:
-        what = f"pass {known.name!r} has no option {key!r}"
-        raise reader.error(what, _near(key, known.options) if known.options else "it has no options")
+        what = f"pass {name!r} has no option {key!r}"
+        raise reader.error(what, _near(key, kinds) if kinds else "it has no options")
     reader.expect("=", f"= and a value for {key!r}")
     text = reader.any(f"a value for {key!r}")
     try:
         return key, _WORDS[text.lower()] if wanted is bool else wanted(text)
     except (KeyError, ValueError):
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-        raise reader.error(f"{key!r} is {words[wanted]}, not {text!r}", f"{known.name}{{{key}=…}}") from None
+        raise reader.error(f"{key!r} is {words[wanted]}, not {text!r}", f"{name}{{{key}=…}}") from None
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:

@@ -1,14 +1,16 @@
-"""The passes that a pipeline knows by name: what each does, in a line, which options it takes, and how to run it.
+"""The passes that a pipeline knows by name: what each does, in a line, and which function it is, whose options are its own.
 
-A pass takes a graph and gives its record, or a result with a `history` of records (`fuse` folds constants first).
+What a pass is and owes, `irscope.transforms.base` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from inspect import signature
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["PASSES", "Pass"]
 
@@ -22,8 +24,6 @@ class Pass:
     """What it does, in a line."""
     home: str
     """Module and function, loaded when the pass first runs."""
-    options: Mapping[str, type] = field(default_factory=dict)
-    """The options that a pipeline's text can give, with their types."""
 
     def load(self) -> Callable[..., Any]:
         """The function itself."""
@@ -31,35 +31,46 @@ class Pass:
         function: Callable[..., Any] = getattr(import_module(f"irscope.transforms.{module}"), name)
         return function
 
+    @property
+    def options(self) -> Mapping[str, type]:
+        """The options that a pipeline's text can give, with their types: the function's arguments beside the graph that
+        take a word or a number.
+
+        >>> PASSES["autodiff-subgraphs"].options
+        {'threshold': <class 'int'>}
+        """
+        function = self.load()
+        hints = get_type_hints(function)
+        found = {name: _written_type(hints[name]) for name in [*signature(function).parameters][1:]}
+        return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _written_type(hint: Any) -> type | None:
+    """Of what a keyword takes, what can be written in a text."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = tuple(type(get_args(kind)[0]) if get_origin(kind) is Literal else kind for kind in kinds)
+    return next((kind for kind in kinds if kind in (bool, int, float, str)), None)
+
 
 _ALL: Final = (
     Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
     Pass(
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
-        "functionalize:functionalize", {"scatter": bool},
+        "functionalize:functionalize",
     ),
     Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
-    Pass(
-        "fuse", "groups ops that can run as one kernel", "fusion:fuse",
-        {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
-    ),
+    Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
         "prepare-fusion", "does what fuse begins with: fold-constants, functionalize, dce and fold-tensors",
-        "fusion:prepare_fusion", {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
+        "fusion:prepare_fusion",
     ),
-    Pass(
-        "fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups",
-        {"policy": str, "min_size": int, "max_arguments": int, "max_nodes": int},
-    ),
+    Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
-    Pass(
-        "autodiff-subgraphs", "groups ops that have gradient formulas",
-        "autodiff:autodiff_subgraphs", {"threshold": int},
-    ),
-    Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups", {"step": str}),
+    Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
+    Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Final
 from irscope.analysis.alias.query import AliasDb
 from irscope.ir import Edit, Erased, Merged, TensorType, Value
 from irscope.transforms.base import PassRecord
-from irscope.transforms.fusion.outline.outline import MAKES_NUMBERS
+from irscope.transforms.grouping.outline import MAKES_NUMBERS
 from irscope.transforms.history import History
 
 _FEW: Final = 64

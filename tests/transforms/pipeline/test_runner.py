@@ -140,3 +140,8 @@ def test_other_mistakes_are_told() -> None:
     assert irs.Pipeline(breaks)(graph).graph is not graph
     with pytest.raises(PassError, match="after pass 'breaks' the graph breaks a rule"):
         irs.Pipeline(breaks)(graph, verify_each=True)
+
+
+def test_options_are_the_arguments_of_the_pass_and_stand_with_commas_or_spaces() -> None:
+    for text in ("fuse{exact=torch min_size=3}", "fuse{ exact=torch, min_size=3 }"):
+        assert irs.Pipeline(text).stages[0].options == {"exact": "torch", "min_size": 3}

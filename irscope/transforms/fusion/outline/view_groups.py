@@ -7,37 +7,20 @@ legal when the contraction of the block's dependences stays acyclic: see `irscop
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from irscope._base.frozen import FrozenDict
 from irscope.analysis.dependence import dependences
-from irscope.ir import (
-    NOT_CONSTANT,
-    Block,
-    Edit,
-    Erased,
-    Graph,
-    Merged,
-    Node,
-    Rewriter,
-    Value,
-    count_uses,
-    make_block,
-    make_node,
-    make_value,
-    new_id,
-)
+from irscope.ir import NOT_CONSTANT, Block, Edit, Graph, Merged, Node, Value, count_uses
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.fusion.legality import profiles_of, unpacked_cut
-from irscope.transforms.fusion.outline.outline import common_scope, unused_numbers
 from irscope.transforms.fusion.planning import fusible_blocks
-from irscope.transforms.grouping import Partition
+from irscope.transforms.grouping import Partition, leaving_values, outline_nodes, unused_constants, with_groups
 
 __all__ = ["group_views"]
 
@@ -55,24 +38,17 @@ def group_views(graph: Graph) -> PassRecord:
     """
     started = perf_counter()
     known, readings = profiles_of(graph).rules.known, count_uses(graph)
-    rewriter = Rewriter(graph)
     group_of: dict[Node, Node] = {}
-    planned: dict[Block, tuple[list[Node], list[Edit]]] = {}
-    blocks = list(fusible_blocks(graph))
-    for block in blocks:
-        placed, edits = _placed(graph, block, known, readings, group_of)
-        if edits:
-            planned[block] = placed, edits
-    unused = unused_numbers(graph, group_of, known, readings) if planned else set()
-    for block in blocks:
-        nodes, edits = planned.get(block, (list(block.nodes), []))
-        gone = [node for node in block.nodes if node in unused]
-        if edits or gone:
-            told = [*edits, *(Erased(node, "only groups read it, and have their own copy") for node in gone)]
-            rewriter.set_nodes(block, [node for node in nodes if node not in unused], told)
-    after = rewriter.finish() if planned else graph
+    scheduled: dict[Block, list[Node]] = {}
+    merged: dict[Block, list[Edit]] = {}
+    for block in fusible_blocks(graph):
+        placed, found = _placed(graph, block, known, readings, group_of)
+        if found:
+            scheduled[block], merged[block] = placed, found
+    unused = unused_constants(graph, group_of, lambda value: known(value) is not NOT_CONSTANT, readings)
+    after, edits = with_groups(graph, scheduled, merged, unused)
     remarks = tuple(map(_remark, dict.fromkeys(group_of.values())))
-    return PassRecord("group-views", graph, after, rewriter.edits, remarks, perf_counter() - started)
+    return PassRecord("group-views", graph, after, edits, remarks, perf_counter() - started)
 
 
 def _remark(group: Node) -> Remark:
@@ -123,36 +99,11 @@ def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
 
 
 def _group(members: Sequence[Node], known: Callable[[Value], Any], readings: Mapping[Value, int]) -> Node:
-    """One node that does what the members do, in their order; values that others read stay the same outside."""
-    inside = Counter(value for node in members for value in node.inputs)
-    leaving = [v for node in members for v in node.outputs if readings.get(v, 0) > inside.get(v, 0)]
-    standing = {value: value for node in members for value in node.outputs}
-    standing.update((value, _copy(value)) for value in leaving)
-    params: dict[Value, Value] = {}
-    body: list[Node] = []
-    for node in members:
-        for value in node.inputs:
-            if value in standing:
-                continue
-            standing[value] = copy = _copy(value)
-            payload = known(value)
-            if payload is NOT_CONSTANT:
-                params[value] = copy
-            else:
-                body.append(constant_node(copy, payload, like=node))
-        inputs, outputs = _renamed(node.inputs, standing), _renamed(node.outputs, standing)
-        body.append(make_node(node.id, node.op, inputs, outputs, node.attrs, (), node.location, node.scope))
-    block = make_block(new_id(), tuple(params.values()), tuple(body), _renamed(leaving, standing))
+    """One node that does what the members do; values that others read stay the same outside."""
+
+    def constant(value: Value, copy: Value, user: Node) -> Node | None:
+        payload = known(value)
+        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
+
     attrs: FrozenDict[str, str] = FrozenDict(kind="view")
-    return make_node(
-        new_id(), "prim::FusionGroup", tuple(params), tuple(leaving), attrs, (block,), members[-1].location,
-        common_scope({node.scope for node in members}),
-    )  # fmt: skip
-
-
-def _copy(value: Value) -> Value:
-    return make_value(new_id(), value.type, value.name)
-
-
-def _renamed(values: Sequence[Value], standing: Mapping[Value, Value]) -> tuple[Value, ...]:
-    return tuple([standing[value] for value in values])
+    return outline_nodes("prim::FusionGroup", members, leaving_values(members, readings), constant, attrs=attrs)

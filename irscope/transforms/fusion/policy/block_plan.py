@@ -10,7 +10,6 @@ group, inputs, outputs) is counted per group and updated from the smaller side o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -20,7 +19,7 @@ from irscope.ir import Node, Value
 from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.fusion.policy.group_state import Group, Limits
-from irscope.transforms.grouping import Partition, Refusal
+from irscope.transforms.grouping import Partition, Refusal, leaving_values
 
 __all__ = ["BlockPlan", "Merge"]
 
@@ -139,9 +138,7 @@ class BlockPlan:
 
     def leaving(self, members: Sequence[Node]) -> list[Value]:
         """The values that these nodes make and others read, in program order."""
-        inside = Counter(value for node in members for value in node.inputs)
-        readings = self.fitness.readings
-        return [v for node in members for v in node.outputs if readings.get(v, 0) > inside.get(v, 0)]
+        return leaving_values(members, self.fitness.readings)
 
     def kept_merges(self, min_size: int) -> list[Merge]:
         """The merges, in the order in which they were decided, that made groups of at least so many nodes, views apart."""

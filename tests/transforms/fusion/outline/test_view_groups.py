@@ -102,7 +102,7 @@ def test_other_tools_read_them() -> None:
     fusion = made(text + "  %a : Float(1, 4) = aten::relu(%s)\n  return (%a, %u)")
     (group,) = view_groups(fusion)
     assert fusion_sentence(fusion, group, planner_renaming(fusion)) == "a group of 3 views, which needs no kernel"
-    assert KernelViews(fusion.groups, emit_llvm).specs == {}
+    assert KernelViews(fusion.groups, emit_llvm).specs(group) == ()
     assert irs.explore(fusion).view is not None
     assert fusion.table()["space"].tolist() == ["(1, 4)"]
     kinds = [irs.dedup(fusion.graph).classes, irs.dedup(irs.parse(str(fusion.graph))).classes]

@@ -62,6 +62,11 @@ class Shapes:
         """The values whose shape and strides may not be what the op that made them gave (`reshaped_objects`)."""
         return self._run.reshaped
 
+    @property
+    def written_lists(self) -> frozenset[Type] | None:
+        """The types of list that some node may write; None: any. A list of another type stays as it is made."""
+        return self._run.written
+
     def form(self, node: Node) -> NodeSignature | None:
         """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
         more to it. Questions that depend on nothing else need to be asked once a form."""

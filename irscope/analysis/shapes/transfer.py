@@ -68,7 +68,7 @@ class AbstractNodes:
         self.lists = KnownLists()
         self._certain = True
         """Whether the node at hand runs in every run."""
-        self._writes, self._written = list_writes(graph)
+        self._writes, self.written = list_writes(graph)
         """What each node writes of lists, and what all of them do: a list of another type stays as it is made."""
         self.reshaped = reshaped_objects(graph)
         """The tensors of which an op may change the shape."""
@@ -89,7 +89,7 @@ class AbstractNodes:
         if self.reshaped or before.reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
             return
         self._tokens = dict(before._tokens)
-        if self._written == before._written:
+        if self.written == before.written:
             self._forms = dict(before._forms)
         same: set[Value] = set()
         for value in self.graph.inputs:
@@ -164,7 +164,7 @@ class AbstractNodes:
         """Whether a fact cannot change: it is a tensor's type or a number, or a list of such that nothing writes."""
         if not isinstance(fact, KnownList):
             return fact.__class__ in _FIXED
-        if not fact.is_flat or fact.epoch or self._written is None or fact.type in self._written:
+        if not fact.is_flat or fact.epoch or self.written is None or fact.type in self.written:
             return False
         return all(item.__class__ in _FIXED for item in fact)
 

@@ -17,14 +17,19 @@ What an op does to a layout is worked out once for each layout and arguments, so
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from irscope.analysis.shapes import Shapes, list_writes, reshaped_objects
+from irscope.analysis.shapes import Shapes
+from irscope.analysis.views.computed_layouts import computed_layout
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Kind, Origin, Placement
+from irscope.analysis.views.scalars import is_whole_list, number_of
 from irscope.analysis.views.strided_steps import Failed, Undecided, apply, row_major
 from irscope.ir import (
     GROUPS,
+    INT,
+    NOT_CONSTANT,
     Dim,
     Graph,
     ListType,
@@ -39,7 +44,7 @@ from irscope.ir import (
     steps,
 )
 from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.traits import KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
+from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
 from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, is_lowered, lower
 
 __all__ = ["Placements", "is_tensor"]
@@ -73,12 +78,15 @@ class Placements:
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
         self._items: dict[Value, Items] = {}
         self._known: dict[Value, Any] = {}
+        self._numbers: dict[Value, Any] = {}
+        """Whole numbers that are tensors, as traces have them."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
+        self._layouts: dict[Layout, Layout] = {}
         self._results: dict[tuple[Any, ...], tuple[_Result, ...] | str | None] = {}
         self._kept: list[object] = []
         """What keys of `_results` name by identity."""
-        self._reshaped = reshaped_objects(graph)
-        self._written_lists = list_writes(graph)[1]
+        self._reshaped = shapes.reshaped
+        self._written_lists = shapes.written_lists
         self._loops = 0
         self._walk()
 
@@ -115,7 +123,12 @@ class Placements:
 
     def _given(self, value: Value, kind: Kind) -> None:
         if is_tensor(value.type):
-            self._put(value, Placement(kind, value, "given", self._declared(value, 0)))
+            layout = self._declared(value, 0)
+            if layout is not None and layout.strides is None:
+                name = f"%{self.graph.names[value]}"
+                strides = tuple([Extent.of(f"~stride({name}, {axis})") for axis in range(len(layout.shape))])
+                layout = make_layout(layout.shape, strides, 0, layout.dtype)
+            self._put(value, Placement(kind, value, "given", layout))
 
     def _open(self, values: tuple[Value, ...], source: Value | None = None) -> None:
         for value in values:
@@ -124,8 +137,28 @@ class Placements:
 
     def _made(self, node: Node) -> None:
         for value in node.outputs:
-            if value.type.__class__ is TensorType or is_tensor(value.type):
-                self._put(value, Placement("copy", value, "made", self._declared(value, 0)))
+            if is_tensor(value.type):
+                self._put(value, Placement("copy", value, "made", self._computed(node, value)))
+
+    def _computed(self, node: Node, value: Value) -> Layout | None:
+        """The layout of a fresh result."""
+        declared = self._declared(value, 0)
+        if declared is None or (declared.strides is not None and declared.is_known):
+            return declared
+        operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
+        return self._one(computed_layout(node, declared, operands))
+
+    def _tensors_of(self, node: Node) -> Iterator[Value]:
+        """The tensors that it computes from, those in lists that it is given among them."""
+        for value in node.inputs:
+            if is_tensor(value.type):
+                yield value
+            elif isinstance(value.type, ListType) and is_tensor(value.type.element):
+                producer = self.graph.producer.get(value)
+                if producer is None or producer.op != "prim::ListConstruct":
+                    yield value
+                else:
+                    yield from producer.inputs
 
     def _declared(self, value: Value, offset: Num | None) -> Layout | None:
         """The layout that the type tells; of a program without memory, rows lie one behind the other."""
@@ -141,8 +174,12 @@ class Placements:
         key = shape, strides, offset, type.dtype
         found = self._declared_layouts.get(key)
         if found is None:
-            found = self._declared_layouts[key] = make_layout(shape, strides, offset, type.dtype)
+            found = self._declared_layouts[key] = self._one(make_layout(shape, strides, offset, type.dtype))
         return found
+
+    def _one(self, layout: Layout) -> Layout:
+        """The one object for all equal layouts."""
+        return self._layouts.setdefault(layout, layout)
 
     def _extents(self, value: Value, shape: tuple[Dim, ...]) -> tuple[Num, ...]:
         if all(dim.__class__ is int for dim in shape):
@@ -160,7 +197,11 @@ class Placements:
             for value in outputs:
                 self._given(value, "input")
             return
-        if not outputs or not any(_may_hold(value.type) for value in outputs):
+        if not outputs:
+            return
+        if outputs[0].type == INT or is_whole_list(outputs[0].type) or op in _NUMBER_TENSORS:
+            self._number(node)
+        if not any(_may_hold(value.type) for value in outputs):
             return
         if op in PACKS_SEQUENCE:
             self._items[outputs[0]] = tuple(self.of.get(value, _OPEN) for value in node.inputs)
@@ -175,6 +216,29 @@ class Placements:
         else:
             self._other(node)
 
+    def _number(self, node: Node) -> None:
+        """Take note of whole numbers, by name where they are not known."""
+        if len(node.outputs) > 1:
+            items = self._argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
+            if isinstance(items, tuple) and len(items) == len(node.outputs):
+                self._known.update(zip(node.outputs, items, strict=True))
+            return
+        (output,) = node.outputs
+        found = NOT_CONSTANT if is_tensor(output.type) else self.shapes.known(output)
+        if found is NOT_CONSTANT and self._is_trusted(output):
+            operand = [self._argument(value) for value in node.inputs]
+            found = number_of(node, operand.__getitem__, f"%{self.graph.names[output]}")
+        if is_tensor(output.type):
+            self._numbers[output] = found
+        else:
+            self._known[output] = found
+
+    def _is_trusted(self, value: Value) -> bool:
+        """Whether it holds for good what it was made of: it is no list that some op may write."""
+        if not isinstance(value.type, ListType):
+            return True
+        return self._written_lists is not None and erase_refinements(value.type) not in self._written_lists
+
     def _pass_on(self, old: Value, new: Value) -> None:
         if old in self._items:
             self._items[new] = self._items[old]
@@ -182,11 +246,7 @@ class Placements:
             self._put(new, self.of[old]._replace(source=old) if old in self.of else _OPEN)
 
     def _trusted_items(self, container: Value) -> Items | None:
-        items = self._items.get(container)
-        if items is None or isinstance(container.type, TupleType):
-            return items
-        written = self._written_lists
-        return None if written is None or erase_refinements(container.type) in written else items
+        return self._items.get(container) if self._is_trusted(container) else None
 
     def _unpack(self, node: Node) -> None:
         items = self._trusted_items(node.inputs[0])
@@ -223,7 +283,7 @@ class Placements:
             if result is None:
                 self._open((value,))
             elif result.alias is None:
-                self._put(value, Placement("copy", value, "made", self._declared(value, 0)))
+                self._put(value, Placement("copy", value, "made", self._computed(node, value)))
             else:
                 written = _written_operand(node, schema, result.alias.before)
                 if written is not None and written in self.of:
@@ -252,10 +312,14 @@ class Placements:
     def _without_layout(self, node: Node) -> None:
         """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""
         schema = schema_of(node)
-        if schema is None or all(result.alias is None for result in schema.returns):
+        source = node.inputs[0] if node.inputs else None
+        operand = None if source is None else self.of.get(source)
+        if operand is not None and node.op in ALWAYS_SHARES and is_tensor(node.outputs[0].type):
+            self._put(node.outputs[0], operand._replace(kind="view", layout=None, source=source, in_place=False, failure=None))
+        elif schema is None or all(result.alias is None for result in schema.returns):
             self._made(node)
         else:
-            self._open(node.outputs, node.inputs[0] if node.inputs else None)
+            self._open(node.outputs, source)
 
     def _results_of(self, node: Node, operand: Placement) -> tuple[_Result, ...] | str | None:
         layout = operand.layout
@@ -277,8 +341,11 @@ class Placements:
         lowered = lower(node.op, layout.shape, layout.dtype, device, named)
         if node.op in _BY_STORAGE or node.op in _ASKS_DEVICE:
             return self._after(lowered, layout, self._base(operand))
-        results = self._results[key] = self._after(lowered, layout, None)
-        self._kept += [layout, named]
+        results = self._after(lowered, layout, None)
+        if isinstance(results, tuple):
+            results = tuple([each if each.layout is None else each._replace(layout=self._one(each.layout)) for each in results])
+        self._results[key] = results
+        self._kept.append(named)
         return results
 
     def _after(self, lowered: Lowered, layout: Layout, base: Num | None) -> tuple[_Result, ...] | str | None:
@@ -313,11 +380,15 @@ class Placements:
         if value in known:
             return known[value]
         found: Any
+        if value in self._numbers:
+            return self._numbers[value]
         if is_tensor(value.type):
             placement = self.of.get(value)
             found = _Another(placement.layout if placement else None, self._device(value))
         else:
             found = self.shapes.known(value)
+            if found is NOT_CONSTANT and value.type == INT:
+                found = Extent.of(f"~%{self.graph.names[value]}")
         known[value] = found
         return found
 
@@ -399,6 +470,7 @@ class _Another:
         self.device = device
 
 
+_NUMBER_TENSORS: Final = frozenset({"prim::NumToTensor"})
 _PICKS: Final = frozenset({"aten::__getitem__", "prim::TupleIndex"})
 _TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
 """Ops of which the result depends on more than one layout and known numbers."""

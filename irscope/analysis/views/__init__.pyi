@@ -4,6 +4,12 @@ from .byte_sets import (
     are_disjoint,
     byte_set,
 )
+from .demand import (
+    Demand,
+)
+from .explain import (
+    StrideDemand,
+)
 from .layout import (
     Layout,
 )
@@ -17,8 +23,10 @@ from .view_aliases import (
 __all__ = [
     "NOTHING",
     "ByteSet",
+    "Demand",
     "Layout",
     "Placement",
+    "StrideDemand",
     "ViewAliases",
     "are_disjoint",
     "byte_set",

@@ -17,15 +17,17 @@ What an op does to a layout is worked out once for each layout and arguments, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, cast
 
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views.computed_layouts import computed_layout
+from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Kind, Origin, Placement
 from irscope.analysis.views.scalars import is_whole_list, number_of
 from irscope.analysis.views.strided_steps import Failed, Undecided, apply, row_major
+from irscope.errors import ArgumentError
 from irscope.ir import (
     GROUPS,
     INT,
@@ -43,9 +45,10 @@ from irscope.ir import (
     erase_refinements,
     steps,
 )
-from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
-from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, is_lowered, lower
+from irscope.ops.registry import effect_of, op_of, schema_of
+from irscope.ops.traits import ALWAYS_SHARES, JOINS, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
+from irscope.ops.typing import Unknown, static_shape
+from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
 
 __all__ = ["Placements", "is_tensor"]
 
@@ -70,9 +73,16 @@ _SAME_VALUE: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_
 class Placements:
     """Where every tensor of a graph lies."""
 
-    def __init__(self, graph: Graph, shapes: Shapes) -> None:
+    def __init__(
+        self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False
+    ) -> None:
         self.graph = graph
         self.shapes = shapes
+        self._demands = demands or {}
+        self._rows = rows or bool(graph.functional)
+        """Whether what was there before the run lies row by row where nothing else is said."""
+        self._by_flags = by_flags
+        """Whether of what was there before only the order of the axes and their flags are believed."""
         self.of: dict[Value, Placement] = {}
         self.wanders: set[Value] = set()
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
@@ -115,11 +125,20 @@ class Placements:
         if layout is None or layout.strides is None:
             declared = self._declared(value, None if layout is None else layout.offset)
             placement = placement._replace(layout=layout if declared is None or (declared.strides is None and layout) else declared)
+        if value in self._demands:
+            placement = self._demanded(value, placement)
         if placement.root is None:
             placement = placement._replace(root=value)
         if self._loops and placement.origin == "open" and placement.root is value:
             self.wanders.add(value)
         self.of[value] = placement
+
+    def _demanded(self, value: Value, placement: Placement) -> Placement:
+        """Where a value lies of which the layout is demanded: in its own buffer, if it does not lie so already."""
+        demand, layout = self._demands[value], placement.layout
+        if layout is None or placement.kind == "input" or len(layout.shape) != len(demand.order) or demand.is_met(layout):
+            return placement
+        return Placement("copy", value, "made", demand.layout(layout), placement.source, is_decided=placement.is_decided)
 
     def _given(self, value: Value, kind: Kind) -> None:
         if is_tensor(value.type):
@@ -128,6 +147,8 @@ class Placements:
                 name = f"%{self.graph.names[value]}"
                 strides = tuple([Extent.of(f"~stride({name}, {axis})") for axis in range(len(layout.shape))])
                 layout = make_layout(layout.shape, strides, 0, layout.dtype)
+            if self._by_flags and layout is not None:
+                layout = by_flags(layout, f"%{self.graph.names[value]}")
             self._put(value, Placement(kind, value, "given", layout))
 
     def _open(self, values: tuple[Value, ...], source: Value | None = None) -> None:
@@ -143,10 +164,38 @@ class Placements:
     def _computed(self, node: Node, value: Value) -> Layout | None:
         """The layout of a fresh result."""
         declared = self._declared(value, 0)
-        if declared is None or (declared.strides is not None and declared.is_known):
+        if declared is not None and _has_numbers(declared):
             return declared
         operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
+        if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
+            type = self._by_type_rule(node)
+            if type is not None and type.shape is not None:
+                return self._one(make_layout(type.shape, type.strides, 0, type.dtype))
+            return declared
+        if declared is None:
+            return None
         return self._one(computed_layout(node, declared, operands))
+
+    def _by_type_rule(self, node: Node) -> TensorType | None:
+        """What the op's type rule says of operands of which more is known here than type rules told."""
+        op, schema = op_of(node), schema_of(node)
+        if op is None or op.type_rule is None or schema is None or len(node.outputs) != 1 or schema.is_vararg:
+            return None
+        given = [self._fact(value) for value in node.inputs]
+        named = {a.name: given[i] if i < len(given) else a.default for i, a in enumerate(schema.arguments)}
+        try:
+            found = op.type_rule(**named)
+        except (ArgumentError, TypeError, ValueError, AttributeError, LookupError):
+            return None
+        return found if isinstance(found, TensorType) and static_shape(found) is not None and found.strides is not None else None
+
+    def _fact(self, value: Value) -> Any:
+        """What a type rule is given of an operand."""
+        layout = self.of[value].layout if value in self.of else None
+        if layout is not None:
+            return TensorType(layout.dtype, layout.shape, layout.strides, self._device(value))  # type: ignore[arg-type]
+        known = self._argument(value)
+        return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
 
     def _tensors_of(self, node: Node) -> Iterator[Value]:
         """The tensors that it computes from, those in lists that it is given among them."""
@@ -169,7 +218,7 @@ class Placements:
             return None
         shape = self._extents(value, type.shape)
         strides: tuple[Num, ...] | None = type.strides
-        if strides is None and self.graph.functional:
+        if strides is None and self._rows and value not in self.graph.producer:
             strides = row_major(shape)
         key = shape, strides, offset, type.dtype
         found = self._declared_layouts.get(key)
@@ -392,6 +441,41 @@ class Placements:
         known[value] = found
         return found
 
+    def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
+        """The value of which a copy could be a view, and how it would lie in the buffer of that one's root; None of most."""
+        node = self.graph.producer.get(value)
+        if node is None or not node.inputs:
+            return None
+        if node.op in JOINS:
+            return self._side_by_side(node)
+        operand, named = self.of.get(node.inputs[0]), self._arguments(node)
+        if operand is None or operand.layout is None or named is None:
+            return None
+        found = could_be_steps(node.op, operand.layout.shape, named)
+        result = None if found is None else after(found, operand.layout, None)
+        return None if result is None or result.layout is None else (node.inputs[0], result.layout)
+
+    def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
+        """Where parts that are joined lie one behind the other already, along the very axis that they are joined along."""
+        parts = list(self._tensors_of(node))
+        axis, placements = self._argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self.of.get(part) for part in parts]
+        layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
+        if node.op == "aten::stack" or len(layouts) != len(parts) or not layouts or not isinstance(axis, int):
+            return None
+        first, root = layouts[0], self.of[parts[0]].root
+        axis %= max(len(first.shape), 1)
+        if not all(layout.is_known for layout in layouts) or any(self.of[part].root is not root for part in parts):
+            return None
+        length: Any = 0
+        for layout in layouts:
+            past = _past(first, axis, length)
+            rest = layout.shape[:axis] + layout.shape[axis + 1 :]
+            if layout.strides != first.strides or layout.offset != past or rest != first.shape[:axis] + first.shape[axis + 1 :]:
+                return None
+            length += layout.shape[axis]
+        shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+        return parts[0], make_layout(shape, first.strides, first.offset, first.dtype)
+
     # Nodes with blocks
 
     def _begin(self, node: Node) -> None:
@@ -511,6 +595,31 @@ def _placed(result: _Result, operand: Placement, source: Value) -> Placement:
 def _fuller(layout: Layout | None, declared: Layout | None) -> Layout | None:
     """What the type tells, where it tells more than the steps did."""
     return layout if declared is None or (layout is not None and declared.strides is None) else declared
+
+
+def _has_numbers(layout: Layout) -> bool:
+    return layout.strides is not None and all(isinstance(n, int) for n in (*layout.shape, *layout.strides))
+
+
+def _past(layout: Layout, axis: int, length: int) -> Num | None:
+    """Where the element lies that is so many indices along an axis."""
+    if layout.strides is None or layout.offset is None or layout.item_size is None:
+        return None
+    return layout.offset + layout.strides[axis] * length * layout.item_size
+
+
+def by_flags(layout: Layout, name: str) -> Layout:
+    """A layout of which only the order of the axes and their flags are known: a gap is a number with a name."""
+    if layout.strides is None:
+        return layout
+    strides, past = list(layout.strides), cast(Num, 1)
+    for axis, flag in zip(reversed(layout.order), reversed(layout.flags), strict=True):
+        if flag in ("contiguous", "gap"):
+            strides[axis] = past if flag == "contiguous" else Extent.of(f"~stride({name}, {axis})")
+            past = strides[axis] * layout.shape[axis]
+        elif flag == "broadcast":
+            strides[axis] = past
+    return make_layout(layout.shape, tuple(strides), layout.offset, layout.dtype)
 
 
 def is_tensor(type: Type) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from irscope.analysis.views.layout import Layout, make_layout
@@ -38,11 +39,14 @@ from irscope.ops.view_steps import (
     Retyped,
     Step,
     Window,
+    is_at_least,
     product,
     quotient,
 )
 
-__all__ = ["Copied", "Failed", "Outcome", "Undecided", "apply", "row_major"]
+__all__ = [
+    "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "memory_order", "row_major",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +207,8 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
 def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num]) -> tuple[Num, ...] | None:
     """The strides of the same elements under other extents if they are a view whatever the names stand for; None otherwise.
 
-    Axes are taken from the last one on, old and new, until as many elements are in both. The old ones of such a group
-    must follow each other without a gap, which they do if each stride is the extent times the stride of the next.
+    Axes fall into groups, old and new, of as many elements each (`groups_of`). The old ones of a group must follow each other
+    without a gap, which they do if each stride is the extent times the stride of the next.
 
     >>> from irscope.ops.view_steps import Extent
     >>> n = Extent.of("n")
@@ -214,49 +218,67 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
     (30, 10, 5, 1)
     """
     result: list[Num] = [0] * len(target)
-    old, new = len(shape) - 1, len(target) - 1
-    while old >= 0 or new >= 0:
-        if old >= 0 and shape[old] == 1:
-            old -= 1
-            continue
-        if new >= 0 and target[new] == 1:
-            result[new] = result[new + 1] * target[new + 1] if new + 1 < len(target) else 1
-            new -= 1
-            continue
-        if old < 0 or new < 0:
+    for old, new in groups_of(shape, target):
+        if any(gap_between(shape, strides, outer, inner) for outer, inner in pairwise(old)):
             return None
-        group = _group(shape, strides, target, old, new)
-        if group is None:
-            return None
-        last, first_new = group
-        past = strides[old]
-        for axis in range(new, first_new - 1, -1):
+        past = strides[old[-1]] if old else 1
+        for axis in reversed(new):
             result[axis] = past
             past = past * target[axis]
-        old, new = last - 1, first_new - 1
+    for axis in reversed(range(len(target))):
+        if target[axis] == 1:
+            result[axis] = result[axis + 1] * target[axis + 1] if axis + 1 < len(target) else 1
     return tuple(result)
 
 
-def _group(
-    shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num], old: int, new: int
-) -> tuple[int, int] | None:
-    """The first axes, old and new, of the shortest group that ends with these; None if there is no such group."""
-    have, want, base = shape[old], target[new], strides[old]
+def gap_between(shape: Sequence[Num], strides: Sequence[Num], outer: int, inner: int) -> bool:
+    """Whether it may take more than the whole of the inner axis to get to the next index of the outer one."""
+    return strides[outer] != strides[inner] * shape[inner]
+
+
+def groups_of(shape: Sequence[Num], target: Sequence[Num]) -> list[tuple[list[int], list[int]]]:
+    """Old and new axes that have the same elements between them, in groups as small as is known; axes of extent 1 are in none.
+
+    That there are as many elements under both shapes is taken for granted: a regrouping of others fails. So what is left
+    between axes that agree from the front and from the back agrees too.
+
+    >>> groups_of((6, 4, 5), (3, 8, 5)), groups_of((2, 1, 3), (1, 6))
+    ([([0, 1], [0, 1]), ([2], [2])], [([0, 2], [1])])
+    """
+    old = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    new = [axis for axis in range(len(target)) if target[axis] != 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while old and new and shape[old[0]] == target[new[0]]:
+        groups.append(([old.pop(0)], [new.pop(0)]))
+    back: list[tuple[list[int], list[int]]] = []
+    while old or new:
+        size = _group_size(shape, target, old, new)
+        if size is None:
+            back.append((old, new))
+            break
+        back.append((old[-size[0] :], new[-size[1] :]))
+        del old[-size[0] :], new[-size[1] :]
+    return groups + back[::-1]
+
+
+def _group_size(shape: Sequence[Num], target: Sequence[Num], old: list[int], new: list[int]) -> tuple[int, int] | None:
+    """How many of the last old and new axes make the smallest group; None if the sizes cannot be compared."""
+    if not old or not new:
+        return None
+    have, want, a, b = shape[old[-1]], target[new[-1]], 1, 1
     while have != want:
-        if new > 0 and quotient(have, want) is not None and quotient(have, want * target[new - 1]) is not None:
-            new -= 1
-            want = want * target[new]
-        elif old > 0:
-            old -= 1
-            if shape[old] != 1 and strides[old] != have * base:
-                return None
-            have = have * shape[old]
-        elif new > 0:
-            new -= 1
-            want = want * target[new]
+        if b < len(new) and quotient(have, want * target[new[-b - 1]]) is not None:
+            b += 1
+            want = want * target[new[-b]]
+        elif a < len(old) and (is_at_least(want, have) or quotient(have, want) is None or b == len(new)):
+            a += 1
+            have = have * shape[old[-a]]
+        elif b < len(new):
+            b += 1
+            want = want * target[new[-b]]
         else:
             return None
-    return old, new
+    return a, b
 
 
 def _diagonal(step: Diagonal, layout: Layout, base: Num | None) -> Outcome:
@@ -340,7 +362,7 @@ def _joined(step: Joined, layout: Layout, base: Num | None) -> Outcome:
         return Failed("pairs along the last axis make complex numbers")
     if strides is None:
         return make_layout(shape[:-1], None, layout.offset, step.dtype)
-    halves = [quotient(stride, 2) for stride in strides[:-1]]
+    halves = [0 if size == 1 and stride == 1 else quotient(stride, 2) for size, stride in zip(shape[:-1], strides[:-1], strict=True)]
     if strides[-1] != 1 or None in halves:
         return Failed("pairs must lie side by side, at even places")
     return make_layout(shape[:-1], tuple([half for half in halves if half is not None]), layout.offset, step.dtype)
@@ -363,9 +385,18 @@ def _dense(step: Dense, layout: Layout, base: Num | None) -> Outcome:
     return Copied(Layout(shape, wanted, 0, layout.dtype))
 
 
+def memory_order(memory_format: int, rank: int) -> tuple[int, ...]:
+    """The axes of a tensor of this memory format, the slowest first.
+
+    >>> memory_order(0, 4), memory_order(2, 4)
+    ((0, 1, 2, 3), (0, 2, 3, 1))
+    """
+    return (0, *range(2, rank), 1) if memory_format in (2, 3) else tuple(range(rank))
+
+
 def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
     shape, strides = layout.shape, layout.strides
-    order = (0, *range(2, len(shape)), 1) if step.memory_format in (2, 3) else tuple(range(len(shape)))
+    order = memory_order(step.memory_format, len(shape))
     if strides is not None and not step.suggested and lies_in_order(shape, strides, order):
         return layout
     wanted = row_major([shape[axis] for axis in order])

@@ -17,17 +17,20 @@ open, and answers "maybe". A view is claimed only where each step is one for all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.byte_sets import ByteSet, are_disjoint
+from irscope.analysis.views.demand import Demand, as_demand
+from irscope.analysis.views.explain import failure_words, stride_demands
 from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.placements import Placements, is_tensor
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir import Graph, Value, graph_of
+from irscope.ir import Graph, TensorType, Value, graph_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +40,10 @@ __all__ = ["ViewAliases"]
 
 class ViewAliases:
     """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
+
+    `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"channels_last"`, or a `Demand`; a
+    view that lies otherwise is a copy then. `rows` takes inputs of unknown strides to lie row by row, as programs of
+    languages without memory (ONNX, StableHLO) are taken to anyway.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
@@ -58,9 +65,33 @@ class ViewAliases:
     no, because in the buffer of %x, %left covers 8 bytes every 24, 4 times, from byte 0 and %right 16 bytes every 24, 4 times, from byte 8
     """
 
-    def __init__(self, graph: Graph, shapes: Shapes | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        shapes: Shapes | None = None,
+        *,
+        demands: Mapping[Value | str, Demand | Sequence[int] | str] | None = None,
+        rows: bool = False,
+    ) -> None:
         self.graph = graph = graph_of(graph, "ViewAliases")
-        self._placements = Placements(graph, shapes or infer(graph))
+        self.rows = rows
+        self._shapes = shapes or infer(graph)
+        self.demands = self._demands(demands or {})
+        self._placements = Placements(graph, self._shapes, demands=self.demands, rows=rows)
+
+    def _demands(self, given: Mapping[Value | str, Demand | Sequence[int] | str]) -> Mapping[Value, Demand]:
+        found: dict[Value, Demand] = {}
+        for name, demand in given.items():
+            value = self._value(name)
+            type = self._shapes.type(value)
+            rank = type.rank if isinstance(type, TensorType) else None
+            if isinstance(demand, Demand):
+                found[value] = demand
+            elif rank is None:
+                raise ArgumentError(f"a layout is demanded of {self._name(value)}, of which not even the rank is known")
+            else:
+                found[value] = as_demand(demand, rank)
+        return found
 
     def placement(self, value: Value | str) -> Placement:
         """All that is known of where a value lies. Raises UnknownName, and ArgumentError for what is no tensor."""
@@ -135,6 +166,98 @@ class ViewAliases:
         """The value whose place it takes: what an in-place op gives back is its operand, with other elements."""
         placement = self.placement(value)
         return placement.source if placement.in_place else None
+
+    def static_kind(self, value: Value | str) -> Kind:
+        """The kind by what stays true when sizes change: of inputs only the order of the axes in memory and a flag for each are
+        believed, as nvFuser's analysis has them; `copy` also where that leaves it open. `explain` tells why the two differ."""
+        value = self._value(value)
+        self.placement(value)
+        found = self._by_flags.of[value]
+        return found.kind if found.is_decided else "copy"
+
+    @cached_property
+    def _by_flags(self) -> Placements:
+        return Placements(self.graph, self._shapes, demands=self.demands, rows=self.rows, by_flags=True)
+
+    def explain(self, value: Value | str) -> Verdict:
+        """Whether it lies in the buffer of another value, and why; of a copy, which step failed and the least that would make it
+        a view. The witness of a view is its chain; that of a copy, its operand and each stride that would have to be another.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(3, 4, strides=[5, 1])):
+        ...   %all : int[] = prim::Constant[value=[-1]]()
+        ...   %y : Tensor = aten::reshape(%x, %all)
+        ...   return (%y)''')
+        >>> print(ViewAliases(g).explain("y"))
+        no, because aten::reshape puts axes 0 and 1 of %x together; it needs rows dense: stride(0) = 5, 4 needed
+        """
+        value = self._value(value)
+        placement = self.placement(value)
+        if placement.kind == "input":
+            return no(f"{self._name(value)} was there before the run", value)
+        told = self._view_words(value, placement) if placement.kind == "view" else self._copy_words(value, placement)
+        if self.static_kind(value) != placement.kind and placement.is_decided:
+            told += self._difference_words(value)
+        if placement.kind == "view":
+            return yes(told, *self.chain(value))
+        demands = stride_demands(placement.failure) if placement.failure else ()
+        return no(told, *([] if placement.source is None else [placement.source]), *demands)
+
+    def _op(self, value: Value) -> str:
+        producer = self.graph.producer.get(value)
+        return "a block" if producer is None else producer.op
+
+    def _view_words(self, value: Value, placement: Placement) -> str:
+        root = self.root(value)
+        if placement.in_place and placement.source is not None:
+            return f"{self._op(value)} writes {self._name(placement.source)} and gives it back"
+        if root is None:
+            return f"in whose buffer {self._name(value)} lies is only known at the run"
+        names = " → ".join(map(self._name, self.chain(value)))
+        told = f"it lies in the buffer of {self._name(root)} ({names})"
+        return told if placement.is_decided else f"{told}, unless one of these steps copies at the run"
+
+    def _copy_words(self, value: Value, placement: Placement) -> str:
+        op, source = self._op(value), placement.source
+        if value in self.demands and source is not None:
+            return f"{self._name(value)} must lie with the axes in the order {self.demands[value].order}, and {self._name(source)} does not"
+        if placement.failure is not None and source is not None:
+            words = failure_words(placement.failure, self._name(source), op)
+            return words if placement.is_decided else f"whether {op} copies is only known at the run: {words}"
+        could = self.could_be_view(value)
+        return could.because if could else f"{op} gives new memory"
+
+    def _difference_words(self, value: Value) -> str:
+        placement, found = self.placement(value), self._by_flags.of[value]
+        here: Value | None = value
+        while here is not None and found.failure is None and found.kind == "view":  # the step before that made the difference
+            here = found.source
+            found = self._by_flags.of[here] if here is not None else found
+        if found.failure is None or placement.failure is not None:
+            return ""
+        needs = "; ".join(map(str, stride_demands(found.failure)))
+        return f"; by the flags alone it would be a copy, because they do not promise this ({needs})"
+
+    def could_be_view(self, value: Value | str) -> Verdict:
+        """Whether a value that torch copies could have been a view of the same elements: a padding by less than nothing, and parts
+        that are joined again as they lay side by side.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
+        ...   %pad : int[] = prim::Constant[value=[-1, -2]]()
+        ...   %y : Tensor = aten::constant_pad_nd(%x, %pad)
+        ...   return (%y)''')
+        >>> print(ViewAliases(g).could_be_view("y"))
+        yes, because torch copies in aten::constant_pad_nd, and a view of %x would do: 4×3, strides (6, 1), from byte 4
+        """
+        value = self._value(value)
+        if self.placement(value).kind != "copy":
+            return no(f"{self._name(value)} is no copy", value)
+        found = self._placements.possible_view(value)
+        if found is None:
+            return no(f"{self._op(value)} gives new elements, or in a new order", value)
+        source, layout = found
+        return yes(f"torch copies in {self._op(value)}, and a view of {self._name(source)} would do: {layout}", source, layout)
 
     # Two values
 

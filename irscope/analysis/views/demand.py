@@ -1,0 +1,76 @@
+"""A layout that a value must have, whoever wants it: a caller, a kernel, a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irscope.analysis.views.layout import Layout
+from irscope.analysis.views.strided_steps import memory_order, row_major
+from irscope.errors import ArgumentError
+
+__all__ = ["Demand", "as_demand"]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The order of the axes in memory, the slowest first, and a flag for each in that order.
+
+    A flag is True (an index further along is just past all that the axes after it cover), False (it may be further away), or None
+    (of an axis of one index, or whose indices are the same elements). Demands look one way: dense does where gaps may be.
+    """
+
+    order: tuple[int, ...]
+    contiguity: tuple[bool | None, ...]
+
+    def is_met(self, layout: Layout) -> bool:
+        """Whether a layout is as demanded; axes of one index never matter.
+
+        >>> Demand((0, 1), (False, True)).is_met(Layout((2, 3), (3, 1), 0, None)), Demand((1, 0), (True, True)).is_met(
+        ...     Layout((2, 3), (3, 1), 0, None)
+        ... )
+        (True, False)
+        """
+        shape, strides = layout.shape, layout.strides
+        if strides is None or len(shape) != len(self.order):
+            return False
+        flag = dict(zip(self.order, self.contiguity, strict=True))
+        moving = [axis for axis in self.order if shape[axis] != 1 and not (flag[axis] is None and strides[axis] == 0)]
+        inner = [axis for axis in layout.order if axis in moving]
+        if [axis for axis in moving if strides[axis] != 0] != [axis for axis in inner if strides[axis] != 0]:
+            return False
+        past: object = 1
+        for axis in reversed(moving):
+            if flag[axis] is True and strides[axis] != past:
+                return False
+            past = strides[axis] * shape[axis]
+        return True
+
+    def layout(self, like: Layout) -> Layout:
+        """The dense layout of these extents that meets it."""
+        strides = row_major([like.shape[axis] for axis in self.order])
+        back = tuple(strides[self.order.index(axis)] for axis in range(len(self.order)))
+        return Layout(like.shape, back, 0, like.dtype)
+
+
+def as_demand(given: Demand | Sequence[int] | str, rank: int) -> Demand:
+    """A demand from an order of the axes, or from `"rows"` or `"channels_last"`; dense, if nothing else is said.
+
+    >>> as_demand("channels_last", 4).order
+    (0, 2, 3, 1)
+    """
+    if isinstance(given, Demand):
+        return given
+    if isinstance(given, str):
+        formats = {"rows": 0, "channels_last": 2}
+        if given not in formats or (given == "channels_last" and rank not in (4, 5)):
+            raise ArgumentError(
+                f"{given!r} is no layout of a tensor of {rank} axes",
+                hint="'rows', 'channels_last' (rank 4 or 5), or the axes in memory order",
+            )
+        order = memory_order(formats[given], rank)
+    else:
+        order = tuple(given)
+    if sorted(order) != list(range(rank)):
+        raise ArgumentError(f"{order} does not name each of {rank} axes once", hint="give the axes in memory order, the slowest first")
+    return Demand(order, (True,) * rank)

@@ -1,0 +1,134 @@
+"""Chains of views from nvFuser's tests of its alias analysis, and boundary cases of the same rules; what is true of each was made by
+eager torch. Where nvFuser is more conservative than the truth (`gap`), we are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.analysis.views import Demand
+
+CASES = json.loads(Path(__file__).with_name("nvfuser_cases.json").read_text(encoding="utf-8").replace('"in"', '"source"'))
+
+
+class _Text:
+    """A case as IR: one or more lines for each of its ops."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.lines: list[str] = []
+        self.demands: dict[str, Any] = {}
+        self.rank = {name: len(given["shape"]) for name, given in case["inputs"].items()}
+        inputs = [
+            f"%{name} : Float({', '.join(map(str, given['shape']))}, strides={given['strides']})"
+            for name, given in case["inputs"].items()
+        ]
+        for op in case["ops"]:
+            self.op(op["op"], op["args"][0], op["out"], op.get("attrs", {}))
+            if "layout" in op:
+                self.demands[op["out"]] = Demand(tuple(op["layout"]["order"]), tuple(op["layout"]["contiguity"]))
+        outputs = ", ".join(f"%{name}" for name in dict.fromkeys(case["outputs"]))
+        self.text = "\n".join([f"graph({', '.join(inputs)}):", *self.lines, f"  return ({outputs})"])
+
+    def constant(self, value: Any) -> str:
+        name = f"%c{len(self.lines)}"
+        type = "int[]" if isinstance(value, list) else "int"
+        self.lines.append(f"  {name} : {type} = prim::Constant[value={value}]()")
+        return name
+
+    def call(self, aten: str, source: str, out: str, *arguments: Any) -> None:
+        operands = ", ".join([f"%{source}", *map(self.constant, arguments)])
+        self.lines.append(f"  %{out} : Tensor = aten::{aten}({operands})")
+
+    def op(self, op: str, source: str, out: str, attrs: dict[str, Any]) -> None:
+        rank = self.rank[source]
+        if op in ("set", "segment_set"):
+            self.call("alias", source, out)
+        elif op == "permute":
+            self.call("permute", source, out, attrs["dims"])
+        elif op == "reshape":
+            self.call("reshape", source, out, attrs["shape"])
+            rank = len(attrs["shape"])
+        elif op == "expand":
+            self.call("expand", source, out, attrs["sizes"])
+        elif op == "squeeze":
+            gone = [axis for axis, is_gone in enumerate(attrs["mask"]) if is_gone]
+            self.call("squeeze", source, out, gone)
+            rank -= len(gone)
+        elif op == "broadcast":
+            new = [axis for axis, is_new in enumerate(attrs["mask"]) if is_new]
+            rank += len(new)
+            self.chain("unsqueeze", source, out, [(axis,) for axis in new])
+        elif op == "slice":
+            cuts = zip(attrs["starts"], attrs["stops"], strict=True)
+            self.chain("slice", source, out, [(axis, start, stop, 1) for axis, (start, stop) in enumerate(cuts)])
+        elif op == "select":
+            self.call("select", source, out, attrs["dim"], attrs["index"])
+            rank -= 1
+        elif op == "diagonal":
+            self.call("diagonal", source, out)
+            rank -= 1
+        elif op == "bitcast":
+            self.call("view", source, out, {"int32": 3}[attrs["dtype"]])
+        elif op == "flip":
+            self.call("flip", source, out, attrs["dims"])
+        elif op == "sum":
+            self.call("sum", source, out, attrs["dims"])
+            rank -= len(attrs["dims"])
+        elif op == "add1":  # nvFuser allocates what it computes row by row
+            self.call("add", source, out, 1, 1)
+            self.demands[out] = "rows"
+        else:
+            raise AssertionError(op)
+        self.rank[out] = rank
+
+    def chain(self, aten: str, source: str, out: str, calls: list[tuple[int, ...]]) -> None:
+        for index, arguments in enumerate(calls):
+            name = out if index == len(calls) - 1 else f"{out}_{index}"
+            self.call(aten, source, name, *arguments)
+            source = name
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_a_case(case: dict[str, Any]) -> None:
+    text = _Text(case)
+    va = irs.ViewAliases(irs.parse(text.text), demands=text.demands)
+    for name, expected in case["expect"].items():
+        layout = va.layout(name)
+        assert layout is not None
+        is_view = expected["truth"] == "aliases"
+        assert va.is_decided(name)
+        assert va.kind(name) == ("view" if is_view else "copy")
+        assert va.root(name) is va.graph.value(expected["root"] if is_view else name)
+        if is_view:
+            assert layout.strides == tuple(expected["strides"])
+        if is_view and "gap" not in expected:
+            assert layout.order == tuple(expected["layout"]["order"])
+            assert layout.contiguity == tuple(expected["layout"]["contiguity"])
+        assert bool(va.explain(name)) == is_view
+        if va.static_kind(name) == "view":
+            assert is_view
+        if expected["nvfuser"] == "aliases" and is_view:
+            assert va.static_kind(name) == "view"
+
+
+def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
+    """nvFuser's `flag_false_but_dense`: by its flags the rows may have a gap, here they have none."""
+    va = irs.ViewAliases(irs.parse("""
+        graph(%x : Float(2, 3, 4, strides=[15, 5, 1])):
+          %axis : int = prim::Constant[value=0]()
+          %zero : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %s : int[] = prim::Constant[value=[3, 4]]()
+          %to : int[] = prim::Constant[value=[3, 2, 2]]()
+          %a : Tensor = aten::select(%x, %axis, %zero)
+          %b : Tensor = aten::reshape(%a, %to)
+          %flat : int[] = prim::Constant[value=[12]]()
+          %c : Tensor = aten::reshape(%a, %flat)
+          return (%b, %c)"""))
+    assert (va.kind("b"), va.static_kind("b")) == ("view", "view")
+    assert (va.kind("c"), va.static_kind("c")) == ("copy", "copy")
+    assert "stride(0) = 5, 4 needed" in str(va.explain("c"))

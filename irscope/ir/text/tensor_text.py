@@ -98,6 +98,9 @@ def read_packed(cursor: Cursor) -> TensorData:
 
 
 def _number(text: str) -> int | float:
+    """A number as torch prints it: without a point where all are whole, -0.0 too."""
+    if text == "-0":
+        return -0.0
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 30 else float(text)
 
 

@@ -62,6 +62,10 @@ _ALL: Final = (
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
+    Pass(
+        "dedup-constants", "merges equal tensors that nobody can tell apart, and ties what is one memory",
+        "dedup.constants:merge_constants",
+    ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
         "prepare-fusion", "does what fuse begins with: fold-constants, functionalize, dce and fold-tensors",

@@ -126,3 +126,12 @@ def test_several_rows_split_into_columns_are_out_of_order_and_so_unknown():
     back = read("Columns 1 to 2  1  2  4  5 Columns 3 to 3  3  6 [ CPULongType{2,3} ]")
     assert isinstance(back, TensorData)
     assert (back.shape, back.array) == ((2, 3), None)
+
+
+def test_a_negative_zero_that_torch_prints_without_a_point_stays_negative():
+    def elements(text):
+        head = "graph():\n  %c : Tensor = prim::Constant[value="
+        return parse(f"{head}{text}]()\n  return (%c)").node("c").attrs["value"].array
+
+    assert np.signbit(elements(" 1 -0 [ CPUFloatType{2} ]")).tolist() == [False, True]
+    assert elements(" 1 -0 [ CPULongType{2} ]").tolist() == [1, 0]

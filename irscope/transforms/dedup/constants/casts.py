@@ -1,0 +1,48 @@
+"""A constant's elements in another element type, to the bit as torch and NumPy convert them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irscope._base.concurrency.restored import quietly
+from irscope.transforms.dedup.constants.stored import Array, Stored
+
+__all__ = ["converted", "is_castable"]
+
+_FLOATS: Final = ("float64", "float32", "bfloat16", "float16")
+_INTEGERS: Final = ("int64", "int32", "int16", "int8", "uint8")
+
+
+def is_castable(dtype: str) -> bool:
+    """Whether conversions of a type are known here: they are all but those between quantised, complex and 8-bit floats."""
+    return dtype in _FLOATS or dtype in _INTEGERS or dtype == "bool"
+
+
+def converted(one: Stored, dtype: str) -> Array:
+    """The elements of a constant as those of another type, as unsigned integers of their size.
+
+    Floats are rounded to the nearest, ties to even; integers wrap around, as in C. Of a float that is not a number, or that no
+    integer of the type is, the result is anything: two constants then differ, or are the same by chance and are compared.
+    """
+    return quietly(_converted, one, dtype)
+
+
+def _converted(one: Stored, dtype: str) -> Array:
+    array = one.data.array
+    assert array is not None
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if one.data.dtype == "bfloat16":
+        flat = (flat.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if dtype == "bfloat16":
+        return _rounded(flat.astype(np.float32))
+    made = flat.astype(dtype)
+    return made.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[made.dtype.itemsize])
+
+
+def _rounded(floats: Array) -> Array:
+    """The upper halves of float32 numbers, rounded to the nearest, ties to even; a NaN stays one."""
+    bits = floats.view(np.uint32)
+    halves = ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(floats), np.uint16(0x7FC0), halves)

@@ -11,6 +11,10 @@ is "one memory" is a location of the points-to graph where each access has few, 
 has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
 shapes.
 
+A location that is accessed through several tensors is several memories, its *parts*: up to a few written tensors of which no two
+have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of them is to that part alone; any other is
+to the rest, and to those parts with which it may share a byte. So two accesses that may share a byte have a part in common.
+
 Most nodes are *reorderable* (`irscope.analysis.reorderable`) and tied by data alone, which one look at their operands tells; the records
 that explain it are made when somebody asks.
 """
@@ -33,6 +37,10 @@ __all__ = ["Dependence", "Dependences", "dependences", "dependences_by"]
 
 _FEW: Final = 16
 """An access with more locations than this makes its whole region one memory."""
+_MOST_PARTS: Final = 16
+"""Parts of one location, so that an access asks about no more of them."""
+_REST: Final = -1
+_Key = tuple[str, int] | tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +199,10 @@ class _Visit:
         self.found: dict[Node, tuple[Dependence, ...]] = {}
         """The dependences of the nodes that are not reorderable."""
         self._maker: dict[Value, Node] = {}
-        self._memory: dict[tuple[str, int], _Memory] = {}
+        self._memory: dict[_Key, _Memory] = {}
+        self._parts: dict[int, list[Value]] = {}
+        """The values that are parts of each location that has some."""
+        self._part_keys: dict[tuple[int, Value | None], list[_Key]] = {}
         self._effect: Node | None = None
         self._random: Node | None = None
         self._barrier: tuple[Node, Access] | None = None
@@ -201,7 +212,9 @@ class _Visit:
         """For each node, the positions of the earlier ones that it is tied to."""
         is_reorderable = ReorderableNodes(self._db).is_reorderable
         free = [is_reorderable(node) for node in self._block.nodes]
-        self._keys = self._memories_of(node for node, is_free in zip(self._block.nodes, free, strict=True) if not is_free)
+        tied = [node for node, is_free in zip(self._block.nodes, free, strict=True) if not is_free]
+        self._keys = self._memories_of(tied)
+        self._find_parts(tied)
         place: dict[Value, int] = {}
         rows: list[list[int]] = []
         index, maker = self.index, self._maker
@@ -277,9 +290,54 @@ class _Visit:
                     memory.shape_write, memory.shape_reads = (node, write), []
 
     def _memories(self, access: Access) -> Iterable[_Memory]:
-        return [self._memory.setdefault(key, _Memory()) for key in self._keys[access.place]]
+        found: list[_Memory] = []
+        for key in self._keys[access.place]:
+            if key[1] in self._parts and key[0] == "location":
+                found += [self._memory.setdefault(part, _Memory()) for part in self._parts_of(key[1], access.value)]
+            else:
+                found.append(self._memory.setdefault(key, _Memory()))
+        return found
 
-    def _memories_of(self, nodes: Iterable[Node]) -> dict[int, tuple[tuple[str, int], ...]]:
+    def _parts_of(self, location: int, value: Value | None) -> list[_Key]:
+        """The parts of a location that an access through a value may be to."""
+        known = self._part_keys.get((location, value))
+        if known is None:
+            parts = self._parts[location]
+            if value in parts:
+                known = [("part", location, parts.index(value))]
+            else:
+                meeting = [
+                    place for place, part in enumerate(parts) if value is None or not self._db.lie_apart(part, value)
+                ]
+                known = [("part", location, _REST), *(("part", location, place) for place in meeting)]
+            self._part_keys[location, value] = known
+        return known
+
+    def _find_parts(self, nodes: Sequence[Node]) -> None:
+        """Choose the parts of the locations that are written through one tensor and accessed through another."""
+        through: dict[int, dict[Value | None, bool]] = {}
+        for node in nodes:
+            accesses = self._db.accesses(node)
+            for access in (*accesses.reads, *accesses.writes):
+                for key in self._keys.get(access.place, ()):
+                    if key[0] == "location":
+                        values = through.setdefault(key[1], {})
+                        values[access.value] = values.get(access.value, False)
+            for access in accesses.writes:
+                for key in self._keys.get(access.place, ()):
+                    if key[0] == "location":
+                        through[key[1]][access.value] = True
+        for location, values in through.items():
+            written = [value for value, is_written in values.items() if is_written and value is not None]
+            if len(values) > 1 and len(written) > 1:
+                chosen: list[Value] = []
+                for value in written:
+                    if len(chosen) < _MOST_PARTS and all(self._db.lie_apart(value, part) for part in chosen):
+                        chosen.append(value)
+                if len(chosen) > 1:
+                    self._parts[location] = chosen
+
+    def _memories_of(self, nodes: Iterable[Node]) -> dict[int, tuple[_Key, ...]]:
         """For each class that the nodes get at, its locations, or its region where some class has too many."""
         db = self._db
         places = {a.place for node in nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)}

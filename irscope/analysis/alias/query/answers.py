@@ -36,6 +36,9 @@ class Answers(Protocol):
     def is_memory(self, value: Value) -> bool:
         """Whether a value is, or may hold, mutable memory."""
 
+    def lie_apart(self, a: Value, b: Value) -> bool:
+        """Whether two tensors that may be one memory have no byte in common."""
+
     def label_of(self, place: int) -> Label:
         """What a place stands for."""
 

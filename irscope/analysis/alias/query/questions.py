@@ -14,8 +14,9 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
 from irscope.analysis.alias.explain import Explainer, lazy
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
+from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
-from irscope.ir import Graph, Node, Value
+from irscope.ir import Graph, Node, TensorType, Value
 
 __all__ = ["Questions", "Values"]
 
@@ -123,6 +124,46 @@ class Questions:
         if self._reach.meet_inside(left, right):
             return lazy(True, Questions._why_contain, self, a, b)
         return direct
+
+    def may_overlap(self, a: Values, b: Values) -> Verdict:
+        """Whether some value of `a` and some value of `b` may have a byte in common: `may_alias`, without those that lie in one
+        buffer at bytes that are known and disjoint. The witness then has both values and the bytes of each.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> from irscope.analysis.alias.query.alias_db import AliasDb
+        >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
+        ...   %0 : int = prim::Constant[value=0]()
+        ...   %1 : int = prim::Constant[value=1]()
+        ...   %a : Tensor = aten::select(%x, %0, %0)
+        ...   %b : Tensor = aten::select(%x, %0, %1)
+        ...   return (%a, %b)''')
+        >>> db = AliasDb(g)
+        >>> bool(db.may_alias("a", "b")), bool(db.may_overlap("a", "x"))
+        (True, True)
+        >>> print(db.may_overlap("a", "b"))
+        no, because in the buffer of %x, %a covers bytes 0–23 and %b bytes 24–47
+        """
+        if a.__class__ is Value is b.__class__:
+            return self._may_overlap(self._value(a), self._value(b))
+        return self._first_yes(a, b, self._may_overlap)
+
+    def _may_overlap(self, a: Value, b: Value) -> Verdict:
+        shared = self._may_alias(a, b)
+        both_tensors = isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
+        if not shared or not both_tensors or a is b:
+            return shared
+        overlapping = self.views.overlaps(a, b)
+        return shared if overlapping else overlapping
+
+    def lie_apart(self, a: Value, b: Value) -> bool:
+        """Whether two tensors, of which `may_alias` says yes, have no byte in common."""
+        both_tensors = isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
+        return both_tensors and a is not b and not self.views.overlaps(a, b)
+
+    @cached_property
+    def views(self) -> ViewAliases:
+        """Where tensors lie in their buffers."""
+        return ViewAliases(self.graph)
 
     def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two values are certainly the same memory whenever both are bound: one is the other, or a view of

@@ -1,6 +1,12 @@
-"""A growing set of nodes that is asked whether the next one can cross it."""
+"""A growing set of nodes that is asked whether the next one can cross it.
+
+Two accesses to one memory through tensors that have no byte in common do not collide. So of each place the set remembers the
+values through which it was accessed, up to a few; after that any access to the place may have been to any of its bytes.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.points_to import Reachability
@@ -8,6 +14,11 @@ from irscope.analysis.alias.query.answers import Answers
 from irscope.ir import Node, Value
 
 __all__ = ["WorkingSet"]
+
+_FEW: Final = 8
+"""Values that are told apart for each place."""
+_Table = dict[int, dict[tuple[int, bool], dict[Value | None, tuple[Node, Access]]]]
+"""By region, by place and by whether only the shape is meant; the value None is a place's bytes in general."""
 
 
 def _collide(reach: Reachability, read: Access, write: Access) -> bool:
@@ -26,8 +37,8 @@ class WorkingSet:
         self.members: list[Node] = []
         self._values: dict[Value, Node] = {}
         """Moving to the end: what members make. Moving to the start: what members use."""
-        self._reads: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
-        self._writes: dict[int, dict[tuple[int, bool], tuple[Node, Access]]] = {}
+        self._reads: _Table = {}
+        self._writes: _Table = {}
         self._effect: Node | None = None
         self._random: Node | None = None
 
@@ -40,7 +51,8 @@ class WorkingSet:
         for table, found in ((self._reads, accesses.reads), (self._writes, accesses.writes)):
             for access in found:
                 kept = table.setdefault(self._db.region(access.place), {})
-                kept.setdefault((access.place, access.shape), (node, access))
+                parts = kept.setdefault((access.place, access.shape), {})
+                parts.setdefault(access.value if len(parts) < _FEW else None, (node, access))
         self._effect = self._effect or (node if accesses.side_effect else None)
         self._random = self._random or (node if accesses.random else None)
 
@@ -66,11 +78,18 @@ class WorkingSet:
                 for region in (
                     (self._db.region(access.place), EVERYTHING) if access.place != EVERYTHING else tuple(table)
                 ):
-                    for member, other in table.get(region, {}).values():
-                        read, write = (other, access) if table is self._reads else (access, other)
-                        if _collide(self._db.reach, read, write):
-                            return self._between("memory", member, node, accesses=(other, access))
+                    for parts in table.get(region, {}).values():
+                        for part, (member, other) in parts.items():
+                            read, write = (other, access) if table is self._reads else (access, other)
+                            if _collide(self._db.reach, read, write) and not self._is_apart(part, access):
+                                return self._between("memory", member, node, accesses=(other, access))
         return None
+
+    def _is_apart(self, part: Value | None, access: Access) -> bool:
+        """Whether an access is to other bytes of a memory than those of a value."""
+        if part is None or access.value is None or access.place == EVERYTHING:
+            return False
+        return self._db.lie_apart(part, access.value)
 
     def _between(
         self,

@@ -148,8 +148,9 @@ def _may_be(given: Type, declared: Type) -> bool:
 
 
 def compile(
-    program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None
-) -> Executable:
+    program: Any, *example_args: Any, device: str = "cpu", share_kernels: bool = True, exact: Literal["torch"] | None = None,
+    memory: Literal["planned"] | None = None,
+) -> Executable:  # fmt: skip
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
     Takes a Graph as it is, the Fusion that `fuse` gave, or whatever `load` takes with example arguments, which is then fused:
@@ -164,6 +165,9 @@ def compile(
     its ops on the processor) instead, but for the payloads of NaN: kernels round every op to its element type, join
     nothing, and leave to torch what it computes otherwise (exponentials, float sums, ...), each with a remark. It takes
     torch's tensors, and is slower.
+
+    With `memory="planned"` what kernels make lies where `irs.memory_plan` puts it, in an arena that each run allocates, results
+    apart: `x.memory_plan.peak` is the peak by plan, `x.peak_bytes(*args)` the measured one.
 
     For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what sets its pace; none of that
     needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used where they
@@ -180,7 +184,7 @@ def compile(
     if example_args and isinstance(program, Graph):
         program = load(program, *example_args)
     made = _program(program, example_args, exact)
-    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact)
+    return compile_graph(made, device=device, share_kernels=share_kernels, exact=exact, memory=memory)
 
 
 def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | None) -> Any:

@@ -92,18 +92,31 @@ def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray
 def placed(buffers: Sequence[Buffer], results: Sequence[Buffer]) -> tuple[list[Place], list[Block]]:
     """Places for the buffers in arenas and in the memory of results, and for each result at the beginning of its own.
 
-    Of two placements, with others in the memory of results and without, that with the smaller peak.
+    Of several placements, with others in the memory of results and without, that with the smallest peak.
     """
-    alone = _blocks(_in_arenas(buffers), results)
+    best = _blocks(_in_arenas(buffers), results)
     hosts = sorted(results, key=lambda result: result.bytes, reverse=True)[:_MOST_RESULTS]
-    early = [buffer for buffer in buffers if any(buffer.death < host.birth for host in hosts)]
-    if not early or len(buffers) > _MOST_BY_SIZE:
-        return alone
-    guests, rest = _by_size_in_results(buffers, hosts)
-    if not guests:
-        return alone
-    shared = _blocks(_in_arenas(rest), results, guests)
-    return min(alone, shared, key=lambda found: height_of(found[1]))
+    first = max((host.birth for host in hosts), default=0)
+    if len(buffers) > _MOST_BY_SIZE or not any(buffer.death < first for buffer in buffers):
+        return best
+    for order in (_by_falling_size, _by_falling_area, _by_time):
+        for hosts_first in (True, False):
+            guests, rest = _in_results(sorted(buffers, key=order), hosts, hosts_first=hosts_first)
+            if guests:
+                best = min(best, _blocks(_in_arenas(rest), results, guests), key=lambda found: height_of(found[1]))
+    return best
+
+
+def _by_falling_size(buffer: Buffer) -> tuple[int, ...]:
+    return -buffer.bytes, buffer.birth - buffer.death, buffer.birth
+
+
+def _by_falling_area(buffer: Buffer) -> tuple[int, ...]:
+    return -buffer.bytes * (buffer.death - buffer.birth + 1), buffer.birth
+
+
+def _by_time(buffer: Buffer) -> tuple[int, ...]:
+    return buffer.birth, -buffer.bytes
 
 
 def height_of(blocks: Iterable[Block]) -> int:
@@ -172,11 +185,11 @@ def _arena(buffers: Sequence[Buffer]) -> Offsets:
 
 
 def _by_size(buffers: Sequence[Buffer]) -> Offsets:
-    return _greedy(sorted(buffers, key=lambda b: (-b.bytes, b.birth - b.death, b.birth)))
+    return _greedy(sorted(buffers, key=_by_falling_size))
 
 
 def _by_area(buffers: Sequence[Buffer]) -> Offsets:
-    return _greedy(sorted(buffers, key=lambda b: (-b.bytes * (b.death - b.birth + 1), b.birth)))
+    return _greedy(sorted(buffers, key=_by_falling_area))
 
 
 def _greedy(buffers: Sequence[Buffer]) -> Offsets:
@@ -184,20 +197,26 @@ def _greedy(buffers: Sequence[Buffer]) -> Offsets:
     return {buffer: space.take(buffer, None) or 0 for buffer in buffers}
 
 
-def _by_size_in_results(
-    buffers: Sequence[Buffer], hosts: Sequence[Buffer]
+def _in_results(
+    buffers: Sequence[Buffer], hosts: Sequence[Buffer], *, hosts_first: bool
 ) -> tuple[list[tuple[Buffer, Buffer, int]], list[Buffer]]:
-    """What lies in the memory of which result, and where; and what is left for arenas."""
+    """What lies in the memory of which result, and where; and what is left for arenas: all that finds no gap in a result, or
+    that an arena has a gap for, if results come second."""
     spaces = [(host, _Space(len(buffers))) for host in hosts]
+    arena = _Space(len(buffers))
     guests: list[tuple[Buffer, Buffer, int]] = []
     rest: list[Buffer] = []
-    for buffer in sorted(buffers, key=lambda b: (-b.bytes, b.birth - b.death, b.birth)):
+    for buffer in buffers:
+        if not hosts_first and arena.take(buffer, arena.height) is not None:
+            rest.append(buffer)
+            continue
         for host, space in spaces:
             offset = space.take(buffer, host.bytes) if buffer.death < host.birth else None
             if offset is not None:
                 guests.append((buffer, host, offset))
                 break
         else:
+            arena.take(buffer, None)
             rest.append(buffer)
     return guests, rest
 
@@ -208,6 +227,8 @@ class _Space:
     def __init__(self, most: int) -> None:
         self._births, self._deaths, self._starts, self._ends = (np.zeros(most, np.int64) for _ in range(4))
         self._count = 0
+        self.height = 0
+        """The first byte behind all."""
 
     def take(self, buffer: Buffer, limit: int | None) -> int | None:
         """The start of the smallest gap for a buffer, which has it from now on; None if it would reach beyond a limit."""
@@ -225,6 +246,7 @@ class _Space:
         self._births[count], self._deaths[count] = buffer.birth, buffer.death
         self._starts[count], self._ends[count] = offset, offset + size
         self._count += 1
+        self.height = max(self.height, offset + size)
         return offset
 
 

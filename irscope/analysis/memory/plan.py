@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryPlan", "memory_plan"]
 
+_MOST_CUTS: Final = 12
+"""Lengths of lives beyond which buffers get memory of their own, tried for the smallest peak."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryPlan:
@@ -41,7 +44,8 @@ class MemoryPlan:
     blocks: tuple[Block, ...]
     """The arenas, and the memories of results."""
     own: tuple[Buffer, ...]
-    """Buffers that have no place: carried from one round of a loop to the next, or made by who cannot be told where."""
+    """Buffers that have no place: carried from one round of a loop to the next, made by who cannot be told where, or needed for
+    so long that an arena would be kept for them."""
 
     @cached_property
     def peak(self) -> int:
@@ -119,7 +123,9 @@ class MemoryPlan:
         names = [f"%{self.graph.names[self.graph.value(value)]}" for value in (a, b)]
         if left is None or right is None:
             other = names[0] if left is None else names[1]
-            return no(f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b))
+            return no(
+                f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b)
+            )
         if left is right:
             return yes(f"both lie in the memory of %{self.graph.names[left.value]}", left.value)
         one, two = self._place_of.get(left), self._place_of.get(right)
@@ -130,8 +136,12 @@ class MemoryPlan:
             return no(f"{self._where(one)}, {self._where(two)}", left.value, right.value)
         first, then = sorted((left, right), key=lambda buffer: buffer.birth)
         until = self._moment_words(first.death)
-        told = f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
-        return yes(f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {told}", left.value, right.value)
+        told = (
+            f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
+        )
+        return yes(
+            f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {told}", left.value, right.value
+        )
 
     def _where(self, place: Place) -> str:
         name = self.graph.names[place.buffer.value]
@@ -284,9 +294,34 @@ def memory_plan(program: Any, *, is_told: Callable[[Buffer], bool] | None = None
     """
     graph = graph_of(program, "memory_plan")
     found = lifetimes(graph)
-    own = {buffer for buffer in found.buffers if buffer.is_carried or not (is_told is None or is_told(buffer))}
-    buffers = [buffer for buffer in found.buffers if buffer not in own]
-    results = [buffer for buffer in buffers if buffer.is_result]
-    places, blocks = placed([buffer for buffer in buffers if not buffer.is_result], results)
+    told = [b for b in found.buffers if not b.is_carried and (is_told is None or is_told(b))]
+    if is_told is None:
+        return _planned(graph, found, told)
+    return _with_least_peak(graph, found, told)
+
+
+def _planned(graph: Graph, found: Lifetimes, told: Sequence[Buffer]) -> MemoryPlan:
+    """The plan in which these buffers have places."""
+    results = [buffer for buffer in told if buffer.is_result]
+    places, blocks = placed([buffer for buffer in told if not buffer.is_result], results)
     in_order = sorted(places, key=lambda place: place.buffer.birth)
-    return MemoryPlan(graph, found, tuple(in_order), tuple(blocks), tuple(b for b in found.buffers if b in own))
+    with_place = set(told)
+    own = tuple(buffer for buffer in found.buffers if buffer not in with_place)
+    return MemoryPlan(graph, found, tuple(in_order), tuple(blocks), own)
+
+
+def _with_least_peak(graph: Graph, found: Lifetimes, told: Sequence[Buffer]) -> MemoryPlan:
+    """The plan with the smallest peak among those that give long lives memory of their own, the one with most places first.
+
+    An arena stays allocated while anything in it is needed. Where others make large memories of their own meanwhile, one
+    small value that lives long would keep all of it.
+    """
+    best = _planned(graph, found, told)
+    lengths = sorted({buffer.death - buffer.birth for buffer in told if not buffer.is_result}, reverse=True)
+    step = max(1, len(lengths) // _MOST_CUTS)
+    for longest in (*lengths[step::step], -1):
+        if best.peak <= best.lower_bound:
+            break
+        rest = [b for b in told if b.is_result or b.death - b.birth <= longest]
+        best = min(best, _planned(graph, found, rest), key=lambda plan: plan.peak)
+    return best

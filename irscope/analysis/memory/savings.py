@@ -22,7 +22,11 @@ def in_place_of(lives: Lifetimes) -> int:
             continue
         for operand in dict.fromkeys(buffer.maker.inputs):
             taken = lives.buffer_of(operand)
-            if taken is not None and ends[taken] == buffer.birth > taken.birth and _alike(operand, buffer.value, taken, buffer):
+            if (
+                taken is not None
+                and ends[taken] == buffer.birth > taken.birth
+                and _alike(operand, buffer.value, taken, buffer)
+            ):
                 ends[taken] -= 1
                 break
     return int(live_sums([(b.bytes, b.birth, ends[b]) for b in lives.buffers], len(lives.moments) + 1).max(initial=0))

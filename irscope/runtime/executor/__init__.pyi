@@ -1,3 +1,6 @@
+from .arena import (
+    Arena,
+)
 from .bound_program import (
     BoundProgram,
     as_torch,
@@ -31,6 +34,7 @@ from .trace_codegen import (
 )
 
 __all__ = [
+    "Arena",
     "Guard",
     "CompiledKernel",
     "PeakMemory",

@@ -30,6 +30,7 @@ from irscope.runtime.arrays import (
 )
 from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.surroundings import Surroundings
+from irscope.runtime.executor.arena import Arena
 from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
 from irscope.runtime.executor.entry_guard import Guard, admission
 from irscope.runtime.executor.gradients import Gradients, may_write
@@ -50,9 +51,10 @@ class BoundProgram:
 
     def __init__(
         self, graph: Graph, groups: Mapping[Node, GroupKernels], library: str, device: str, pool: BufferPool | None,
-        surroundings: Surroundings,
+        surroundings: Surroundings, arena: Arena | None = None,
     ) -> None:  # fmt: skip
         self.graph = graph
+        self.arena = arena
         self.writes = may_write(graph)
         self.library: Library
         self.memory: Memory
@@ -100,6 +102,17 @@ class BoundProgram:
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
         """The results, from slots with the arguments in them."""
+        if self.arena is None:
+            return self._run_slots(slots, visit, footprints)
+        before = self.arena.enter()
+        try:
+            return self._run_slots(slots, visit, footprints)
+        finally:
+            self.arena.leave(before)
+
+    def _run_slots(
+        self, slots: Slots, visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None
+    ) -> tuple[Any, ...]:
         after = None
         if footprints is not None:
             footprints.append(PeakMemory(self.code, slots))

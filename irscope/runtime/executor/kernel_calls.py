@@ -7,7 +7,7 @@ kernel can be made, the group's block runs through the library, and a remark say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Node, TensorType, Type
 from irscope.runtime.arrays import Allocate, Library, Memory
 from irscope.runtime.device import Device, Kernel, PreparedPlan
+from irscope.runtime.executor.arena import Arena
 from irscope.runtime.executor.bytecode import Instruction, Slots, flatten
 from irscope.runtime.executor.compiled_kernel import CompiledKernel
 from irscope.transforms.base import Remark
@@ -127,6 +128,8 @@ class GroupKernels:
         """The types of the arguments as the graph says them, or as they most likely are."""
         self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
         self._turn = Turn(Rank.GROUP)
+        self.arena: Arena | None = None
+        """Where results lie, if the program's memory is planned."""
 
     def plan(self, types: tuple[Type, ...]) -> PreparedPlan | None:
         """The plan for arguments of these types, made once if nothing interrupts it."""
@@ -159,7 +162,11 @@ class GroupKernels:
         if plan is None:
             return None
         on = getattr(plan, "on", None)  # a GPU's plan, which runs on the stream of one library
-        return BoundPlan(plan if on is None else on(memory.library), tuple(map(memory.maker, plan.plan.outputs)))
+        return BoundPlan(plan if on is None else on(memory.library), tuple(self._makers(plan.plan.outputs, memory)))
+
+    def _makers(self, outputs: Sequence[TensorType], memory: Memory) -> Iterator[Allocate]:
+        for index, type in enumerate(outputs):
+            yield memory.maker(type) if self.arena is None else self.arena.maker(self.group, index, type, memory)
 
 
 class BoundPlan:

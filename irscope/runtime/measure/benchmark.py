@@ -113,7 +113,7 @@ def _names(peers: Sequence[str] | None) -> Sequence[str]:
     return (peers,) if isinstance(peers, str) else peers or ()
 
 
-_WAYS: dict[str, dict[str, bool]] = {
+_WAYS: dict[str, dict[str, Any]] = {
     "op by op": {"use_kernels": False},
     "fused": {"share_kernels": False},
     "fused + dedup": {"share_kernels": True},

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.words import plural
@@ -27,6 +27,7 @@ from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import Device, ObjectStore, PreparedPlan
 from irscope.runtime.executor import (
     GUARD_ERRORS,
+    Arena,
     BoundProgram,
     GroupKernels,
     Guard,
@@ -47,17 +48,19 @@ from irscope.runtime.program.storage_check import storage_check
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:
+    from irscope.analysis.memory import MemoryPlan
     from irscope.runtime.cuda import Captured
 
 __all__ = ["Executable", "compile_graph"]
 
+Memory = Literal["planned"] | None
 _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library's."""
 
 
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
-    pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None,
+    pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
 ) -> Executable:  # fmt: skip
     """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -67,7 +70,8 @@ def compile_graph(
     one by one through the library; with `pooled=False` memory of results goes back to the system when they are freed; with
     a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
     `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups of other ops run op by op, with a remark; of a
-    fusion that was made with it, ops that stayed out of groups for it have theirs.
+    fusion that was made with it, ops that stayed out of groups for it have theirs. With `memory="planned"` kernels put their
+    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`).
 
     Raises DeviceUnavailable for a device that nobody knows.
     """
@@ -76,11 +80,15 @@ def compile_graph(
         raise ArgumentError(
             'the device "reference" computes with NumPy, which has bits of its own', hint='exact="torch" goes with "cpu"'
         )
+    if memory not in (None, "planned"):
+        raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
+    if memory == "planned" and device != "cpu":
+        raise ArgumentError(f"memory is planned for the device 'cpu', not for {device!r}", hint="leave memory out")
     graph = graph_of(program, "compile")
     start = time.perf_counter()
     devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
     told = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
-    made = Executable(graph, device, devices, BufferPool() if pooled else None, exact=is_torchs, told=told)
+    made = Executable(graph, device, devices, BufferPool() if pooled else None, exact=is_torchs, told=told, memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -98,7 +106,7 @@ class Executable:
 
     def __init__(
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None,
-        *, exact: bool = False, told: tuple[Remark, ...] = (),
+        *, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
     ) -> None:  # fmt: skip
         """`device_of` gives the device that compiles a group's kernels; None runs groups through the library."""
         self.graph = graph
@@ -121,7 +129,10 @@ class Executable:
         self._surroundings = Surroundings(graph, device)
         self._node_by_node: BoundProgram | None = None
         """What runs where torch's own ops must be seen."""
-        self._direct = direct_call(graph, self._groups) if device != "reference" else None
+        self._arena = Arena(graph, tuple(self._groups)) if memory is not None else None
+        for group in self._groups.values():
+            group.arena = self._arena
+        self._direct = direct_call(graph, self._groups) if device != "reference" and memory is None else None
         self._storages = storage_check(graph)
         """What looks where arguments lie, if that makes a difference."""
         self._entry: tuple[Guard, BoundProgram] | None = None
@@ -316,6 +327,12 @@ class Executable:
         self._direct = self._entry = None
         return self._program(self._library_of(args)).stamped(stamp)
 
+    @property
+    def memory_plan(self) -> MemoryPlan | None:
+        """The plan by which it runs: what kernels make has a place, what the library makes has memory of its own. None unless
+        it was compiled with `memory="planned"`; `peak_bytes` measures what came of it."""
+        return None if self._arena is None else self._arena.plan
+
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
         if node in self._groups or category_of(node) in _LAUNCHING:
             launched(node)
@@ -341,7 +358,7 @@ class Executable:
         made = self._programs.get(library)
         if made is not None:  # by another thread
             return made
-        made = BoundProgram(self.graph, self._groups, library, self.device, self.pool, self._surroundings)
+        made = BoundProgram(self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena)
         return self._programs.setdefault(library, made)
 
     def _seen_by_torch(self) -> BoundProgram:

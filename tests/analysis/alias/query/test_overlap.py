@@ -75,15 +75,14 @@ def writes_into_slices(seed: int) -> Graph:
     numbers = {number: f"%n{number}" for number in range(9)}
     lines = [f"  {name} : int = prim::Constant[value={number}]()" for number, name in numbers.items()]
     lines.append("  %z : Float(6, 8, strides=[8, 1]) = aten::tanh(%x)")
-    views, made = [("%z", (6, 8))], 0
+    views = [("%z", (6, 8))]
     if draw.random() < 0.3:
         views.append(("%x", (6, 8)))
     results = []
-    for _ in range(14):
+    for made in range(14):
         name, shape = draw.choice(views)
         dim = draw.randrange(len(shape)) if shape else 0
         kind = draw.random()
-        made += 1
         if kind < 0.45 and shape:
             start = draw.randrange(shape[dim])
             end, step = draw.randrange(start, shape[dim]) + 1, draw.choice((1, 1, 2))

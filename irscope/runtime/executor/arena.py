@@ -1,0 +1,148 @@
+"""The memory of planned programs: results of kernels get the places that a plan has for them.
+
+A run allocates each block of its plan (`irscope.analysis.memory`) when the first thing in it is made: an arena, or the memory
+of a result, in which other things lie before the result does. A tensor in an arena keeps it allocated, so that nothing can
+lie in memory that is gone; the run itself lets go of a block once the last thing in it has been made. Of a loop's body that is
+not known, and the run holds such a block to its end. Each run of each thread has blocks of its own.
+
+What is made with another type or size than the plan was made for is allocated as in any other program.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irscope.analysis.memory import Block, Buffer, MemoryPlan, Place, memory_plan
+from irscope.codegen.kernel import ITEM_SIZE
+from irscope.ir import Graph, Node, TensorType
+from irscope.runtime.arrays import Memory, extents
+
+__all__ = ["Arena"]
+
+_Blocks = list[dict[Any, Any] | None]
+"""For each block of the plan, the tensors over the whole of it, by element type; None before it is allocated."""
+
+
+class Arena:
+    """The blocks of one planned program."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Node]) -> None:
+        """`groups`: the nodes whose kernels can be told where to put their results."""
+        told = set(groups)
+        self.plan: MemoryPlan = memory_plan(graph, is_told=lambda buffer: buffer.maker in told)
+        self._run = _Run()
+        self._last = self._last_births()
+
+    def _last_births(self) -> dict[Block, Buffer]:
+        """What is made last in each block, if that is made once."""
+        last: dict[Block, Buffer] = {}
+        for place in self.plan.places:
+            last[place.block] = place.buffer
+        body = set(self.plan.graph.body.nodes)
+        return {block: buffer for block, buffer in last.items() if buffer.maker in body}
+
+    def enter(self) -> _Blocks | None:
+        """Begin a run in this thread; gives what `leave` wants back."""
+        before, self._run.blocks = self._run.blocks, [None] * len(self.plan.blocks)
+        return before
+
+    def leave(self, before: _Blocks | None) -> None:
+        """End it."""
+        self._run.blocks = before
+
+    def maker(self, group: Node, output: int, type: TensorType, memory: Memory) -> Callable[[], Any]:
+        """What makes a result of a group: in its place if it has one, and fits there."""
+        plain, value = memory.maker(type), group.outputs[output]
+        place = self.plan.place(value)
+        size = _span(type)
+        if place is None or place.buffer.value is not value or not 0 < size <= place.buffer.bytes:
+            return plain
+        if place.block.result is place.buffer and not self._has_guests(place.block):
+            return plain
+        cut = _cut_torch(memory, type, place) if memory.library == "torch" else _cut_numpy(type, place)
+        return self._in_place(place, cut, plain, memory)
+
+    def _has_guests(self, block: Block) -> bool:
+        return any(place.block is block and place.buffer is not block.result for place in self.plan.places)
+
+    def _in_place(
+        self, place: Place, cut: Callable[[dict[Any, Any]], Any], plain: Callable[[], Any], memory: Memory
+    ) -> Callable[[], Any]:
+        run, block = self._run, place.block
+        index, is_last = block.index, self._last.get(block) is place.buffer
+        size = block.bytes if block.result is None else block.result.bytes
+        whole = _whole_torch if memory.library == "torch" else _whole_numpy
+
+        def make() -> Any:
+            blocks = run.blocks
+            if blocks is None:  # outside of a run
+                return plain()
+            views = blocks[index]
+            if views is None:
+                views = blocks[index] = whole(memory, size)
+            if is_last:
+                blocks[index] = None
+            return cut(views)
+
+        return make
+
+
+class _Run(threading.local):
+    """The blocks of the run that a thread is in."""
+
+    blocks: _Blocks | None = None
+
+
+def _span(type: TensorType) -> int:
+    """The bytes from the first element to the last one, as its strides lay them out."""
+    assert type.dtype is not None
+    shape = extents(type)
+    if 0 in shape:
+        return 0
+    if type.strides is None:
+        return type.nbytes or 0
+    reach = sum((size - 1) * stride for size, stride in zip(shape, type.strides, strict=True))
+    return (reach + 1) * ITEM_SIZE[type.dtype]
+
+
+def _whole_torch(memory: Any, size: int) -> dict[Any, Any]:
+    torch = memory.torch
+    return {torch.uint8: torch.empty(size, dtype=torch.uint8)}
+
+
+def _cut_torch(memory: Any, type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any]:
+    assert type.dtype is not None
+    torch, dtype, item = memory.torch, memory.dtypes[type.dtype], ITEM_SIZE[type.dtype]
+    shape, offset = extents(type), place.offset // item
+    strides = type.strides if type.strides is not None else torch.empty(shape, device="meta").stride()
+    bytes_ = torch.uint8
+
+    def cut(views: dict[Any, Any]) -> Any:
+        whole = views.get(dtype)
+        if whole is None:
+            raw = views[bytes_]
+            whole = views[dtype] = raw[: raw.numel() // item * item].view(dtype)
+        return whole.as_strided(shape, strides, offset)
+
+    return cut
+
+
+def _whole_numpy(memory: Any, size: int) -> dict[Any, Any]:
+    return {"": memory.pool.empty((size,), "uint8")}
+
+
+def _cut_numpy(type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any]:
+    assert type.dtype is not None
+    item = ITEM_SIZE[type.dtype]
+    dtype = np.dtype("uint16" if type.dtype == "bfloat16" else type.dtype)
+    shape, offset = extents(type), place.offset
+    strides = None if type.strides is None else tuple(stride * item for stride in type.strides)
+
+    def cut(views: dict[Any, Any]) -> Any:
+        return np.ndarray(shape, dtype, views[""], offset, strides)
+
+    return cut

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
     from irscope.runtime.profile.traces import TraceReading
     from irscope.runtime.program import Executable
+    from irscope.transforms.dedup import Relation
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
@@ -202,7 +203,7 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
 def compare(
     program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
-    rotate: bool = False, exact: Literal["torch"] | None = None,
+    rotate: bool = False, exact: Literal["torch"] | None = None, steps: Sequence[Relation] | bool = (),
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
@@ -211,6 +212,7 @@ def compare(
     itself, to be timed too. `peers` are other functions of the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`;
     `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
     memory that goes back to the system; with `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
+    `steps=True`, or some steps of dedup's ladder, adds a row for each: kernels, compile and run time with one body for each class.
     `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.measure import compare as run
@@ -226,6 +228,7 @@ def compare(
         keep_memory=keep_memory,
         rotate=rotate,
         exact=exact,
+        steps=steps,
     )
 
 

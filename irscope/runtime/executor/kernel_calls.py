@@ -223,8 +223,9 @@ class GroupCall:
             if len(self.known) >= _MOST:
                 self.known = {}
             ready = self.group.ready(operands, self.memory)
-            owned = bool(operands) and all(map(self.memory.owns, operands))
-            same = self.memory.guard(operands) if owned else None
+            tensors = [operand for operand in operands if type(operand) not in (int, float, bool)]
+            owned = bool(tensors) and all(map(self.memory.owns, tensors))
+            same = self.memory.guard(tensors) if owned else None
             self.known[key] = None if ready is None else Specialization(key, ready, same)
         return self.known.get(key)
 
@@ -241,7 +242,7 @@ class Specialization:
     key: Hashable
     ready: BoundPlan
     same: Callable[..., bool] | None
-    """Tells most operands of this layout, quicker than their key."""
+    """Tells most tensors among operands of this layout, quicker than their key."""
 
 
 def _tried(job: Callable[[], object]) -> None:

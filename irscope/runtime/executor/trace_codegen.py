@@ -181,9 +181,12 @@ class _Writer:
         names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
         given = "".join([f"{name}, " for name in reads])
         strange = f"key_of(({given})) != key{mark}"
-        if met.same is not None and all(isinstance(value.type, TensorType) for value in call.group.group.inputs):
-            nested = "".join([f"{name}.is_nested or " for name in reads])  # torch's comparison ends the process at one
-            strange = f"{nested}not same{mark}({given}) and {strange}"
+        of = zip(call.reads, reads, call.group.group.inputs, strict=True)
+        tensors = [name for slot, name, value in of if slot not in self.constant or isinstance(value.type, TensorType)]
+        numbers = [value for value in call.group.group.inputs if not isinstance(value.type, TensorType)]
+        if met.same is not None and len(tensors) + len(numbers) == len(reads):  # numbers that are always the same need no look
+            nested = "".join([f"{name}.is_nested or " for name in tensors])  # torch's comparison ends the process at one
+            strange = f"{nested}not same{mark}({', '.join(tensors)}) and {strange}"
         self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)
         for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):

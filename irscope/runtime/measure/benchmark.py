@@ -50,6 +50,8 @@ from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 from irscope.runtime.measure.timer import Measurement, measure
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, compile_graph
+from irscope.transforms.dedup import RANK, RELATIONS, Relation
+from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
 
 __all__ = ["Comparison", "Row", "compare"]
@@ -66,14 +68,15 @@ _MOST_SETS = 64
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
-    rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None,
+    rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None, steps: Sequence[Relation] | bool = (),
 ) -> Comparison:  # fmt: skip
     """Run a program in several ways and set their times and errors side by side; one without groups is fused first.
 
     `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, to be
     timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `"torch"`
     and `"torch.compile"` are made of the graph, or of the model if it is there: `peers=["torch.compile"]`. `ways` chooses
-    among `"op by op"`, `"fused"` and `"fused + dedup"`; `exact` is that of `irs.compile`. Arguments and buffers that the
+    among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
+    all from `order` on), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
     program writes are restored before each run, and at the end.
 
     >>> import irscope as irs
@@ -99,6 +102,8 @@ def compare(
     entries = [
         _our_entry(program, way, device, len(devices) > 1, exact) for device in devices for way in ways or _WAYS
     ]  # fmt: skip
+    for device in devices:
+        entries += [_step_entry(graph, step, device, len(devices) > 1, exact) for step in _steps(steps)]
     others = {"eager": eager} if eager is not None else {}
     others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in _names(peers)}
     entries += [_Entry(label, function, None) for label, function in others.items()]
@@ -133,9 +138,28 @@ class _Entry:
     """Milliseconds to make them from the disk cache."""
 
 
-def _our_entry(program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact) -> _Entry:
+def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
+    """The steps that are meant. Raises ArgumentError."""
+    if isinstance(steps, bool):
+        return RELATIONS[RANK["order"] :] if steps else ()
+    chosen: tuple[Relation, ...] = (steps,) if isinstance(steps, str) else tuple(steps)  # type: ignore[assignment]
+    for step in chosen:
+        if step not in RELATIONS:
+            raise ArgumentError(f"there is no step {step!r}", hint=f"choose among {', '.join(RELATIONS)}")
+    return chosen
+
+
+def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, exact: Exact) -> _Entry:
+    """The program with one body for each class of a step."""
+    made = merge_groups(graph, step=step).after
+    return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}")
+
+
+def _our_entry(
+    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, told: str = ""
+) -> _Entry:  # fmt: skip
     """One way, compiled twice with a cache directory of its own: empty at first, then full."""
-    label = f"{way}, {device}" if says_device else way
+    label = f"{told or way}, {device}" if says_device else told or way
     with tempfile.TemporaryDirectory() as folder:
         store = ObjectStore(Path(folder) / "kernels")
         made = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])

@@ -32,6 +32,8 @@ _OP_SECONDS: Final = 0.0015
 """Seconds to compile a kernel for a processor, and for each op in it; tests/benchmarks/README.md has the measurement."""
 _REGISTER: Final = 0.002
 """Slowdown by a number that is read from a register instead of being written into an instruction."""
+_IDLE: Final = 0.01
+"""Slowdown by an op that computes x · 1 in one member: arithmetic hides behind memory."""
 _VECTOR: Final = 8
 """Elements of a vector register that sizes had better be multiples of."""
 _ALIGNED: Final = 0.05
@@ -63,14 +65,14 @@ def cost_of(holes: ClassHoles, seconds: Mapping[Any, float]) -> Cost:
     times = [compile_seconds(piece, seconds) for piece in holes.members]
     varying = [row for row in holes.rows if row.parameter is not None]
     is_fixed = isinstance(holes.leader.member, str)
-    lost, slowdown = _lost(varying, max(1, len(holes.leader.nodes)), is_fixed)
+    lost, slowdown = _lost(varying, is_fixed=is_fixed)
     return Cost(
         len(others), sum(len(piece.nodes) for piece in others), sum(map(text_bytes, others)), sum(times) - max(times),
         len({(row.parameter, row.follows) for row in varying if is_parameter(row)}), lost, slowdown,
     )  # fmt: skip
 
 
-def _lost(varying: Sequence[HoleRow], ops: int, is_fixed: bool) -> tuple[tuple[str, ...], float]:
+def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...], float]:
     found: list[str] = []
     slowdown = 0.0
     numbers = [row for row in varying if row.kind == "constant"]
@@ -79,7 +81,7 @@ def _lost(varying: Sequence[HoleRow], ops: int, is_fixed: bool) -> tuple[tuple[s
         found.append(f"constant folding in {len(numbers)} place{'s' * (len(numbers) != 1)}")
     idle = [row for row in numbers if any(_is_neutral(value) for value in row.values)]
     if idle:
-        slowdown += len(idle) / ops
+        slowdown += _IDLE * len(idle)
         found.append(f"{len(idle)} op{'s' * (len(idle) != 1)} that a member has no need of ({idle[0].place})")
     sizes = [
         row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)

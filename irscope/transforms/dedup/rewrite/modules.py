@@ -233,7 +233,10 @@ class _Work:
                 continue
             if name == one.holes.leader.member:
                 made = one.opened[name]
-                found[one.target] = replace(self.rewritten(graph, made, self.renaming), name=one.target)
+                changed = self.rewritten(graph, made, self.renaming)  # what callers know of its inputs stays with them
+                found[one.target] = Graph(
+                    changed.body, one.target, distinct_inputs=graph.distinct_inputs, functional=graph.functional
+                )
             if self.visibility.get(name, "public") == "public":
                 found[name] = _thunk(graph, one, name)
         return found
@@ -381,7 +384,7 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     leader = one.holes.leader
     made = one.opened[str(leader.member)]
     place = next(i for i, piece in enumerate(one.holes.members) if piece.member == name)
-    params = tuple([make_value(new_id(), value.type, value.name) for value in function.inputs])
+    params = function.inputs  # the same ones, for whoever knows more of them
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))
     values = tuple([row.values[place] for row in made.rows])
     call = Call(
@@ -390,7 +393,4 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     constants, inputs = call.operands(params)
     outputs = tuple([make_value(new_id(), value.type, value.name) for value in function.outputs])
     node = make_node(new_id(), "func::call", inputs, outputs, call.attrs, (), None, "")
-    bound = {
-        new: function.bound[old] for old, new in zip(function.inputs, params, strict=True) if old in function.bound
-    }
-    return replace(function, body=Block(new_id(), params, (*constants, node), outputs), bound=bound)
+    return replace(function, body=Block(new_id(), params, (*constants, node), outputs))

@@ -1,0 +1,109 @@
+"""Twelve layers written out by hand that differ in a number, a width or a rate: one kernel, with the holes named."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import irscope as irs
+
+torch = pytest.importorskip("torch")
+LAYERS = 12
+
+
+class Stack(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """Matmul and a tail of pointwise ops, again and again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        widths = [64 + 8 * i if what == "widths" else 64 for i in range(LAYERS + 1)]
+        pairs = pairwise(widths)
+        self.weights = torch.nn.ParameterList([torch.randn(a, b) / a**0.5 for a, b in pairs])
+
+    def forward(self, x: Any) -> Any:
+        for layer, weight in enumerate(self.weights):
+            scale = 0.1 * (layer + 1) if self.what == "constants" else 0.5
+            x = torch.tanh(x @ weight) * scale + 1.0
+            if self.what == "rates":
+                keep = 1.0 - 0.05 * (layer + 1)
+                mask = torch.arange(x.numel()).reshape(x.shape) % 20 < 20 * keep
+                x = torch.where(mask, x / keep, torch.zeros(()))
+        return x
+
+
+def compiled(what: str) -> tuple[Any, Any, Any, Any]:
+    model = Stack(what)
+    x = torch.randn(32, 64)
+    return model, x, irs.fuse(irs.load(model, x)), model(x).detach()
+
+
+@pytest.mark.parametrize(("what", "step"), [("constants", "constants"), ("widths", "extents")])
+def test_twelve_layers_are_one_kernel(what: str, step: Any) -> None:
+    _, x, fusion, expected = compiled(what)
+    d = irs.dedup(fusion, relation=step)
+    largest = d.classes[0]
+    assert len(largest) == LAYERS
+    varying = [row for row in d.class_holes(largest).rows if row.parameter is not None]
+    if what == "constants":
+        assert [(row.place, row.told) for row in varying] == [("'other' of aten::mul", "parameter 0")]
+        assert len(irs.compile(fusion).kernels) == LAYERS
+    else:
+        assert {row.kind for row in varying} == {"extent"}
+        assert {row.parameter for row in varying} == {0}
+    made = irs.compile(d.apply())
+    assert len(made.kernels) == 1
+    assert len(made.kernels[0].groups) == LAYERS
+    torch.testing.assert_close(made(x).detach(), expected)
+
+
+def test_dropout_rates_are_holes_of_one_kernel() -> None:
+    _, x, fusion, expected = compiled("rates")
+    d = irs.dedup(fusion, relation="constants")
+    before, after = irs.compile(fusion), irs.compile(d.apply())
+    assert len(after.kernels) <= 3 < len(before.kernels)
+    holes = d.class_holes(d.classes[0])
+    assert any(row.place == "'other' of aten::div" and row.parameter is not None for row in holes.rows)
+    torch.testing.assert_close(after(x).detach(), expected)
+
+
+def test_the_recommendation_is_one_body_and_can_be_overruled() -> None:
+    _, x, fusion, expected = compiled("constants")
+    made = irs.compile(fusion)
+    d = irs.dedup(fusion)
+    found = d.recommend(executable=made)
+    assert [(len(choice.members), choice.step) for choice in found.choices] == [(LAYERS, "constants")]
+    table = found.table()
+    assert table["parameters"].tolist() == [1]
+    assert table["compile s saved"].iloc[0] > 0
+    assert "constant folding" in table["gives up"].iloc[0]
+    assert len(irs.compile(d.apply(found)).kernels) == 1
+    overruled = found.overrule(d.classes[0].representative, "alpha")
+    assert not overruled.choices
+    assert d.recommend(budget=0.0).choices == ()
+    torch.testing.assert_close(irs.compile(d.apply(found))(x).detach(), expected)
+
+
+def test_the_ladder_says_what_compiling_took() -> None:
+    _, _, fusion, _ = compiled("constants")
+    made = irs.compile(fusion)
+    d = irs.dedup(fusion)
+    ladder = d.ladder(made)
+    took = [kernel.compile_seconds for kernel in made.kernels]
+    assert ladder["measured"].all()
+    assert not d.ladder()["measured"].any()
+    assert ladder.loc["alpha", "compile s saved"] == 0
+    assert 0 < ladder.loc["constants", "compile s saved"] <= sum(took)
+    assert ladder.loc["constants", "ops saved"] == 3 * (LAYERS - 1)
+
+
+def test_comparing_has_a_row_for_each_step() -> None:
+    _, x, fusion, _ = compiled("constants")
+    table = irs.compare(fusion, x, steps=["order", "constants"], repeats=1).table()
+    assert table.loc["dedup by order", "kernels"] == LAYERS
+    assert table.loc["dedup by constants", "kernels"] == 1
+    assert table.loc["dedup by constants", "relative error"] < 1e-5
+    with pytest.raises(irs.errors.ArgumentError, match="there is no step"):
+        irs.compare(fusion, x, steps="beta")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope.analysis.views.layout import Layout
-from irscope.analysis.views.strided_steps import lies_in_order, row_major
+from irscope.analysis.views.strided_steps import lies_in_order, loose, row_major
 from irscope.ir import Node
 from irscope.ops.registry import op_of
 from irscope.ops.view_steps import Num
@@ -40,7 +40,7 @@ def computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | No
     known = [layout for layout in operands if layout is not None]
     from_rows = node.op in _ROWS_FROM_ROWS and len(known) == len(operands) and all(map(lies_by_rows, known))
     if node.op in _ROWS or from_rows:
-        return Layout(declared.shape, row_major(declared.shape), 0, declared.dtype)
+        return Layout(declared.shape, loose(declared.shape, row_major(declared.shape)), 0, declared.dtype)
     return declared
 
 
@@ -55,7 +55,7 @@ def _elementwise(declared: Layout, operands: Sequence[Layout | None]) -> Layout:
     strides: tuple[Num, ...] | None = declared.strides
     if strides is None and len(known) == len(operands) and known:
         if all(map(lies_by_rows, known)):
-            strides = row_major(shape)
+            strides = loose(shape, row_major(shape))
         elif known[0].shape == shape and _is_dense(known[0]) and all(_lies_like(layout, known[0]) for layout in known):
             strides = known[0].strides
     return Layout(shape, strides, 0, declared.dtype)

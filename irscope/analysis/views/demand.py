@@ -65,7 +65,7 @@ def as_demand(given: Demand | Sequence[int] | str, rank: int) -> Demand:
         formats = {"rows": 0, "channels_last": 2}
         if given not in formats or (given == "channels_last" and rank not in (4, 5)):
             raise ArgumentError(
-                f"{given!r} is no layout of a tensor of {rank} axes",
+                f"{given!r} is not a layout of a tensor of {rank} axes",
                 hint="'rows', 'channels_last' (rank 4 or 5), or the axes in memory order",
             )
         order = memory_order(formats[given], rank)

@@ -26,7 +26,7 @@ from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Kind, Origin, Placement
 from irscope.analysis.views.scalars import is_whole_list, number_of
-from irscope.analysis.views.strided_steps import Failed, Undecided, apply, row_major
+from irscope.analysis.views.strided_steps import Failed, Undecided, apply, loose, row_major
 from irscope.errors import ArgumentError
 from irscope.ir import (
     GROUPS,
@@ -164,7 +164,7 @@ class Placements:
     def _computed(self, node: Node, value: Value) -> Layout | None:
         """The layout of a fresh result."""
         declared = self._declared(value, 0)
-        if declared is not None and _has_numbers(declared):
+        if declared is not None and declared.dtype is not None and _has_numbers(declared):
             return declared
         operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
         if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
@@ -617,9 +617,7 @@ def by_flags(layout: Layout, name: str) -> Layout:
         if flag in ("contiguous", "gap"):
             strides[axis] = past if flag == "contiguous" else Extent.of(f"~stride({name}, {axis})")
             past = strides[axis] * layout.shape[axis]
-        elif flag == "broadcast":
-            strides[axis] = past
-    return make_layout(layout.shape, tuple(strides), layout.offset, layout.dtype)
+    return make_layout(layout.shape, loose(layout.shape, strides), layout.offset, layout.dtype)
 
 
 def is_tensor(type: Type) -> bool:

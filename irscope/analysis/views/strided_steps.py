@@ -28,6 +28,7 @@ from irscope.ops.view_steps import (
     Diagonal,
     Drop,
     Expand,
+    Extent,
     Insert,
     Joined,
     Num,
@@ -45,8 +46,12 @@ from irscope.ops.view_steps import (
 )
 
 __all__ = [
-    "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "memory_order", "row_major",
+    "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "loose", "memory_order", "row_major",
 ]  # fmt: skip
+
+
+_ANY: Final = Extent.of("~any")
+"""The stride of an axis of one index, where torch's rule for it depends on numbers that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +219,8 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
     >>> n = Extent.of("n")
     >>> regrouped((n, 12, 64), (768, 64, 1), (n, 768)), regrouped((n, 64, 12), (768, 1, 64), (n, 768))
     ((768, 1), None)
-    >>> regrouped((n * 6, 5), (5, 1), (n, 3, 2, 5))
-    (30, 10, 5, 1)
+    >>> regrouped((n * 6, 5), (5, 1), (n, 3, 2, 5)), regrouped((n,), (1,), (n, 1))
+    ((30, 10, 5, 1), (1, ~any))
     """
     result: list[Num] = [0] * len(target)
     for old, new in groups_of(shape, target):
@@ -225,10 +230,12 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
         for axis in reversed(new):
             result[axis] = past
             past = past * target[axis]
-    for axis in reversed(range(len(target))):
-        if target[axis] == 1:
-            result[axis] = result[axis + 1] * target[axis + 1] if axis + 1 < len(target) else 1
-    return tuple(result)
+    return loose(target, result)
+
+
+def loose(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[Num, ...]:
+    """These strides, but for axes of extent 1, which may have any."""
+    return tuple([_ANY if size == 1 else stride for size, stride in zip(shape, strides, strict=True)])
 
 
 def gap_between(shape: Sequence[Num], strides: Sequence[Num], outer: int, inner: int) -> bool:
@@ -400,7 +407,7 @@ def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
     if strides is not None and not step.suggested and lies_in_order(shape, strides, order):
         return layout
     wanted = row_major([shape[axis] for axis in order])
-    result = tuple(wanted[order.index(axis)] for axis in range(len(shape)))
+    result = loose(shape, [wanted[order.index(axis)] for axis in range(len(shape))])
     return Undecided(Layout(shape, None if step.suggested else result, None, layout.dtype))
 
 

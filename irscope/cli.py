@@ -10,7 +10,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(run=_report)
 
     _add_opt(commands)
+    _add_profile(commands)
 
     bench = commands.add_parser("bench", help="time kernels or models against what else is installed")
     bench.add_argument("--suite", default="kernels", help="kernels, models or gpu (default: %(default)s)")
@@ -132,6 +134,25 @@ def _add_opt(commands: Any) -> None:
     opt.add_argument("--verify-each", action="store_true", help="check the program after each pass")
     opt.add_argument("--time", action="store_true", help="print a table of passes, nodes and seconds to standard error")
     opt.set_defaults(run=_opt)
+
+
+def _add_profile(commands: Any) -> None:
+    profile = commands.add_parser(
+        "profile", help="say where the time, the bytes and the memory of a run go, and what would help"
+    )
+    profile.add_argument("source", help="a program's file, or module:function (or path.py:function) to import and call")
+    profile.add_argument(
+        "--args", "--input", nargs="*", default=[], action="extend", metavar="TYPE",
+        help="example arguments, such as float32[1,3,416,416], filled with random numbers",
+    )  # fmt: skip
+    profile.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: %(default)s)")
+    profile.add_argument("--device", choices=("cpu", "cuda"), help="where to run (default: cpu)")
+    profile.add_argument("--by", choices=("node", "group", "op", "module", "line", "class"), help="print this table too")
+    profile.add_argument("--html", metavar="OUT", help="write one HTML page with the pictures")
+    profile.add_argument("--trace", metavar="OUT", help="write a trace for Perfetto")
+    profile.add_argument("--speedscope", metavar="OUT", help="write a file for speedscope")
+    profile.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded")
+    profile.set_defaults(run=_profile)
 
 
 def _pass_line(known: Any, width: int) -> str:
@@ -212,6 +233,70 @@ def _report(options: argparse.Namespace) -> None:
         options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources
     )
     print(f"wrote {path} ({byte_count(path.stat().st_size)}); open it in any browser")
+
+
+def _profile(options: argparse.Namespace) -> None:
+    from numpy import ndarray
+
+    from irscope import load, profile
+    from irscope.display.profile_text import profile_text
+    from irscope.session import one_graph, write_report
+
+    if ":" in options.source and not Path(options.source).exists():
+        program = _imported(options.source)
+        given = [_example(text) for text in options.args]
+        if not _is_torchs(program):
+            given = [array if isinstance(array, ndarray) else array.numpy() for array in given]
+        measured = profile(program, *given, seconds=options.seconds, device=options.device)
+    else:
+        args = [_example(text) for text in options.args]
+        graph = one_graph(load(options.source, *args, trust=options.trust))
+        measured = profile(graph, *args, seconds=options.seconds, device=options.device)
+    print(profile_text(measured))
+    if options.by:
+        print(measured.table(options.by).to_string(index=False, max_rows=60))
+    if options.html:
+        print(f"wrote {write_report(measured, output=options.html)}")
+    if options.trace:
+        print(f"wrote {measured.save(options.trace)}")
+    if options.speedscope:
+        measured.to_speedscope(options.speedscope)
+        print(f"wrote {options.speedscope}")
+
+
+def _is_torchs(program: Any) -> bool:
+    """Whether a function's module, or a model's, names something of torch's."""
+    home = getattr(program, "__globals__", None) or vars(sys.modules[type(program).__module__])
+    names = [str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in home.values()]
+    return any(name.partition(".")[0] == "torch" for name in names)
+
+
+def _imported(name: str) -> Any:
+    """What `module:function` means; a class of models is called without arguments. Raises ArgumentError."""
+    place, _, attribute = name.rpartition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = _module_of_file(place) if place.endswith(".py") else import_module(place)
+        found: Any = module
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:
+        what = f"{name!r} cannot be imported: {type(error).__name__}: {error}"
+        raise ArgumentError(what, hint="write module:function, with the module's folder as the current one") from None
+    if not callable(made):
+        raise ArgumentError(f"{name!r} cannot be called", hint="name a function, or a model")
+    return made
+
+
+def _module_of_file(path: str) -> Any:
+    spec = spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _bench(options: argparse.Namespace) -> None:

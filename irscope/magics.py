@@ -2,10 +2,13 @@
 
 %%ir g                 parse the cell as IR text, bind it to g and show it
 %irscope f x y         explore f with example arguments x and y
+%irscope f(x, y)       profile the call: how long, where it goes, what fuses, what would help
+%%irscope              run the cell, and profile the call in its last line
 """
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from irscope.display.ipython import register
@@ -18,7 +21,9 @@ def load(shell: Any) -> None:
     """Register the magics and the rich display with an IPython shell."""
     register(shell)
     shell.register_magic_function(lambda line, cell: _ir(shell, line, cell), magic_kind="cell", magic_name="ir")
-    shell.register_magic_function(lambda line: _explore(shell, line), magic_kind="line", magic_name="irscope")
+    shell.register_magic_function(
+        lambda line, cell=None: _look(shell, line, cell), magic_kind="line_cell", magic_name="irscope"
+    )
 
 
 def _ir(shell: Any, line: str, cell: str) -> Any:
@@ -32,6 +37,64 @@ def _ir(shell: Any, line: str, cell: str) -> Any:
     if name:
         shell.user_ns[name] = graph
     return graph
+
+
+def _look(shell: Any, line: str, cell: str | None) -> Any:
+    """Profile a call, or explore a program with its arguments."""
+    if cell is not None:
+        return _profile_cell(shell, line, cell)
+    return _explore(shell, line) if _call(line) is None else _profile(shell, line)
+
+
+def _call(text: str) -> ast.Call | None:
+    """The call that a text is; None for anything else."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    return tree if isinstance(tree, ast.Call) else None
+
+
+def _profile_cell(shell: Any, line: str, cell: str) -> Any:
+    """Run all but the last line of a cell, which must be a call, and profile that."""
+    if line.strip():
+        raise ArgumentError("%%irscope takes nothing in its line", hint="write the call as the last line of the cell")
+    try:
+        body = ast.parse(cell).body
+    except SyntaxError as error:
+        raise ArgumentError(
+            f"the cell cannot be read: {error}", hint="write Python, with a call in the last line"
+        ) from None
+    last = body[-1] if body else None
+    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
+        raise ArgumentError("the last line of the cell is not a call", hint="%%irscope profiles it: model(x)")
+    lines = cell.splitlines(keepends=True)
+    before = "".join(lines[: last.lineno - 1]) + lines[last.lineno - 1][: last.col_offset]
+    if before.strip(" \n;"):
+        shell.run_cell(before.rstrip(" ;")).raise_error()
+    return _profile(shell, ast.unparse(last))
+
+
+def _profile(shell: Any, line: str) -> Any:
+    """Profile a call `f(x, y)`."""
+    from irscope.session import profile
+
+    call = _call(line)
+    assert call is not None, "who asks has looked"
+    function = _evaluated(shell, ast.unparse(call.func))
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        not named.arg for named in call.keywords
+    ):
+        raise ArgumentError("%irscope takes no * or ** in a call", hint="name the arguments: %irscope f(x, y)")
+    args = [_evaluated(shell, ast.unparse(argument)) for argument in call.args]
+    named = {str(each.arg): _evaluated(shell, ast.unparse(each.value)) for each in call.keywords}
+    program = function
+    if named:
+
+        def program(*given: Any) -> Any:
+            return function(*given, **named)
+
+    return profile(program, *args)
 
 
 def _explore(shell: Any, line: str) -> Any:
@@ -49,4 +112,6 @@ def _evaluated(shell: Any, word: str) -> Any:
         return shell.ev(word)
     except Exception as error:
         what = f"{word!r} cannot be evaluated: {type(error).__name__}: {error}"
-    raise ArgumentError(what, hint="%irscope takes words without spaces, such as names: %irscope f x y")
+    raise ArgumentError(
+        what, hint="%irscope takes words without spaces, such as names: %irscope f x y; or a call: %irscope f(x, y)"
+    )

@@ -324,10 +324,14 @@ def write_report(
 ) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
-    Of a History it writes the views of `timeline`. The page holds the lines of source files as `explore` shows them: of a
+    Of a History it writes the views of `timeline`, of a Profile its pictures.
+
+    The page holds the lines of source files as `explore` shows them: of a
     program from a file, or in text, only those in the folder `sources`.
     """
     from irscope.display.html import history_html, standalone_html
+    from irscope.display.profile_page import profile_html
+    from irscope.runtime.profile import Profile
     from irscope.transforms.history import History
 
     path = Path(output)
@@ -336,6 +340,8 @@ def write_report(
         raise ArgumentError(f"{str(named)!r} is no example argument", hint=f"the file is named by output={str(named)!r}")
     if isinstance(source, History):
         page = history_html(source)
+    elif isinstance(source, Profile):
+        page = profile_html(source)
     else:
         page = standalone_html(_exploration(source, example_args, measure=measure, sources=sources, **load_options))
     try:

@@ -10,8 +10,8 @@ from base64 import b64encode
 from hashlib import sha256
 
 from irscope._base.escaping import in_markup, in_script
+from irscope.display.embedded import embedded_svg
 from irscope.display.front_end import front_end
-from irscope.display.ipython import embedded_svg
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages import Exploration

@@ -12,8 +12,9 @@ from io import BytesIO
 from typing import Any
 
 from irscope._base.escaping import in_markup
+from irscope.display.embedded import embedded_svg
 
-__all__ = ["embedded_svg", "register"]
+__all__ = ["register"]
 
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100
@@ -31,6 +32,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
+        ("irscope.runtime.profile.profile_result", "Profile", _profile),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
     # charts are figures without pyplot, which alone would teach the shell to show them; where it has, its way stays
@@ -47,12 +49,6 @@ def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
             return None
 
     return drawn
-
-
-def embedded_svg(svg: str, alt: str) -> str:
-    """An `<img>` that carries its picture."""
-    data = b64encode(svg.encode()).decode()
-    return f'<img alt="{in_markup(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
 
 
 def _graph(graph: Any) -> str:
@@ -104,6 +100,12 @@ def _comparison(comparison: Any) -> str:
     except ImportError:
         return table + caption
     return f'{table}{caption}<img alt="run times" src="data:image/png;base64,{b64encode(picture).decode()}">'
+
+
+def _profile(profile: Any) -> str:
+    from irscope.display.profile_page import profile_cell
+
+    return profile_cell(profile)
 
 
 def _unbroken(text: str) -> str:

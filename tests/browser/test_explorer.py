@@ -14,7 +14,7 @@ EXPLORE = """
 from tests.browser.fixtures import network
 from irscope.widgets.explorer import Explorer
 net = network({blocks})
-from irscope.display.ipython import embedded_svg
+from irscope.display.embedded import embedded_svg
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='99' height='40'><text y='20'>net</text></svg>"
 static = embedded_svg(SVG, "net")
 resolve = lambda name: name if isinstance(name, int) else net.names[name.lstrip("%")]

@@ -17,6 +17,9 @@ from .kernel_languages import (
 from .kernel_view import (
     KernelViews,
 )
+from .profile_view import (
+    profile_view,
+)
 
 __all__ = [
     "AliasViews",
@@ -27,5 +30,6 @@ __all__ = [
     "fusion_sentence",
     "no_remarks",
     "planner_renaming",
+    "profile_view",
     "remarks_table",
 ]

@@ -1,3 +1,6 @@
+from .advice import (
+    Remark,
+)
 from .measuring import (
     Measured,
     measured,
@@ -9,11 +12,24 @@ from .readings import (
     Readings,
     time_words,
 )
+from .rows import (
+    NodeRow,
+    place,
+)
+from .tables import (
+    Share,
+    shares,
+)
 
 __all__ = [
     "Measured",
+    "NodeRow",
     "Profile",
     "Readings",
+    "Remark",
+    "Share",
     "measured",
+    "place",
+    "shares",
     "time_words",
 ]

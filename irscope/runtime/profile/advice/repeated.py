@@ -96,7 +96,7 @@ def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
 def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
     seen: dict[object, Node] = {}
     same: dict[Value, Value] = {}
-    again: dict[object, list[Node]] = {}
+    again: set[Node] = set()
     for row in evidence.rows:
         node = row.node
         if node in known or not evidence.is_pure(node):
@@ -106,13 +106,16 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         first = seen.setdefault((evidence.graph.block_of[node], key), node)
         if first is not node:
             same.update(zip(node.outputs, first.outputs, strict=True))
-            if row.launches:
-                again.setdefault((node.location and (node.location.file, node.location.line), node.op), []).append(node)
-    for nodes in again.values():
+            again.add(node)
+    for nodes in _stretches(evidence, again):
+        if not any(evidence.row_of[node].launches for node in nodes):
+            continue  # views cost nothing
         name = nodes[0].op.partition("::")[2]
+        behind = f", and {plural(len(nodes) - 1, 'op')} behind it again" if len(nodes) > 1 else ""
         yield evidence.remark(
             "computed-again", nodes, evidence.sum_ns(nodes),
-            f"{name} of the same operands was computed before", "keep the first result", change=_without_repeats,
+            f"{name} of the same operands was computed before{behind}", "keep the first result", change=_without_repeats,
+            first=nodes[0],
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ _LEAST_SHARE: Final = 0.05
 _AT_THE_ROOF: Final = 0.7
 _LIBRARY: Final = ("matmul", "convolution")
 _CERTAINTY: Final = {
-    "matmul": 0.15, "convolution": 0.15, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
+    "matmul": 0.05, "convolution": 0.05, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
 }  # fmt: skip
 """How likely something can be done about an op that is far from its roof: little about a library's matrix product."""
 

@@ -58,8 +58,11 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
     sliced = any(node.op in _SLICES for node in nodes) or any(node.op in ("aten::stack", "aten::cat") for node in nodes)
     turns = max(row.calls for row in rows)
     ops = len({row.node.op for row in rows if row.launches})
-    if sliced or turns >= _MANY:
-        count = turns if turns >= _MANY else launches // max(ops, 1)
+    count = turns if turns >= _MANY else launches // max(ops, 1)
+    if (sliced or turns >= _MANY) and _leads_on(evidence, nodes, count):
+        because = f"it runs {plural(launches, 'op')} one after the other, {time_words(took / launches)} each"
+        advice = "each turn needs the one before: fuse what a turn does, or use an op of the library for the whole loop"
+    elif sliced or turns >= _MANY:
         because = f"it runs {plural(launches, 'op')} on parts of tensors, one after the other, {time_words(took / launches)} each"
         advice = f"one op over the whole tensor instead of {count} would do"
     else:
@@ -67,6 +70,17 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
         advice = "fused they are one kernel"
     because += f": {1 - work / took:.0%} of that are calls, not work"
     return evidence.remark("many-small-ops", nodes, took - work - ops * evidence.call_ns, because, advice)
+
+
+def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
+    """Whether what a turn of a loop computes is an operand of the next turn's."""
+    loops = {evidence.graph.owner.get(evidence.graph.block_of[node]) for node in nodes}
+    if any(loop is not None and loop.op == "prim::Loop" and len(loop.inputs) > 2 for loop in loops):
+        return True
+    depth: dict[Node, int] = {}
+    for node in nodes:  # in program order
+        depth[node] = max([depth[maker] for maker in evidence.makers(node) if maker in depth], default=0) + 1
+    return max(depth.values()) >= max(count, _MANY)
 
 
 def _joined(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:

@@ -1,0 +1,91 @@
+"""A profile in one screen: for a notebook's cell, and as a page of its own that needs no script and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irscope._base.escaping import in_markup
+from irscope.display.embedded import embedded_svg
+from irscope.display.profile_pictures import (
+    before_after_svg,
+    heat_svg,
+    icicle_svg,
+    nodes_svg,
+    roofline_svg,
+    timeline_svg,
+)
+from irscope.report.panes import profile_view
+from irscope.report.view_models import ProfileView
+from irscope.runtime.profile import Profile
+
+__all__ = ["profile_cell", "profile_html"]
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title} · irscope profile</title>
+<style>
+body{{font:14px/1.45 ui-sans-serif,system-ui,sans-serif;max-width:900px;margin:1.5em auto;padding:0 1em;background:#fff;color:#1f2328}}
+h1{{font-size:1.3em;margin:0}}h2{{font-size:1em;margin:1.6em 0 .4em}}li{{margin:.25em 0}}p.c{{color:#667085;font-size:.9em}}
+svg{{max-width:100%;height:auto}}
+@media(prefers-color-scheme:dark){{body{{background:#1e1e1e;color:#e5e7eb}}p.c{{color:#9ca3af}}}}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def profile_html(profile: Profile) -> str:
+    """The page: pictures in place, light or dark as the reader prefers."""
+    view = profile_view(profile)
+    head = f"<h1>{in_markup(view['title'])}</h1><p>{in_markup(view['verdict'])}</p>"
+    body = [head, _helps(view)]
+    body += [f"<h2>{in_markup(label)}</h2>{svg}" for label, svg in _pictures(view)]
+    body.append(f'<p class="c">{in_markup(view["caption"])}</p>')
+    return _PAGE.format(title=in_markup(view["title"]), body="\n".join(body))
+
+
+def profile_cell(profile: Profile) -> str:
+    """The same for a cell: pictures as images, which a notebook's sanitizer leaves alone; all but the first fold away."""
+    view = profile_view(profile)
+    parts = [f"<p><b>{in_markup(view['title'])}</b> · {in_markup(view['verdict'])}</p>"]
+    for place, (label, svg) in enumerate(_pictures(view)):
+        image = embedded_svg(svg, label)
+        if place == 0:
+            parts += [image, _helps(view)]
+        else:
+            parts.append(
+                f"<details{' open' if place == 1 else ''}><summary>{in_markup(label)}</summary>{image}</details>"
+            )
+    parts.append(f'<p style="max-width:60em;opacity:.75;font-size:.9em">{in_markup(view["caption"])}</p>')
+    return "".join(parts)
+
+
+def _helps(view: ProfileView) -> str:
+    if not view["helps"]:
+        return "<p>Nothing that is known would help.</p>"
+    items = "".join(f"<li>{in_markup(each['text'])}</li>" for each in view["helps"][:6])
+    return f'<h2 style="font-size:1em">What would help</h2><ol start="0">{items}</ol>'
+
+
+def _pictures(view: ProfileView) -> Iterator[tuple[str, str]]:
+    """The pictures that this profile has, with what they show."""
+    way = view["ways"][-1]
+    yield f"The slowest nodes, {way['label']}", nodes_svg(way)
+    if view["lines"]:
+        yield "Source lines, op by op", heat_svg(view["lines"])
+    if view["groups"]:
+        yield "Fusion groups, before and after", before_after_svg(view["groups"])
+    for each in reversed(view["ways"]):
+        yield f"Modules, lines and ops, {each['label']}", icicle_svg(each)
+        yield f"One run, {each['label']}, and its memory", timeline_svg(each)
+    roof = roofline_svg(view)
+    if roof:
+        yield f"Roofline, {way['label']}", roof

@@ -1,0 +1,200 @@
+"""Where the time goes, as a view model: the slowest nodes, modules and lines as an icicle, a run, the roofline, what would help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from irscope._base.loaded_code import loaded_lines
+from irscope.report.view_models import (
+    HeatLine,
+    HelpView,
+    IcicleBox,
+    ProfileView,
+    RoofMark,
+    TimedGroup,
+    TimedNode,
+    TimedSpan,
+    TimedWay,
+)
+from irscope.runtime.profile import place, shares
+
+if TYPE_CHECKING:
+    from irscope.runtime.profile import NodeRow, Profile, Share
+
+__all__ = ["profile_view"]
+
+_MOST_NODES: Final = 400
+_MOST_SPANS: Final = 3000
+_MOST_BOXES: Final = 400
+_LEAST_SHARE: Final = 0.002
+"""Of an icicle's box: a narrower one is not drawn."""
+_AROUND: Final = 1
+"""Lines shown before and after each that takes time."""
+_MOST_LINES: Final = 60
+
+
+def profile_view(profile: Profile) -> ProfileView:
+    """All that a display draws of a profile; the sources of live code only."""
+    return ProfileView(
+        title=profile.name, verdict=profile.verdict(), caption=profile.caption(),
+        ways=[_way(profile, label) for label in profile.ways], groups=_groups(profile), lines=_lines(profile),
+        helps=[
+            HelpView(text=str(remark), rule=remark.rule, gain=remark.gain_ms, selects=[node.id for node in remark.nodes])
+            for remark in profile.remarks[:12]
+        ],
+        bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
+    )  # fmt: skip
+
+
+def _per_ns(amount: float, ns: float) -> float:
+    return amount / ns if ns else 0.0
+
+
+def _way(profile: Profile, label: str) -> TimedWay:
+    way, total = profile.ways[label], profile.total(label)
+    slowest = sorted(profile.rows(label), key=lambda row: -row.self_time.median)
+    steps = way.timeline()
+    is_gpu = profile.device == "cuda"
+    spans = [
+        TimedSpan(
+            id=step.node.id, label=step.node.op, lane="stream" if is_gpu else "host", start=step.start / 1e6,
+            duration=step.duration / 1e6,
+        )
+        for step in steps[:_MOST_SPANS]
+    ]  # fmt: skip
+    memory = [[(step.host_start + step.host_duration) / 1e6, float(step.live_bytes)] for step in steps[:_MOST_SPANS]]
+    return TimedWay(
+        label=label, ms=total.median / 1e6, low=total.low / 1e6, high=total.high / 1e6,
+        nodes=[_node(row) for row in slowest[:_MOST_NODES]], icicle=_icicle(profile, label), spans=spans, memory=memory,
+        marks=[mark for row in slowest[:60] if (mark := _mark(row)) is not None],
+    )  # fmt: skip
+
+
+def _node(row: NodeRow) -> TimedNode:
+    took, where = row.self_time, place(row.node)
+    return TimedNode(
+        id=row.node.id, label=row.name, op=row.node.op, line=f"{where.file}:{where.line}" if where is not None else "",
+        module=row.node.scope, ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
+        of_copy=row.copy_ns / took.median if took.median and row.copy_ns else None,
+        of_peak=row.flops_ns / took.median if took.median and row.flops_ns else None,
+        megabytes=row.cost.bytes / 1e6, live_megabytes=row.cost.live_bytes / 1e6, group=row.group,
+    )  # fmt: skip
+
+
+def _mark(row: NodeRow) -> RoofMark | None:
+    cost, took = row.cost, row.self_time.median
+    if not (cost.bytes and cost.flops and took):
+        return None
+    return RoofMark(
+        id=row.node.id, label=f"{row.name} = {row.node.op.partition('::')[2]}", intensity=cost.flops / cost.bytes,
+        gflops=cost.flops / took, share=row.share,
+    )  # fmt: skip
+
+
+# --- modules and lines ----------------------------------------------------------------------------------------------
+
+
+class _Part:
+    """A module, a line or an op, with what is inside."""
+
+    __slots__ = ("inside", "nodes", "ns")
+
+    def __init__(self) -> None:
+        self.ns = 0.0
+        self.nodes: list[int] = []
+        self.inside: dict[str, _Part] = {}
+
+
+def _icicle(profile: Profile, label: str) -> list[IcicleBox]:
+    """Boxes from the whole down to ops, in the order of the program; each level divides the one above."""
+    root = _Part()
+    for share in shares(profile, label):
+        part = root
+        _count(part, share)
+        for name in _path(share):
+            part = part.inside.setdefault(name, _Part())
+            _count(part, share)
+    whole = root.ns or 1.0
+    found: list[IcicleBox] = []
+    pending = [(profile.name, root, 0, 0.0)]
+    while pending:
+        name, part, depth, start = pending.pop()
+        found.append(
+            IcicleBox(
+                label=name, depth=depth, start=start, share=part.ns / whole, selects=list(dict.fromkeys(part.nodes))
+            )
+        )
+        for inner_name, inner in part.inside.items():
+            if inner.ns / whole >= _LEAST_SHARE:
+                pending.append((inner_name, inner, depth + 1, start))
+            start += inner.ns / whole
+    return sorted(found, key=lambda box: -box["share"])[:_MOST_BOXES]
+
+
+def _count(part: _Part, share: Share) -> None:
+    part.ns += share.ns
+    if len(part.nodes) < 200:
+        part.nodes.append(share.row.node.id)
+
+
+def _path(share: Share) -> Iterator[str]:
+    scope = share.node.scope or share.row.node.scope
+    yield from scope.split(".") if scope else ()
+    where = share.node.location or place(share.row.node)
+    if where is not None:
+        yield f"{Path(where.file).name}:{where.line}"
+    yield share.node.op.partition("::")[2]
+
+
+def _lines(profile: Profile) -> list[HeatLine]:
+    """The user's lines with their times, and the lines around them; of the file that takes most, and then the next."""
+    found: dict[tuple[str, int], list[Share]] = {}
+    per_file: Counter[str] = Counter()
+    live: set[str] = set()
+    for share in shares(profile, "op by op"):
+        where = share.node.location
+        if where is not None:
+            found.setdefault((where.file, where.line), []).append(share)
+            per_file[where.file] += int(share.ns)
+            live |= {where.file} if where.live else set()
+    whole = sum(share.ns for each in found.values() for share in each) or 1.0
+    made: list[HeatLine] = []
+    for file, _ in per_file.most_common(3):
+        text = loaded_lines(file) if file in live else []
+        timed = {line for name, line in found if name == file}
+        shown = sorted(
+            {
+                near
+                for line in timed
+                for near in range(line - _AROUND, line + _AROUND + 1)
+                if 0 < near <= max(len(text), line)
+            }
+        )
+        for line in shown:
+            ns = sum(share.ns for share in found.get((file, line), ()))
+            made.append(
+                HeatLine(
+                    file=file, line=line, text=text[line - 1] if line <= len(text) else "", ms=ns / 1e6, share=ns / whole,
+                    selects=list(dict.fromkeys(share.row.node.id for share in found.get((file, line), ()))),
+                )
+            )  # fmt: skip
+    return made[:_MOST_LINES]
+
+
+def _groups(profile: Profile) -> list[TimedGroup]:
+    if "fused" not in profile.ways:
+        return []
+    made = []
+    for row in profile.rows("fused"):
+        if row.node.op == "prim::FusionGroup":
+            before = profile.group_before(row.node)
+            made.append(
+                TimedGroup(
+                    id=row.node.id, label=row.name, before=before.median / 1e6, after=row.self_time.median / 1e6,
+                    verdict=row.self_time.against(before),
+                )
+            )  # fmt: skip
+    return sorted(made, key=lambda group: -group["before"])[:40]

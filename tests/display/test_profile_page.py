@@ -1,0 +1,167 @@
+"""A profile in a cell, on a page, in a terminal, and through the magics."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.cli import main
+from irscope.display.profile_page import profile_cell, profile_html
+from irscope.display.profile_text import profile_text
+from irscope.errors import ArgumentError
+from irscope.magics import load
+from irscope.report.panes import profile_view
+
+X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+
+
+def program(x: Any) -> Any:
+    hot = np.exp(x) * 2 + np.tanh(x)
+    return np.sort(hot) @ x
+
+
+@pytest.fixture(scope="module")
+def profile() -> Any:
+    return irs.profile(program, X, seconds=0.05)
+
+
+def test_the_view_is_plain_json_and_its_boxes_lie_inside_of_each_other(profile: Any) -> None:
+    view = json.loads(json.dumps(profile_view(profile)))
+    for way in view["ways"]:
+        assert sum(node["share"] for node in way["nodes"]) == pytest.approx(1.0)
+        top = [box for box in way["icicle"] if box["depth"] == 0]
+        assert len(top) == 1 and top[0]["share"] == pytest.approx(1.0)
+        for box in way["icicle"]:
+            assert box["start"] >= 0 and box["start"] + box["share"] <= 1 + 1e-9
+        assert len(way["spans"]) == len(profile.ways[way["label"]].timeline())
+
+
+def test_source_lines_are_those_of_the_program_with_their_times(profile: Any) -> None:
+    lines = profile_view(profile)["lines"]
+    hot = {line["text"].strip() for line in lines if line["share"] > 0}
+    assert hot == {"hot = np.exp(x) * 2 + np.tanh(x)", "return np.sort(hot) @ x"}
+    assert sum(line["share"] for line in lines) == pytest.approx(1.0)
+
+
+def test_a_page_asks_for_nothing_and_its_pictures_are_xml(profile: Any) -> None:
+    page = profile_html(profile)
+    assert "http-equiv" in page and "<script" not in page and not re.search(r'(src|href)="(?!data:)', page)
+    pictures = re.findall(r"<svg.*?</svg>", page, re.S)
+    assert len(pictures) >= 6
+    for picture in pictures:
+        ElementTree.fromstring(picture)
+        assert "prefers-color-scheme:dark" in picture
+    assert len(page) < 400_000
+
+
+def test_a_cell_has_images_only(profile: Any) -> None:
+    cell = profile_cell(profile)
+    assert "<svg" not in cell and cell.count("data:image/svg+xml") >= 6 and "What would help" in cell
+
+
+def test_text_of_strangers_is_text() -> None:
+    def f(x: Any) -> Any:
+        return np.exp(x) + 1
+
+    f.__name__ = "<script>alert(1)</script>"
+    p = irs.profile(f, X, seconds=0.02)
+    p.name = "<script>alert(1)</script>"
+    assert "<script>" not in profile_html(p) and "<script>" not in profile_cell(p)
+
+
+def test_the_terminal_says_what_fuses_and_what_does_not(profile: Any) -> None:
+    text = profile_text(profile)
+    assert "what fuses: 1 group" in text and "what does not fuse" in text and "%" in text
+
+
+def test_a_report_of_a_profile_is_its_page(profile: Any, tmp_path: Path) -> None:
+    assert "What would help" in irs.write_report(profile, output=tmp_path / "p.html").read_text()
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_a_function_is_profiled_from_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "slow_program.py"
+    source.write_text("import numpy as np\ndef f(x):\n    return np.tanh(np.exp(x)) @ x\n")
+    out = tmp_path / "o.html"
+    asked = ["profile", f"{source}:f", "--args", "float32[32,32]", "--seconds", "0.05", "--by", "line", "--html", str(out),
+             "--trace", str(tmp_path / "t.json"), "--speedscope", str(tmp_path / "s.json")]  # fmt: skip
+    assert main(asked) == 0
+    printed = capsys.readouterr().out
+    assert "slow_program.py:3" in printed and "what fuses" in printed
+    assert out.stat().st_size > 1000 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_a_programs_file_is_profiled_from_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.ir"
+    path.write_text("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  %z : Tensor = aten::tanh(%y)\n  return (%z)\n")
+    assert main(["profile", str(path), "--args", "float32[32,32]", "--seconds", "0.05"]) == 0
+    assert "a call op by op" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("source", ["no_such_module:f", "json:no_such", "math:pi", "nothing.py:f"])
+def test_what_cannot_be_imported_is_one_message(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", source]) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said and source.partition(":")[0] in said
+
+
+# -- magics ----------------------------------------------------------------------------------------------------------
+
+
+class Shell(SimpleNamespace):
+    """An IPython shell as far as magics use it."""
+
+    def __init__(self, **names: Any) -> None:
+        super().__init__(user_ns=dict(names), magics={})
+        formatter = SimpleNamespace(for_type_by_name=lambda *given: None)
+        self.display_formatter = SimpleNamespace(formatters={"text/html": formatter, "image/png": formatter})
+
+    def register_magic_function(self, function: Any, magic_kind: str, magic_name: str) -> None:
+        self.magics[magic_name] = function
+
+    def ev(self, text: str) -> Any:
+        return eval(text, self.user_ns)
+
+    def run_cell(self, text: str) -> Any:
+        exec(text, self.user_ns)
+        return SimpleNamespace(raise_error=lambda: None)
+
+
+def test_a_call_in_the_line_is_profiled() -> None:
+    shell = Shell(f=program, x=X)
+    load(shell)
+    assert set(shell.magics["irscope"]("f(x)").table("op", way="op by op")["op"]) >= {"aten::exp", "aten::matmul"}
+
+
+def test_keyword_arguments_are_part_of_the_program() -> None:
+    shell = Shell(f=lambda x, scale: np.exp(x) * scale, x=X)
+    load(shell)
+    assert "aten::mul" in set(shell.magics["irscope"]("f(x, scale=3.0)").table("op", way="op by op")["op"])
+
+
+def test_the_last_line_of_a_cell_is_profiled_and_the_others_run() -> None:
+    shell = Shell(f=program, x=X)
+    load(shell)
+    p = shell.magics["irscope"]("", "y = x + 1\nf(y)\n")
+    assert p.name and shell.user_ns["y"].shape == X.shape
+
+
+@pytest.mark.parametrize(("line", "cell", "told"), [
+    ("", "x = 1\n", "not a call"), ("", "x = (\n", "cannot be read"), ("f x", "f(x)", "takes nothing"),
+    ("f(*x)", None, r"no \* or"), ("f(no_such)", None, "cannot be evaluated"),
+])  # fmt: skip
+def test_mistakes_in_magics_are_told(line: str, cell: str | None, told: str) -> None:
+    shell = Shell(f=program, x=X)
+    load(shell)
+    with pytest.raises(ArgumentError, match=told):
+        shell.magics["irscope"](line, cell)

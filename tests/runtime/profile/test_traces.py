@@ -1,0 +1,136 @@
+"""Traces for other tools, and those of other tools: read by torch's own profiler's format, and by json alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import LoadError
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+    def forward(self, x: Any) -> Any:
+        h = torch.relu(self.first(x))
+        return torch.softmax(self.second(h), -1) + h
+
+
+X = torch.ones(32, 64)
+
+
+@pytest.fixture(scope="module")
+def profile() -> Any:
+    return irs.profile(Model(), X, seconds=0.05)
+
+
+def test_a_chrome_trace_has_every_node_in_order_and_the_memory(profile: Any, tmp_path: Path) -> None:
+    told = json.loads(profile.save(tmp_path / "x.json").read_text())
+    for process, (label, way) in enumerate(profile.ways.items(), 1):
+        events = [e for e in told["traceEvents"] if e["pid"] == process]
+        ops = [e for e in events if e["ph"] == "X" and e["cat"] != "call"]
+        assert [e["name"] for e in ops] == [node.op for node in way.nodes], label
+        starts, ends = [e["ts"] for e in ops], [e["ts"] + e["dur"] for e in ops]
+        assert all(start >= end - 1e-3 for start, end in zip(starts[1:], ends, strict=False))
+        assert max(e["args"]["bytes"] for e in events if e["ph"] == "C") <= way.counter.peak_bytes
+        assert all(e["dur"] >= 0 for e in ops)
+
+
+def test_a_speedscope_file_keeps_its_schema(profile: Any, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema_file = Path(__file__).parents[3] / "widgets/node_modules/speedscope/dist/release/file-format-schema.json"
+    told = profile.to_speedscope(tmp_path / "x.speedscope.json")
+    assert json.loads((tmp_path / "x.speedscope.json").read_text()) == told
+    if schema_file.exists():
+        schema = json.loads(schema_file.read_text())
+        jsonschema.validate(told, schema)
+    for each in told["profiles"]:
+        depth, last = [], 0.0
+        for event in each["events"]:
+            assert event["at"] >= last
+            last = event["at"]
+            if event["type"] == "O":
+                depth.append(event["frame"])
+            else:
+                assert depth.pop() == event["frame"]
+        assert not depth and last <= each["endValue"]
+
+
+def torch_trace(path: Path, model: Any, *args: Any, runs: int = 2, **options: Any) -> Path:
+    from torch.profiler import ProfilerActivity, profile
+
+    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], **options) as measured:
+        for _ in range(runs):
+            model(*args)
+    measured.export_chrome_trace(str(path))
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"with_stack": True}, {"with_modules": True}], ids=["plain", "stacks", "modules"])
+def test_a_trace_of_torchs_profiler_lies_over_the_graph(options: Any, tmp_path: Path) -> None:
+    model = Model()
+    reading = irs.profile.read(torch_trace(tmp_path / "t.json", model, X, **options), irs.load(model, X))
+    table = reading.table()
+    assert table["op"].tolist() == ["aten::linear", "aten::relu", "aten::linear", "aten::softmax", "aten::add"]
+    assert table["calls"].tolist() == [2] * 5 and (table["ms"] > 0).all()
+    assert table["module"].tolist() == ["first", "", "second", "", ""]
+    assert not reading.unmatched
+
+
+def test_ops_of_one_name_get_their_own_times(tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 1, "tid": 1, "ts": 10.0 * i, "dur": 1.0 + i % 2}
+        for i in range(6)
+    ]
+    inner = {"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 1, "tid": 1, "ts": 0.1, "dur": 0.5}
+    reading = irs.profile.read({"traceEvents": [*events, inner]}, irs.load(Model(), X))
+    assert reading.table()["ms"].tolist() == pytest.approx([0.001, 0.002])
+    assert "aten::addmm" not in dict(reading.unmatched), "it is inside of another op"
+
+
+def test_what_the_graph_has_not_is_told(tmp_path: Path) -> None:
+    path = torch_trace(tmp_path / "t.json", lambda x: torch.sort(x)[0].cumsum(0), X)
+    reading = irs.profile.read(path, irs.load(Model(), X))
+    assert dict(reading.unmatched)["aten::sort"] == 2 and "aten::sort" in repr(reading)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", '{"traceEvents": 3}', "\x00"])
+def test_what_is_no_trace_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(LoadError, match="trace"):
+        irs.profile.read(path, irs.load(Model(), X))
+
+
+def test_two_profiles_are_matched_by_what_is_computed_not_by_names() -> None:
+    def first(x: Any) -> Any:
+        a = torch.exp(x)
+        return a @ x
+
+    def second(x: Any) -> Any:
+        before = torch.sort(x, -1)[0]
+        other = torch.exp(x)
+        return other @ x + before
+
+    p, q = (irs.profile(f, torch.ones(64, 64), seconds=0.05) for f in (first, second))
+    difference = p.diff(q, way="op by op")
+    verdicts = {row["op"]: row["verdict"] for _, row in difference.table().iterrows()}
+    assert verdicts["aten::sort"] == "new" and verdicts["aten::exp"] not in ("new", "gone")
+    assert verdicts["aten::matmul"] not in ("new", "gone")
+    assert "new" in repr(difference)
+
+
+def test_nothing_is_slower_than_itself_by_more_than_the_spread() -> None:
+    p = irs.profile(lambda x: torch.exp(x) @ x, torch.ones(64, 64), seconds=0.05)
+    table = p.diff(p).table()
+    assert (table["verdict"] == "the same").all() and np.allclose(table["change ms"], 0.0)

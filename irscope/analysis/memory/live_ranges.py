@@ -18,6 +18,11 @@ carried from one round to the next. Otherwise it may outlive its round: then it 
 (`is_carried`), and counts twice, as the memory of this round and that of the round before; what is put into a list that
 is older than the loop counts for each round, if their number is known.
 
+**Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. Where the layouts that the graph
+declares say that it is a copy (`irscope.analysis.views`), it is a memory of its own, and each memory of such a class needs to
+live only as long as its own names are used. That rests on layouts, which a library may choose otherwise; a caller that puts
+things where a plan says asks for lives that do not (`is_told`).
+
 **Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The way up
 from a use to the loops around it takes as many steps as loops are nested.
 """
@@ -30,8 +35,11 @@ from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.per_graph import alias_db_of, shapes_of
+from irscope.analysis.per_graph import alias_db_of, once, shapes_of
+from irscope.analysis.views import ViewAliases
 from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
+from irscope.ops.registry import effect_of
+from irscope.ops.traits import ALWAYS_SHARES
 
 __all__ = ["Buffer", "Lifetimes", "lifetimes"]
 
@@ -71,9 +79,12 @@ class Lifetimes:
     """The node that runs at each moment; one with blocks begins at one and ends at another."""
     _place: Callable[[Value], int | None]
     _buffer_at: Mapping[int, Buffer]
+    _of_value: Mapping[Value, Buffer]
 
     def buffer_of(self, value: Value) -> Buffer | None:
         """The memory that a value lies in, if the program makes it and the value can lie in no other."""
+        if value in self._of_value:
+            return self._of_value[value]
         place = self._place(value)
         return self._own.get(value) if place is None else self._buffer_at.get(place)
 
@@ -82,10 +93,10 @@ class Lifetimes:
         return {buffer.value: buffer for buffer in self.buffers}
 
 
-def lifetimes(graph: Graph, *, is_new: Callable[[Value], bool] | None = None) -> Lifetimes:
+def lifetimes(graph: Graph, *, is_told: Callable[[Node], bool] | None = None) -> Lifetimes:
     """The lives of all memories that a program makes, linear in the program.
 
-    `is_new` says of values that may be views by the alias db whether they are surely copies.
+    Of nodes for which `is_told` holds, what they make lives as long as anything that may be it by the alias db is needed.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(8)):
@@ -96,14 +107,35 @@ def lifetimes(graph: Graph, *, is_new: Callable[[Value], bool] | None = None) ->
     >>> [(made.value.name, made.bytes, made.birth, made.death, made.is_result) for made in lifetimes(g).buffers]
     [('a', 32, 0, 2, False), ('c', 32, 2, 3, True)]
     """
-    return _Walk(graph, alias_db_of(graph), is_new or (lambda value: False)).found()
+    db = alias_db_of(graph)
+    return _Walk(graph, db, _roots_of_copies(graph, db), is_told or (lambda node: False)).found()
+
+
+def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
+    """The root of each value in a class of which the layouts decide it for all, and where there is more than one."""
+    if not any(effect_of(node) == "view" and node.op not in ALWAYS_SHARES for node in graph.nodes()):
+        return {}
+    views, sealed = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph))), db.sealed
+    members: dict[int, list[Value]] = {}
+    for value, element in sealed.element_of.items():
+        members.setdefault(sealed.class_of[element], []).append(value)
+    found: dict[Value, Value] = {}
+    for values in members.values():
+        if len(values) > 1 and all(isinstance(value.type, TensorType) and value in graph.block_of for value in values):
+            roots = {value: views.root(value) for value in values if views.is_decided(value)}
+            decided = {value: root for value, root in roots.items() if root is not None}
+            if len(decided) == len(values) and len(set(decided.values())) > 1:
+                found.update(decided)
+    return found
 
 
 class _Walk:
     """Numbers the moments of a graph, and takes note of who makes and who uses what."""
 
-    def __init__(self, graph: Graph, db: AliasDb, is_new: Callable[[Value], bool]) -> None:
-        self.graph, self.is_new = graph, is_new
+    def __init__(
+        self, graph: Graph, db: AliasDb, roots: Mapping[Value, Value], is_told: Callable[[Node], bool]
+    ) -> None:
+        self.graph, self.roots, self.is_told = graph, roots, is_told
         self.sealed, self.inside = db.sealed, db.reach.inside
         self.moments: list[Node] = []
         self.made_at: dict[Value, int] = {}
@@ -177,29 +209,40 @@ class _Walk:
 
     def found(self) -> Lifetimes:
         """The memories with their lives."""
-        sealed = self.sealed
-        end = len(self.moments)
+        sealed, end = self.sealed, len(self.moments)
         used, first, last = dict[int, int](), dict[int, int](), dict[int, int]()
+        used_as, roots = dict[Value, int](), self.roots
         for value, made in self.made_at.items():
             place = self._place(value)
-            if place is not None:
-                used[place] = max(used.get(place, _NEVER), self.used_at.get(value, made))
-                first[place] = min(first.get(place, made), made)
-                last[place] = max(last.get(place, made), made)
-        owners = self._owners()
-        used_below = self._spread(used, latest=True)
+            if place is None:
+                continue
+            use = self.used_at.get(value, made)
+            used[place] = max(used.get(place, _NEVER), use)
+            first[place] = min(first.get(place, made), made)
+            last[place] = max(last.get(place, made), made)
+            if value in roots:
+                used_as[roots[value]] = max(used_as.get(roots[value], _NEVER), use)
+        from_above = self._from_above(used)
         first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
-        kept = self._reached([place for value in self.graph.outputs if (place := self._place(value)) is not None])
-        kept |= self._reached(list(sealed.outside))
+        given_back = [place for value in self.graph.outputs if (place := self._place(value)) is not None]
+        kept = self._reached([*given_back, *sealed.outside])
+        kept_anyway = self._reached(list(sealed.outside)) | self._below(given_back)
+        root_results = {roots[value] for value in self.graph.outputs if value in roots}
         found, unknown, buffer_at = list[Buffer](), list[Value](), dict[int, Buffer]()
-        for value, place in owners:
+        of_root: dict[Value, Buffer] = {}
+        for value, place in self._owners():
             size = self._size(value)
             if size is None:
                 unknown.append(value)
                 continue
-            birth = self.made_at[value]
-            death = self.used_at.get(value, birth) if place is None else max(birth, used_below.get(place, birth))
-            is_result = place in kept if place is not None else value in self._results
+            birth, maker = self.made_at[value], self.graph.producer[value]
+            is_alone = value in used_as and not self.is_told(maker)
+            if place is None:
+                death, is_result = self.used_at.get(value, birth), value in self._results
+            else:
+                use = used_as[value] if is_alone else used.get(place, birth)
+                death = max(birth, use, from_above.get(place, birth))
+                is_result = place in kept_anyway or value in root_results if is_alone else place in kept
             loop, rounds = self.loop_of[birth], 1
             while loop != _NEVER and place is not None:
                 start, stop, around, node = self.loops[loop]
@@ -207,12 +250,14 @@ class _Walk:
                     break
                 birth, loop, rounds = start, around, rounds * self._rounds(place, node)
             death = end if is_result else min(self._extended(birth, death), end)
-            maker = self.graph.producer[value]
             found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1))
-            if place is not None and not self.is_new(value):
+            if value in used_as:
+                of_root[value] = found[-1]
+            elif place is not None:
                 buffer_at[place] = found[-1]
         found.sort(key=lambda buffer: buffer.birth)
-        return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, self._place, buffer_at)
+        of_value = {value: of_root[root] for value, root in roots.items() if root in of_root}
+        return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, self._place, buffer_at, of_value)
 
     @cached_property
     def _results(self) -> frozenset[Value]:
@@ -234,7 +279,10 @@ class _Walk:
             if not isinstance(value.type, TensorType) or producer is None or producer.op == "prim::Constant":
                 continue
             place = self._place(value)
-            if place is not None and not self.is_new(value):
+            if value in self.roots:
+                if self.roots[value] is not value:
+                    continue
+            elif place is not None:
                 if place in owned or place in targets:
                     continue
                 owned.add(place)
@@ -263,6 +311,20 @@ class _Walk:
                 moment = starts[place]
                 found[place] = moment
                 self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+        return found
+
+    def _from_above(self, starts: dict[int, int]) -> dict[int, int]:
+        """For each class the latest of the moments of all other classes that lead to it."""
+        found: dict[int, int] = {}
+        for place in sorted(starts, key=starts.__getitem__, reverse=True):
+            moment = starts[place]
+            self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+        return found
+
+    def _below(self, places: Sequence[int]) -> set[int]:
+        """What other classes lead to, of these."""
+        found = set[int]()
+        self._flood(places, found.add, found)
         return found
 
     def _reached(self, places: Sequence[int]) -> set[int]:

@@ -274,10 +274,11 @@ def _taken(
     return [*kept, (start, end, place.buffer)], earlier
 
 
-def memory_plan(program: Any, *, is_told: Callable[[Buffer], bool] | None = None) -> MemoryPlan:
+def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None) -> MemoryPlan:
     """Plan the memory of a Graph, or of what `fuse` gave: live ranges, places, the peak and what makes it.
 
-    `is_told` says of a buffer whether its maker can be told where to put it; without it all can.
+    `is_told` says of a node whether it can be told where to put what it makes; without it all can. Then the plan is one to run
+    by: it keeps apart what may be one memory even where the declared layouts say that it is not.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1024)):
@@ -293,8 +294,8 @@ def memory_plan(program: Any, *, is_told: Callable[[Buffer], bool] | None = None
     yes, because they share bytes 0–4095 of the arena: %c is made after the last use of %a, aten::exp (%b)
     """
     graph = graph_of(program, "memory_plan")
-    found = lifetimes(graph)
-    told = [b for b in found.buffers if not b.is_carried and (is_told is None or is_told(b))]
+    found = lifetimes(graph, is_told=is_told)
+    told = [b for b in found.buffers if not b.is_carried and (is_told is None or is_told(b.maker))]
     if is_told is None:
         return _planned(graph, found, told)
     return _with_least_peak(graph, found, told)

@@ -33,14 +33,14 @@ class Arena:
     def __init__(self, graph: Graph, groups: Sequence[Node]) -> None:
         """`groups`: the nodes whose kernels can be told where to put their results."""
         told = set(groups)
-        self.plan: MemoryPlan = memory_plan(graph, is_told=lambda buffer: buffer.maker in told)
+        self.plan: MemoryPlan = memory_plan(graph, is_told=told.__contains__)
         self._run = _Run()
         self._last = self._last_births()
 
     def _last_births(self) -> dict[Block, Buffer]:
         """What is made last in each block, if that is made once."""
         last: dict[Block, Buffer] = {}
-        for place in self.plan.places:
+        for place in sorted(self.plan.places, key=_order_of_making):
             last[place.block] = place.buffer
         body = set(self.plan.graph.body.nodes)
         return {block: buffer for block, buffer in last.items() if buffer.maker in body}
@@ -89,6 +89,11 @@ class Arena:
             return cut(views)
 
         return make
+
+
+def _order_of_making(place: Place) -> tuple[int, int]:
+    """Results of one group are made in their order."""
+    return place.buffer.birth, place.buffer.maker.outputs.index(place.buffer.value)
 
 
 class _Run(threading.local):

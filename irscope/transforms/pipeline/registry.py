@@ -75,6 +75,7 @@ _ALL: Final = (
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
     Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups"),
+    Pass("normal-form", "brings nodes, operands and constants into the one order of their program", "dedup.rewrite:normal_form"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 

@@ -107,6 +107,8 @@ class _Run:
             results = self.block(node.blocks[0 if inputs[0] else 1], (), order)
         elif node.op == "prim::Loop":
             results = self.loop(node, inputs, order)
+        elif node.op == "prim::FusionGroup":
+            results = self.block(node.blocks[0], inputs, order)
         elif node.op == "prim::fork":  # at once, which is one of the times at which it may run
             results = [Object(result=self.block(node.blocks[0], inputs, order)[0])]
         else:

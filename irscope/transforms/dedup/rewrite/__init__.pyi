@@ -13,6 +13,9 @@ from .groups import (
     Choice,
     merge_groups,
 )
+from .normal_form import (
+    normal_form,
+)
 from .parameters import (
     ClassHoles,
     HoleRow,
@@ -38,6 +41,7 @@ __all__ = [
     "cost_of",
     "measured_seconds",
     "merge_groups",
+    "normal_form",
     "recommended",
     "text_bytes",
 ]

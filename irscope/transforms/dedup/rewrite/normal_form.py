@@ -1,0 +1,248 @@
+"""A graph in its normal form: the same text for the same program, whatever order and names it came in.
+
+* Nodes stand in the topological order that their terms' digests give (`canonical`): of those whose operands are there, the one
+  with the smallest digest is next. Ordered nodes (those that write, draw or are not known) stay behind one another.
+* The operands of a commutative op stand in the order of their digests.
+* A constant stands in front of its first reader, once a block.
+* Values that a node makes have no names, so that they are numbered as they come.
+
+Nodes that nothing needed depends on are left out. Equal nodes stay two, for their results are two tensors: `cse` is another pass.
+A node stays in its block. Where two nodes have one digest, those whose readers' digests are smaller come first; what is then left
+open is the same either way, but for programs with a symmetry that no reader sees.
+
+Running it twice changes nothing: the order depends on digests, and these do not depend on the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+from time import perf_counter
+
+from irscope._base.trampoline import Call, run
+from irscope._base.words import plural
+from irscope.ir import (
+    Block,
+    Edit,
+    Erased,
+    Graph,
+    Moved,
+    Node,
+    Replaced,
+    TensorData,
+    Type,
+    Value,
+    make_block,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.dedup.canonical import Colors
+from irscope.transforms.dedup.encoding import digest
+from irscope.transforms.dedup.flow import Leaf, Ref, flow_of
+from irscope.transforms.dedup.piece import Body, inner_blocks
+
+__all__ = ["normal_form"]
+
+_ROUNDS = 3
+
+
+def normal_form(graph: Graph) -> PassRecord:
+    """Bring a graph into its normal form; the record's edits say what moved, and what is called otherwise.
+
+    >>> import irscope as irs
+    >>> def program(first, second):
+    ...     lines = {"e": "  %e : Float(4) = aten::exp(%x)", "t": "  %t : Float(4) = aten::tanh(%x)"}
+    ...     last = f"  %r : Float(4) = aten::mul(%{first}, %{second})\\n  return (%r)"
+    ...     return irs.parse(f"graph(%x : Float(4)):\\n{lines[first]}\\n{lines[second]}\\n{last}")
+    >>> str(normal_form(program("e", "t")).after) == str(normal_form(program("t", "e")).after)
+    True
+    """
+    started = perf_counter()
+    made = _Normal(graph)
+    body = run(made.block(graph.body))
+    same = _is_same(graph.body, body)
+    after = graph if same else replace(graph, body=body)
+    edits = () if same else (*made.edits, *made.dropped(graph))
+    remarks = []
+    if not same and made.moved:
+        because = f"{plural(len(made.moved), 'node')} moved, {plural(made.exchanged, 'pair')} of operands exchanged"
+        remarks.append(Remark("passed", "normal-form", made.moved[0], because, tuple(made.moved[1:8])))
+    return PassRecord("normal-form", graph, after, edits, tuple(remarks), perf_counter() - started)
+
+
+@dataclass(eq=False)
+class _Normal:
+    graph: Graph
+    env: dict[Value, Value] = field(default_factory=dict)
+    edits: list[Edit] = field(default_factory=list)
+    moved: list[Node] = field(default_factory=list)
+    exchanged: int = 0
+    kept: set[Node] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        body = Body(self.graph.body, self.graph)
+        self.flow = flow_of(body, merged=False)
+        self.colors = Colors(body, "order", permuted=False, symbols=None, merged=False)
+        self.number = {self.flow.terms[n].node: n for n in self.flow.needed if self.flow.terms[n].node is not None}
+        self.rank = self._ranks()
+        self.leaf: dict[tuple[Node, int], Leaf] = {
+            (node, place): operand
+            for node, n in self.number.items()
+            if node is not None
+            for place, operand in enumerate(self.flow.terms[n].operands)
+            if isinstance(operand, Leaf)
+        }
+        self.constants = {v: n for n in self.graph.nodes() if n.op == "prim::Constant" for v in n.outputs}
+
+    def _ranks(self) -> dict[int, bytes]:
+        """The digest of each term, and behind it what tells equal ones apart: their readers."""
+        first = self.colors.of
+        behind = dict.fromkeys(self.flow.needed, b"")
+        for _ in range(_ROUNDS):
+            readers: dict[int, list[bytes]] = {number: [] for number in self.flow.needed}
+            for number in self.flow.needed:
+                for place, operand in enumerate(self.flow.terms[number].operands):
+                    if isinstance(operand, Ref):
+                        readers[operand.term].append(digest(first[number], behind[number], b"%d" % place))
+            for place, operand in enumerate(self.flow.top.returns):
+                if isinstance(operand, Ref):
+                    readers[operand.term].append(b"r%d" % place)
+            behind = {number: digest(*sorted(found)) for number, found in readers.items()}
+        return {number: first[number] + behind[number] for number in self.flow.needed}
+
+    def block(self, block: Block) -> Call:
+        """The block with its nodes in order."""
+        made: list[Node] = []
+        constants: dict[tuple[object, ...], Value] = {}
+        order = self.order([node for node in block.nodes if node in self.number])
+        before = {node: place for place, node in enumerate(node for node in block.nodes if node in self.number)}
+        for place, node in enumerate(order):
+            if before[node] != place:
+                self.moved.append(node)
+                self.edits.append(Moved(node, "its place in the normal form"))
+            inner = []
+            for nested in node.blocks:
+                inner += [(yield self.block(nested))]
+            made += self.node(node, tuple(inner), constants)
+        emit = self.emitter(made, constants)
+        returns = tuple([self.value(value, emit) for value in block.returns])
+        return make_block(block.id, block.params, tuple(made), returns)
+
+    def order(self, nodes: Sequence[Node]) -> list[Node]:
+        """The topological order that ranks give."""
+        own = set(nodes)
+        here = {value: node for node in nodes for value in node.outputs}
+        waits: dict[Node, int] = {}
+        then: dict[Node, list[Node]] = {node: [] for node in nodes}
+        last: Node | None = None
+        for node in nodes:
+            needs = {here[value] for value in _read(node) if value in here}
+            if self.flow.terms[self.number[node]].ordered:
+                if last is not None:
+                    needs.add(last)
+                last = node
+            needs.discard(node)
+            waits[node] = len(needs)
+            for needed in needs:
+                then[needed].append(node)
+        ready = [(self.rank[self.number[node]], self.number[node], node) for node in own if not waits[node]]
+        heapify(ready)
+        found: list[Node] = []
+        while ready:
+            _, _, node = heappop(ready)
+            found.append(node)
+            for reader in then[node]:
+                waits[reader] -= 1
+                if not waits[reader]:
+                    heappush(ready, (self.rank[self.number[reader]], self.number[reader], reader))
+        return found
+
+    def node(self, node: Node, blocks: tuple[Block, ...], constants: dict[tuple[object, ...], Value]) -> list[Node]:
+        """The node as it is to stand, behind the constants that it is the first to read."""
+        made: list[Node] = []
+        term = self.flow.terms[self.number[node]]
+        emit = self.emitter(made, constants)
+        inputs = list(node.inputs)
+        if term.exchanges:
+            keys = [self.key(term.operands[place]) for place in range(2)]
+            if keys[1] < keys[0]:
+                inputs[:2] = inputs[1::-1]
+                self.exchanged += 1
+        operands = tuple([self.value(value, emit) for value in inputs])
+        outputs = tuple([self.unnamed(value) for value in node.outputs])
+        self.kept.add(node)
+        same = operands == node.inputs and outputs == node.outputs and all(map(_is_same, blocks, node.blocks))
+        if same:
+            return [*made, node]
+        return [*made, make_node(node.id, node.op, operands, outputs, node.attrs, blocks, node.location, node.scope)]
+
+    def key(self, operand: Leaf | Ref) -> bytes:
+        """What an operand is sorted by."""
+        if isinstance(operand, Ref):
+            return self.rank[operand.term] + b"%d" % operand.output
+        return self.colors.operand(operand)
+
+    def unnamed(self, value: Value) -> Value:
+        """The value without its name."""
+        if not value.name:
+            return value
+        made = self.env[value] = make_value(new_id(), value.type, "")
+        self.edits.append(Replaced(value, made, "numbered as it comes"))
+        return made
+
+    def value(self, value: Value, emit: Callable[[Node], Value]) -> Value:
+        constant = self.constants.get(value)
+        return self.env.get(value, value) if constant is None else emit(constant)
+
+    def emitter(self, made: list[Node], constants: dict[tuple[object, ...], Value]) -> Callable[[Node], Value]:
+        def emit(node: Node) -> Value:
+            payload, type = node.attrs.get("value"), node.output.type
+            key = _constant_key(payload, type)
+            if key not in constants:
+                output = self.unnamed(node.output)
+                if node in self.kept:  # in a block before this one
+                    output = make_value(new_id(), type, "")
+                self.kept.add(node)
+                fresh = output is not node.output
+                made.append(
+                    make_node(new_id(), node.op, (), (output,), node.attrs, (), node.location, node.scope)
+                    if fresh
+                    else node
+                )
+                constants[key] = output
+            return constants[key]
+
+        return emit
+
+    def dropped(self, graph: Graph) -> list[Edit]:
+        """What is not needed."""
+        return [Erased(node, "nothing that is needed depends on it") for node in graph.nodes() if node not in self.kept]
+
+
+def _constant_key(payload: object, type: Type) -> tuple[object, ...]:
+    """What equal constants have in common; those that nobody can read are themselves."""
+    if isinstance(payload, int | float | complex | str | tuple | None):
+        return (type, repr(payload))
+    return (type, payload) if isinstance(payload, TensorData) and payload.array is not None else (type, id(payload))
+
+
+def _read(node: Node) -> list[Value]:
+    """What a node reads, in its blocks too."""
+    found = list(node.inputs)
+    todo = list(inner_blocks(node))
+    while todo:
+        block = todo.pop()
+        found.extend(block.returns)
+        for inner in block.nodes:
+            found.extend(inner.inputs)
+            todo.extend(inner_blocks(inner))
+    return found
+
+
+def _is_same(a: Block, b: Block) -> bool:
+    """Whether nothing changed: the nodes are the same objects."""
+    nodes = len(a.nodes) == len(b.nodes) and all(x is y for x, y in zip(a.nodes, b.nodes, strict=True))
+    return nodes and a.returns == b.returns

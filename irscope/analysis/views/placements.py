@@ -86,6 +86,8 @@ class Placements:
         self.of: dict[Value, Placement] = {}
         self.wanders: set[Value] = set()
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
+        self._negated: set[Value] = set()
+        """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
         self._items: dict[Value, Items] = {}
         self._known: dict[Value, Any] = {}
         self._numbers: dict[Value, Any] = {}
@@ -305,6 +307,8 @@ class Placements:
         for value, item in zip(node.outputs, items, strict=True):
             if is_tensor(value.type):
                 self._put(value, item)
+                if item.source in self._negated:
+                    self._negated.add(value)
 
     def _pick(self, node: Node) -> None:
         items, index = self._trusted_items(node.inputs[0]), self._argument(node.inputs[1])
@@ -345,7 +349,9 @@ class Placements:
     def _view(self, node: Node) -> None:
         source = node.inputs[0] if node.inputs else None
         operand = None if source is None else self.of.get(source)
-        if source is None or operand is None or operand.layout is None:
+        if node.op in _NEGATES or source in self._negated:
+            self._negated.update(node.outputs)
+        if source is None or operand is None or operand.layout is None or (source in self._negated and node.op in _DECLARE_NO_VIEW):
             self._without_layout(node)
             return
         results = self._results_of(node, operand)
@@ -559,6 +565,8 @@ _PICKS: Final = frozenset({"aten::__getitem__", "prim::TupleIndex"})
 _TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
 """Ops of which the result depends on more than one layout and known numbers."""
 _ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})
+_NEGATES: Final = frozenset({"aten::imag", "aten::_neg_view"})
+_DECLARE_NO_VIEW: Final = frozenset({"aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes"})
 _BY_STORAGE: Final = frozenset({"aten::as_strided"})
 
 

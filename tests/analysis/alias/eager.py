@@ -175,7 +175,7 @@ def run_op(node: Node, inputs: list[Any]) -> list[Any]:
         return rule(node, inputs)
     if node.op in _CONTAINER_RULES and inputs and isinstance(inputs[0], list | dict):
         result = _CONTAINER_RULES[node.op](*inputs)
-    elif not any(isinstance(item, (torch.Tensor, list)) for item in inputs):
+    elif node.op in _NUMBER_RULES and not any(isinstance(item, (torch.Tensor, list)) for item in inputs):
         result = _NUMBER_RULES[node.op](*inputs)
     else:
         result = call_torch(node, inputs)

@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +39,7 @@ from irscope.runtime.cpu.launch import (
     split_kept,
 )
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
-from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore
+from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _HOLD_GIL: Final = 5e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CpuKernel:
+class CpuKernel(HostKernel):
     """A compiled kernel; keep it alive as long as its functions may run."""
 
     spec: KernelSpec
@@ -176,6 +176,9 @@ class CpuDevice:
             return launch
         return replace(launch, spec=replace(launch.spec, nontemporal=True))
 
+    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
+        """Nothing: kernels are compiled side by side, each by itself."""
+
     def prepare(self, plan: LaunchPlan) -> CpuPlan:
         """Compile what a plan needs, decide on threads and streaming stores, and lay out its arguments."""
         bytes_wide = self.host.target.vector_bytes if self.availability() else 16
@@ -279,7 +282,7 @@ class CpuDevice:
         return CpuKernel(spec, time.perf_counter() - start, code)
 
 
-class CpuPlan:
+class CpuPlan(HostPlan):
     """A launch plan ready to run on the processor; safe to call from many threads at once."""
 
     def __init__(

@@ -20,6 +20,7 @@ from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, Operand, Split
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.arrays import NO_MEMORY
 from irscope.runtime.cuda.driver import CaptureArena, Gpu, Lease, Owner
+from irscope.runtime.device import OnlyLaunch
 
 __all__ = ["CudaPlan", "Step", "laid_out"]
 
@@ -140,6 +141,7 @@ class CudaPlan:
         self.held = held
         self.unavailable = unavailable
         self.owner: Owner = ""
+        self.single: OnlyLaunch | None = None
         self.starts = [0]
         for nbytes in temporaries:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)

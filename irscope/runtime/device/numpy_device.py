@@ -7,7 +7,7 @@ it needs several times as long, because every instruction makes an array.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -18,7 +18,8 @@ from irscope._base.concurrency.restored import quietly
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
 from irscope.codegen.llvm import GENERIC, emit_llvm
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array
-from irscope.runtime.device.protocol import Availability
+from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.device.protocol import Availability, HostKernel, HostPlan
 
 __all__ = ["NumpyDevice", "NumpyKernel", "NumpyPlan"]
 
@@ -28,7 +29,7 @@ _STORAGE: Final = {**{dtype: dtype for dtype in ITEM_SIZE}, "bfloat16": "uint16"
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyKernel:
+class NumpyKernel(HostKernel):
     """A spec, interpreted."""
 
     spec: KernelSpec
@@ -103,6 +104,7 @@ class NumpyDevice:
     """
 
     name = "numpy"
+    store: ObjectStore | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
@@ -123,9 +125,12 @@ class NumpyDevice:
         """Every kernel of a plan."""
         return NumpyPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
 
+    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
+        """Nothing: there is nothing to compile."""
+
 
 @dataclass(frozen=True, eq=False)
-class NumpyPlan:
+class NumpyPlan(HostPlan):
     """A launch plan ready to be evaluated."""
 
     plan: LaunchPlan

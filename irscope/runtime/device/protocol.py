@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from irscope.codegen.kernel import KernelSpec, LaunchPlan, SourceText
+from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.errors import DeviceUnavailable
+from irscope.runtime.device.kernel_cache import ObjectStore
 
-__all__ = ["NO_MEMORY", "Availability", "Device", "Kernel", "PreparedPlan", "device", "devices"]
+__all__ = [
+    "NO_MEMORY", "Availability", "Device", "HostKernel", "HostPlan", "Kernel", "OnlyLaunch", "PreparedPlan", "device", "devices",
+]  # fmt: skip
 
 NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a transform of torch's only thinks of it"
 """Why a kernel does not run on an address of zero."""
@@ -51,6 +54,60 @@ class Kernel(Protocol):
     def from_disk(self) -> bool:
         """Whether the compiler was spared because an earlier process had done its work."""
 
+    @property
+    def name(self) -> str:
+        """What it is called in its text."""
+
+    @property
+    def source(self) -> SourceText | None:
+        """The text that was compiled, if the device would not write the same again for the spec."""
+
+    @property
+    def facts(self) -> Any:
+        """What the compiler says of it, as `KernelFacts`; None where that is to be counted in the machine code."""
+
+    @property
+    def summary(self) -> str:
+        """The facts in some words; empty where there are none."""
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread on a GPU."""
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """What a thread on a GPU stores for want of registers."""
+
+
+class HostKernel:
+    """What a kernel of the processor has none of: it goes by its spec."""
+
+    spec: KernelSpec
+    source: SourceText | None = None
+    facts: Any = None
+    summary = ""
+    registers: int | None = None
+    spill_bytes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """That of the spec."""
+        return self.spec.name
+
+
+class OnlyLaunch(Protocol):
+    """The one launch of a plan, into which a caller may jump with the addresses in the kernel's own order."""
+
+    @property
+    def jump(self) -> Any: ...
+
+    @property
+    def launch(self) -> Launch: ...
+
+    @property
+    def moved(self) -> Sequence[int]:
+        """How many bytes after each address its first element lies."""
+
 
 class PreparedPlan(Protocol):
     """A launch plan whose kernels are compiled and whose arguments are laid out: only pointers are missing."""
@@ -62,6 +119,13 @@ class PreparedPlan(Protocol):
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernel of each launch."""
 
+    @property
+    def single(self) -> OnlyLaunch | None:
+        """The only launch, if it runs on the calling thread and nothing but it has to be done."""
+
+    def on(self, owner: Any) -> PreparedPlan:
+        """The plan for arrays of this library, of which a GPU has streams and memory of its own."""
+
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         """Run. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers for
         scalar inputs.
@@ -71,8 +135,22 @@ class PreparedPlan(Protocol):
         """
 
 
+class HostPlan:
+    """What a plan of the processor does as most do."""
+
+    single: OnlyLaunch | None = None
+
+    def on(self, owner: Any) -> Any:
+        """Itself: all libraries share the processor's memory."""
+        return self
+
+
 class Device(Protocol):
     """A place where kernels run."""
+
+    @property
+    def store(self) -> ObjectStore | None:
+        """Where compiled kernels are kept for later processes."""
 
     @property
     def name(self) -> str:
@@ -89,6 +167,9 @@ class Device(Protocol):
 
     def prepare(self, plan: LaunchPlan) -> PreparedPlan:
         """Compile what a plan needs and lay out its arguments. Raises DeviceUnavailable."""
+
+    def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
+        """Compile the kernels of many plans at once, where that takes less time than one by one; `prepare` finds them."""
 
 
 _HOMES: Final = {

@@ -11,9 +11,12 @@ from .bytecode import (
 from .compiled_kernel import (
     CompiledKernel,
 )
-from .entry_guard import (
-    GUARD_ERRORS,
-    Guard,
+from .guarded_call import (
+    MISSED,
+    Call,
+    KnownCalls,
+    kernel_call,
+    only_group,
 )
 from .kernel_calls import (
     GroupKernels,
@@ -21,9 +24,6 @@ from .kernel_calls import (
 )
 from .peak_memory import (
     PeakMemory,
-)
-from .single_kernel import (
-    direct_call,
 )
 from .stamped_code import (
     StampedCode,
@@ -35,7 +35,6 @@ from .trace_codegen import (
 
 __all__ = [
     "Arena",
-    "Guard",
     "CompiledKernel",
     "PeakMemory",
     "Stamp",
@@ -43,9 +42,12 @@ __all__ = [
     "GroupKernels",
     "Kernels",
     "BoundProgram",
-    "GUARD_ERRORS",
+    "MISSED",
+    "Call",
+    "KnownCalls",
     "as_torch",
-    "direct_call",
+    "kernel_call",
+    "only_group",
     "flatten",
     "stamp_cost",
 ]

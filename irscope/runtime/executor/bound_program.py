@@ -32,8 +32,8 @@ from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.executor.arena import Arena
 from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
-from irscope.runtime.executor.entry_guard import Guard, admission
 from irscope.runtime.executor.gradients import Gradients, may_write
+from irscope.runtime.executor.guarded_call import Call, program_call
 from irscope.runtime.executor.kernel_calls import GroupKernels
 from irscope.runtime.executor.peak_memory import PeakMemory
 from irscope.runtime.executor.stamped_code import StampedCode
@@ -94,9 +94,12 @@ class BoundProgram:
             return self.memory.given_back(args, results)
         return results if self.is_torch else return_arrays(results, args, self.graph.bound.values())
 
-    def admission(self, args: Sequence[Any]) -> Guard | None:
-        """What fills the slots for arguments like these, which are right; None if some must be moved."""
-        return None if self.move_to else admission(args, self.memory, self.code.template, self.slots)
+    def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None) -> Call | None:
+        """What runs the program on arguments like these, which are right; None if some must be moved."""
+        if self.move_to:
+            return None
+        gives_one = len(self.code.outputs) == 1
+        return program_call(args, self.memory, self.run_slots, self.code.template, self.slots, check, gives_one=gives_one)
 
     def run_slots(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None

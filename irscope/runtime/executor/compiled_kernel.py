@@ -18,7 +18,7 @@ from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec, SourceText
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Node
-from irscope.runtime.device import Device
+from irscope.runtime.device import Device, HostKernel
 
 if TYPE_CHECKING:
     from irscope.codegen.profile import KernelFacts
@@ -43,7 +43,7 @@ class CompiledKernel:
     from_disk: bool
     groups: list[Node] = field(default_factory=list)
     """The fusion groups that run it, in the order in which they asked for it."""
-    kernel: Any = None
+    kernel: Any = HostKernel()  # noqa: RUF009  # which holds nothing of its own
     """What the device made: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
 
     # -- texts --------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class CompiledKernel:
     @cached_property
     def source(self) -> SourceText:
         """The text that was compiled: LLVM's for a processor, CUDA C++ for a GPU."""
-        own: SourceText | None = getattr(self.kernel, "source", None)
+        own: SourceText | None = self.kernel.source
         return self.device.source(self.spec) if own is None else own
 
     @property
@@ -118,10 +118,9 @@ class CompiledKernel:
 
     def facts_at(self, copy: float | None = None) -> KernelFacts:
         """The facts where a copy moves so many bytes a second, read and written together; of a GPU as they are."""
-        of = getattr(self.kernel, "facts", None)
-        if of is not None:
-            found: KernelFacts = of
-            return found
+        told: KernelFacts | None = self.kernel.facts
+        if told is not None:
+            return told
         if "assembly" not in self.texts:
             from irscope.codegen.profile import unknown_facts
 
@@ -140,19 +139,20 @@ class CompiledKernel:
     @property
     def registers(self) -> int | None:
         """Of a thread on a GPU; None for another device, or where the compiler is missing."""
-        return getattr(self.kernel, "registers", None)
+        found: int | None = self.kernel.registers
+        return found
 
     @property
     def spill_bytes(self) -> int | None:
         """What a thread on a GPU stores for want of registers; None for another device."""
-        return getattr(self.kernel, "spill_bytes", None)
+        found: int | None = self.kernel.spill_bytes
+        return found
 
     # -- words --------------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         origin = "from the disk cache" if self.from_disk else "compiled"
-        summary = getattr(self.kernel, "summary", "")
-        more = f"; {summary}" if summary else ""
+        more = f"; {self.kernel.summary}" if self.kernel.summary else ""
         took = f"{origin} in {self.compile_seconds * 1e3:.1f} ms" if self.compile_seconds else "not compiled"
         return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
 

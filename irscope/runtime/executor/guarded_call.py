@@ -1,75 +1,205 @@
-"""A call of one kernel for arguments of one type and layout, written out as Python.
+"""The short way into a program: for arguments like those of an earlier call, one guard and one call, written out as Python.
 
-Torch's own op on a thousand elements takes little more than a microsecond, checks and memory for the result included. A
-loop over the arguments, a tuple of what they are and a look into a dictionary cost as much again. Written out, each
-fact about each argument is one comparison, and the kernel is called in the same breath with the addresses in its own
-order.
+Torch's own op on a thousand elements takes little more than a microsecond, checks and memory for the result included.
+Spreading and checking arguments, choosing a library and walking the program take several more, and what comes of that depends
+on the arguments' types and layouts alone. So it is written out for those of one call: each fact about each argument is one
+comparison. Then a program that is nothing but one group jumps into its kernel with the addresses in the kernel's own order;
+any other starts from slots that are filled in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from irscope.ir import Graph, Node
 from irscope.runtime.arrays import Memory
 from irscope.runtime.device import PreparedPlan
-from irscope.runtime.executor.kernel_calls import BoundPlan
+from irscope.runtime.executor.kernel_calls import BoundPlan, GroupKernels
 
-__all__ = ["Call", "guard_text", "launch_text", "written_call"]
+__all__ = ["MISSED", "Call", "KnownCalls", "OnlyGroup", "kernel_call", "launch_text", "only_group", "program_call"]
+
+MISSED: Final = object()
+"""What a call gives for arguments that it was not written for."""
 
 Call = Callable[[Sequence[Any]], Any]
-"""Gives the results, or None for arguments that it was not written for; raises AttributeError or ValueError if they are
-no tensors, or not as many."""
+"""Gives the program's results, or MISSED, in which case nothing has been done."""
+
+_ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
+"""What comes of asking arguments for things that they do not have, of too few or too many of them, and of no memory for
+results: the long way says what is wrong."""
 
 _COMPARED: Final = ("shape", "stride()", "strides")
 """Facts that are equal without being the same object."""
 
+_PLAIN: Final = (bool, float, int, str, type(None))
+"""Types of which any value is as good as another to the checks."""
 
-def written_call(
-    arguments: Sequence[Any], reads: Sequence[int], gives: Sequence[int], ready: BoundPlan, memory: Memory
-) -> Call:
-    """What runs a plan on arguments for which all of `memory.facts` are the same as for these.
+_MOST: Final = 256
+"""Signatures kept; when there are more, all are forgotten and learned again."""
 
-    `reads`: the argument behind each operand of the plan; `gives`: its result behind each of the program's.
-    """
-    names: dict[str, Any] = {"address": memory.address}
-    xs = [f"x{place}" for place in range(len(arguments))]
-    wanted = guard_text(arguments, xs, memory, names)
-    makes = []
-    for place, make in enumerate(ready.makers):
-        names[f"make{place}"] = make
-        makes.append(f"        y{place} = make{place}()")
-    results = [f"y{place}" for place in gives]
+
+class OnlyGroup(NamedTuple):
+    """The group that a program is, if it is nothing else."""
+
+    group: GroupKernels
+    reads: tuple[int, ...]
+    """The argument behind each operand of the group."""
+    gives: tuple[int, ...]
+    """The group's result behind each of the program's."""
+
+
+def only_group(graph: Graph, groups: Mapping[Node, GroupKernels]) -> OnlyGroup | None:
+    """The group, if a program is one group of its inputs and gives only the group's results."""
+    nodes = [node for node in graph.body.nodes if node.op != "prim::Constant"]
+    if len(nodes) != 1 or nodes[0] not in groups or graph.bound:
+        return None
+    (node,) = nodes
+    places = {value: index for index, value in enumerate(graph.inputs)}
+    results = {value: index for index, value in enumerate(node.outputs)}
+    if not places.keys() >= set(node.inputs) or not results.keys() >= set(graph.body.returns):
+        return None
+    if len(graph.body.returns) == 1 and len(node.outputs) != 1:
+        return None
+    reads, gives = tuple(places[value] for value in node.inputs), tuple(results[value] for value in graph.body.returns)
+    return OnlyGroup(groups[node], reads, gives)
+
+
+class KnownCalls:
+    """The calls that were written; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self.quick: Call = _missed
+        """The one that was written last."""
+        self._memory: Memory | None = None
+        """Which makes signatures; None until something has been learned."""
+        self._known: dict[Hashable, Call] = {}
+
+    def like(self, arguments: Sequence[Any]) -> Call:
+        """The call for arguments of this signature."""
+        try:
+            if self._memory is None or not self._memory.is_plain(arguments):
+                return _missed
+            return self._known.get(self._memory.signature(arguments), _missed)
+        except _ERRORS:
+            return _missed
+
+    def keep(self, call: Call, arguments: Sequence[Any], memory: Memory) -> None:
+        """Remember what was written for these arguments, as of which others are known by their signatures if one memory owns
+        them all."""
+        if memory.facts and arguments:
+            self.quick = call
+        if not all(map(memory.owns, arguments)) or (self._memory is not None and memory is not self._memory):
+            return
+        if len(self._known) >= _MOST:
+            self._known = {}
+        self._known[memory.signature(arguments)] = call
+        self._memory = memory
+
+
+def _missed(arguments: Sequence[Any]) -> Any:
+    return MISSED
+
+
+def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Call | None:
+    """What runs a program that is one group on arguments like these, which are right; None if no kernel takes them, or
+    `memory` does not own them."""
+    if not all(map(memory.owns, arguments)) or not memory.is_plain(arguments):
+        return None
+    ready = only.group.ready([arguments[index] for index in only.reads], memory)
+    if ready is None:
+        return None
+    names: dict[str, Any] = {"address": memory.address, **{f"make{i}": make for i, make in enumerate(ready.makers)}}
+    makes = [f"y{place} = make{place}()" for place in range(len(ready.makers))]
+    return _written(arguments, memory, names, makes, _launch(ready, only, memory, names))
+
+
+def _launch(ready: BoundPlan, only: OnlyGroup, memory: Memory, names: dict[str, Any]) -> list[str]:
     outputs = [memory.address_text.format(f"y{place}") for place in range(len(ready.makers))]
-    inputs = [memory.address_text.format(xs[place]) for place in reads]
+    inputs = [memory.address_text.format(f"x{place}") for place in only.reads]
+    results = [f"y{place}" for place in only.gives]
+    given = results[0] if len(results) == 1 else f"({', '.join(results)})"
+    return [launch_text(ready.plan, outputs, inputs, names), f"return {given}"]
+
+
+def program_call(
+    arguments: Sequence[Any], memory: Memory, run: Callable[[list[Any]], Sequence[Any]], template: list[Any],
+    slots: Sequence[int], check: Callable[[Sequence[Any]], object] | None, *, gives_one: bool,
+) -> Call | None:  # fmt: skip
+    """What runs a program from its slots for arguments like these, which have passed; None if one of them is neither the
+    memory's own nor plain. `slots`: where each goes; `check` looks at them each time."""
+    names: dict[str, Any] = {"template": template, "run": run, "check": check}
+    body = [
+        *(["check(arguments)"] if check is not None else []),
+        "slots = template.copy()",
+        *[f"slots[{slot}] = x{place}" for place, slot in enumerate(slots)],
+        f"return run(slots){'[0]' if gives_one else ''}",
+    ]
+    return _written(arguments, memory, names, [], body)
+
+
+def _written(
+    arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]
+) -> Call | None:
+    """A function that does `first`, in which nothing is lost if it fails, and then `body`."""
+    condition = _guard(arguments, memory, names)
+    if condition is None:
+        return None
+    names |= {"missed": MISSED, "errors": _ERRORS}
     text = "\n".join([
         "def call(arguments):",
-        f"    {', '.join(xs)}, = arguments",
-        f"    if {wanted}:",
-        *makes,
-        f"        {launch_text(ready.plan, outputs, inputs, names)}",
-        f"        return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}",
-        "    return None",
+        "    try:",
+        f"        {''.join(f'x{place}, ' for place in range(len(arguments))) or '()'} = arguments",
+        f"        if not ({condition}):",
+        "            return missed",
+        *[f"        {line}" for line in first],
+        "    except errors:",
+        "        return missed",
+        *[f"    {line}" for line in body],
     ])  # fmt: skip
-    exec(compile(text, "<a call of a kernel>", "exec"), names)  # of counts, and of facts that a memory names
+    exec(compile(text, "<a call of a program>", "exec"), names)  # of counts, and of facts that a memory names
     made: Call = names["call"]
     return made
 
 
-def guard_text(arguments: Sequence[Any], xs: Sequence[str], memory: Memory, names: dict[str, Any]) -> str:
-    """Whether the variables `xs` are like the arguments in all of `memory.facts`, and nothing surrounds the call: at one
-    stroke where that works, and else fact by fact. What the condition needs goes into `names`."""
+def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> str | None:
+    """Whether the variables `x0`, … are like these arguments: of numbers the types, of the memory's own all `facts`. What the
+    condition needs goes into `names`."""
+    owned = [place for place, argument in enumerate(arguments) if memory.owns(argument)]
+    if not memory.is_plain([arguments[place] for place in owned]):
+        return None
     tests = []
     for place, argument in enumerate(arguments):
+        if memory.owns(argument):
+            continue
+        if type(argument) not in _PLAIN:
+            return None
+        names[f"type{place}"] = type(argument)
+        tests.append(f"x{place}.__class__ is type{place}")
+    if owned and memory.facts:
+        try:
+            tests.append(f"({_facts(arguments, owned, memory, names)})")
+        except _ERRORS:
+            return None
+    elif memory.unguarded(names):
+        tests.append("is_plain()")
+    return " and ".join(tests) or "True"
+
+
+def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:
+    """The memory's part of the condition, its surroundings included: at one stroke where that works, and else fact by fact."""
+    xs = [f"x{place}" for place in owned]
+    tests = []
+    for place in owned:
         for number, fact in enumerate(memory.facts):
             name = f"fact{place}_{number}"
-            value = getattr(argument, fact.removesuffix("()"))
+            value = getattr(arguments[place], fact.removesuffix("()"))
             names[name] = value() if fact.endswith("()") else value
-            tests.append(f"{xs[place]}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
+            tests.append(f"x{place}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
     unguarded = memory.unguarded(names)
     asks = [f"is_plain({', '.join(xs)})"] if unguarded else []
     facts = " and ".join([*tests, *asks])
-    names["same"] = memory.guard(arguments)
+    names["same"] = memory.guard([arguments[place] for place in owned])
     if names["same"] is None:
         return facts
     nested = " or ".join(f"{x}.is_nested" for x in xs)  # which torch's comparison ends the process at
@@ -84,10 +214,10 @@ def launch_text(
 
     What the statement needs goes into `names`, marked.
     """
-    single = getattr(plan, "single", None)
+    single = plan.single
     if single is None:
         names[f"plan{mark}"] = plan
-        return f"plan{mark}(({', '.join(outputs)},), ({''.join(f'{text}, ' for text in inputs)}))"
+        return f"plan{mark}(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"
     launch = single.launch
     words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
     moved = [f"{word} + {offset}" if offset else word for word, offset in zip(words, single.moved, strict=True)]

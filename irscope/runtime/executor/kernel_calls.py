@@ -68,9 +68,7 @@ class Kernels:
                 self._remark(group, error)
         distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
         for device in {id(device): device for device, _ in plans.values()}.values():
-            together = getattr(device, "prepare_together", None)
-            if together is not None:  # several kernels to a module
-                together([plan for other, plan in distinct.values() if other is device])
+            device.prepare_together([plan for other, plan in distinct.values() if other is device])
         if len(distinct) > 1:
             side_by_side([partial(_tried, partial(device.prepare, plan)) for device, plan in distinct.values()])
         made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
@@ -86,7 +84,7 @@ class Kernels:
     def unsaved(self) -> list[Remark]:
         """Why the kernels will be compiled again in the next process, if they will."""
         found = []
-        for store, kernel in {getattr(kernel.device, "store", None): kernel for kernel in self.compiled}.items():
+        for store, kernel in {kernel.device.store: kernel for kernel in self.compiled}.items():
             if store is not None and store.refused and (trouble := store.trouble()):
                 place = f"the cache directory {store.directory}: " if store.directory is not None else ""
                 because = f"kernels are not kept for later processes: {place}{trouble}"
@@ -100,9 +98,7 @@ class Kernels:
     def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
         known = self._by_identity.get(id(kernel))
         if known is None:
-            spec = kernel.spec
-            name = getattr(kernel, "name", spec.name)
-            known = CompiledKernel(name, spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
+            known = CompiledKernel(kernel.name, kernel.spec, device, kernel.compile_seconds, kernel.from_disk, kernel=kernel)
             self._by_identity[id(kernel)] = known
             self.compiled.append(known)
         if group not in known.groups:
@@ -161,8 +157,7 @@ class GroupKernels:
         plan = None if types is None else self.plan(types)
         if plan is None:
             return None
-        on = getattr(plan, "on", None)  # a GPU's plan, which runs on the stream of one library
-        return BoundPlan(plan if on is None else on(memory.library), tuple(self._makers(plan.plan.outputs, memory)))
+        return BoundPlan(plan.on(memory.library), tuple(self._makers(plan.plan.outputs, memory)))
 
     def _makers(self, outputs: Sequence[TensorType], memory: Memory) -> Iterator[Allocate]:
         for index, type in enumerate(outputs):

@@ -26,17 +26,18 @@ from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import Device, ObjectStore, PreparedPlan
 from irscope.runtime.executor import (
-    GUARD_ERRORS,
+    MISSED,
     Arena,
     BoundProgram,
     GroupKernels,
-    Guard,
     Kernels,
+    KnownCalls,
     PeakMemory,
     Stamp,
     StampedCode,
     as_torch,
-    direct_call,
+    kernel_call,
+    only_group,
 )
 from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.program.argument_checks import check_of
@@ -132,11 +133,11 @@ class Executable:
         self._arena = Arena(graph, tuple(self._groups)) if memory is not None else None
         for group in self._groups.values():
             group.arena = self._arena
-        self._direct = direct_call(graph, self._groups) if device != "reference" and memory is None else None
+        self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
         self._storages = storage_check(graph)
         """What looks where arguments lie, if that makes a difference."""
-        self._entry: tuple[Guard, BoundProgram] | None = None
-        """What admits the arguments of the short way, and the program to be run then."""
+        self._calls = KnownCalls()
+        """The short way, for arguments like earlier ones."""
         self._said = ""
         """The last warning of a model that was switched after it was captured; empty while it is as it was."""
         self._long_ways = 0
@@ -200,22 +201,10 @@ class Executable:
         """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
         if self.graph.modes is not None:
             self._say_modes(self.graph.modes)
-        direct = self._direct
-        if direct is None:
-            return self._admitted(args)
-        try:
-            result = direct.quick(args)
-            if result is not None:
-                return result
-            if direct.memory is not None and direct.memory.is_plain(args):
-                found = direct.known.get(direct.memory.signature(args))
-                if found is not None:
-                    return found(args)
-        except (AttributeError, MemoryError, RuntimeError, ValueError):
-            pass  # no tensors, too many or too few, no memory for the result: the long way says what is wrong
-        result = self.run(args)
-        direct.learn(args, self._programs)
-        return result
+        result = self._calls.quick(args)
+        if result is MISSED:
+            result = self._calls.like(args)(args)
+        return self._long_way(args) if result is MISSED else result
 
     def _say_modes(self, modes: Callable[[], str]) -> None:
         """Warn, once for each time, of a model that is in other modes than it was captured in."""
@@ -224,33 +213,23 @@ class Executable:
             warnings.warn(said, UserWarning, stacklevel=3)
         self._said = said
 
-    def _admitted(self, args: Sequence[Any]) -> Any:
-        """Run a program of many nodes, the short way if the arguments are like those for which it was found last."""
-        if self._entry is not None:
-            admit, program = self._entry
-            try:
-                slots = admit(args)
-            except GUARD_ERRORS:
-                slots = None
-            if slots is not None:
-                if self._storages is not None:
-                    self._storages(args)
-                results = program.run_slots(slots)
-                return results[0] if len(results) == 1 else results
+    def _long_way(self, args: Sequence[Any]) -> Any:
+        """Run, and write the short way for arguments like these; ever more rarely where they differ from call to call."""
         self._long_ways += 1
-        rare = self._long_ways & (self._long_ways - 1) == 0  # where arguments differ from call to call
-        found = self._entry_for(args) if rare else None  # before the program may turn them
-        result = self.run(args)
-        if rare:
-            self._entry = found
-        return result
-
-    def _entry_for(self, args: Sequence[Any]) -> tuple[Guard, BoundProgram] | None:
-        """The short way for arguments like these, if they can go the long one and a run has been."""
+        rare = self._long_ways & (self._long_ways - 1) == 0
         program = self._programs.get(self._library_of(args))
         converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
-        admit = None if program is None or converted else program.admission(args)
-        return None if program is None or admit is None else (admit, program)
+        writes = rare and program is not None and not converted
+        call = program.call(args, self._storages) if writes and program is not None else None  # before it may turn them
+        result = self.run(args)
+        if self._only is not None:
+            for program in self._programs.values():
+                if (direct := kernel_call(args, self._only, program.memory)) is not None:
+                    self._calls.keep(direct, args, program.memory)
+                    break
+        elif call is not None and program is not None:
+            self._calls.keep(call, args, program.memory)
+        return result
 
     def _library_of(self, args: Sequence[Any]) -> str:
         return "torch" if self._is_torchs or are_torchs(args) else "numpy"
@@ -319,12 +298,12 @@ class Executable:
     @property
     def is_direct(self) -> bool:
         """Whether it is nothing but one group, which a call goes to straight away."""
-        return self._direct is not None
+        return self._only is not None
 
     def stamped(self, args: Sequence[Any], stamp: Stamp) -> StampedCode:
         """From now on runs on arguments of this library leave a stamp after each instruction, and are otherwise as they were;
         gives the code that does. For a program that is nobody else's."""
-        self._direct = self._entry = None
+        self._only, self._calls = None, KnownCalls()
         return self._program(self._library_of(args)).stamped(stamp)
 
     @property

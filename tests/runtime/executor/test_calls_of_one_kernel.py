@@ -9,6 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.executor.guarded_call import MISSED
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.work import calls_made
 
@@ -218,10 +219,10 @@ def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch
     x, y = (torch.from_numpy(array) for array in given(8))
     run = fused(TEXT, x, y)
     run(x, y)
-    assert run._direct is not None
+    assert run.is_direct
     wanted = torch.tanh(torch.relu(x) * y)
     for mode in (torch.no_grad(), torch.inference_mode(), torch.enable_grad(), torch.autocast("cpu")):
         with mode:
-            torch.testing.assert_close(run._direct.quick((x, y)), wanted)
-    assert run._direct.quick((x, y.double())) is None
-    assert run._direct.quick((x[:4], y)) is None
+            torch.testing.assert_close(run._calls.quick((x, y)), wanted)
+    assert run._calls.quick((x, y.double())) is MISSED
+    assert run._calls.quick((x[:4], y)) is MISSED

@@ -11,6 +11,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.executor.bound_program import BoundProgram, as_torch
+from irscope.runtime.executor.guarded_call import MISSED
 from irscope.runtime.program.executable import Executable
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
@@ -120,10 +121,8 @@ def test_an_argument_that_the_program_turns_is_known_as_it_came() -> None:
         assert y is x
         assert x.stride() == (2, 1)
         assert torch.equal(z, torch.tensor([[7.0, 10.0], [15.0, 22.0]]))
-    assert run._entry is not None
-    admit, _ = run._entry
-    assert admit((torch.zeros(2, 2).t(),)) is not None
-    assert admit((torch.zeros(2, 2),)) is None
+    assert run._calls.quick((torch.zeros(2, 2).t(),)) is not MISSED
+    assert run._calls.quick((torch.zeros(2, 2),)) is MISSED
 
 
 @LIBRARIES
@@ -135,7 +134,7 @@ def test_one_array_may_come_twice_and_nested_ones_as_their_parts(library: str) -
         found, same = run(x, x, 1, 2.0, x)
         np.testing.assert_allclose(np.asarray(found), expected(x, x, 1, 2.0), rtol=1e-4, atol=1e-4)
         assert same is x
-        found, same = run({"x": x, "w": [x, 1]}, 2.0, x)
+        found, same = run([x, [x, 1]], 2.0, x)
         np.testing.assert_allclose(np.asarray(found), expected(x, x, 1, 2.0), rtol=1e-4, atol=1e-4)
 
 

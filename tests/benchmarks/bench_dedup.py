@@ -1,0 +1,183 @@
+"""Equal executables of one module: classes by `alpha` here, beside IREE's own pass over the same text.
+
+    python tests/benchmarks/bench_dedup.py --iree-opt PATH [--sizes 100 1000 10000] [--limit 900] [--only none shape]
+    python tests/benchmarks/bench_dedup.py --ours-only --sizes 100000 --only none
+    python tests/benchmarks/bench_dedup.py --fingerprints 1000000
+
+Modules of `flow.executable`s, each with one export and a function of eight elementwise ops, and one caller:
+
+    none    all equal
+    const   all distinct, by the constant that the last op adds
+    shape   all distinct, by the extent
+    op      all distinct, by the ops, the first of which are the same as long as can be
+
+`iree-opt` is that of the wheel `iree-base-compiler`, with `--iree-flow-deduplicate-executables` alone, on one thread; its time is
+what `--mlir-timing` says of the pass, ours the processor time of `irs.dedup(module)`: pieces, keys, classes. Reading is given beside
+both. The text is read in its generic form where the bindings at hand know no dialect of IREE's. The longest runs come last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import irscope as irs
+from irscope.errors import ParseError
+from irscope.transforms.dedup import RELATIONS
+
+FAMILIES = ("none", "shape", "op", "const")
+OPS = ("addf", "subf", "mulf", "divf")
+LENGTH = 8
+
+
+def text_of(count: int, family: str) -> str:
+    """The module as MLIR text."""
+    lines: list[str] = []
+    calls: list[tuple[str, int]] = []
+    for number in range(count):
+        extent = 16 + number if family == "shape" else 64
+        tensor = f"tensor<{extent}xf32>"
+        lines += [
+            f"flow.executable private @ex_{number} {{", f"  flow.executable.export public @entry_{number}", "  builtin.module {",
+            f"    func.func @entry_{number}(%a: {tensor}, %b: {tensor}) -> {tensor} {{", *body(number, family, tensor), "    }", "  }", "}",
+        ]  # fmt: skip
+        calls.append((tensor, extent))
+    arguments = dict.fromkeys(calls)
+    head = ", ".join(f"%x{extent}: {tensor}" for tensor, extent in arguments)
+    lines.append(f"util.func public @main(%n: index, {head}) {{")
+    for number, (tensor, extent) in enumerate(calls):
+        x = f"%x{extent}"
+        lines.append(f"  %r{number} = flow.dispatch @ex_{number}::@entry_{number}[%n]({x}, {x}) : ({tensor}, {tensor}) -> {tensor}")
+        lines.append(f"  util.optimization_barrier %r{number} : {tensor}")
+    return "\n".join([*lines, "  util.return", "}", ""])
+
+
+def body(number: int, family: str, tensor: str) -> Iterator[str]:
+    """Eight ops in a chain."""
+    last = "%a"
+    for place in range(LENGTH):
+        digit = LENGTH - 1 - place  # the last op has the lowest digit, so that neighbours differ late
+        op = OPS[number // 4**digit % 4] if family == "op" else OPS[place % 4]
+        yield f"      %v{place} = arith.{op} {last}, %b : {tensor}"
+        last = f"%v{place}"
+    if family == "const":
+        yield f"      %c = arith.constant dense<{number}.5> : {tensor}"
+        yield f"      %s = arith.addf {last}, %c : {tensor}"
+        last = "%s"
+    yield f"      return {last} : {tensor}"
+
+
+def iree_seconds(tool: str, path: Path, limit: float) -> tuple[float | None, float | None, int | None]:
+    """Of its pass and of its parser, and how many executables it leaves; None if it took too long."""
+    result = path.with_suffix(".out.mlir")
+    command = [
+        tool, "--pass-pipeline=builtin.module(iree-flow-deduplicate-executables)", "--mlir-timing", "--mlir-disable-threading",
+        str(path), "-o", str(result),
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
+    except subprocess.TimeoutExpired:
+        return None, None, None
+    found = {name: float(seconds) for seconds, name in re.findall(r"([\d.]+) \([ \d.]+%\)\s+(\w+)", done.stderr)}
+    left = sum(line.lstrip().startswith("flow.executable private") for line in result.open())
+    return found["DeduplicateExecutablesPass"], found["Parser"], left
+
+
+def loaded(path: Path, tool: str | None) -> Any:
+    """The module, read in the pretty form if that can be read here."""
+    try:
+        return irs.load(str(path), name="bench")
+    except ParseError:
+        if tool is None:
+            raise
+        generic = path.with_suffix(".generic.mlir")
+        subprocess.run([tool, "--mlir-print-op-generic", str(path), "-o", str(generic)], check=True)
+        return irs.load(str(generic), name="bench")
+
+
+def seconds(work: Any, rounds: int) -> tuple[float, Any]:
+    """The quickest of some rounds, in processor time, and what came of it."""
+    best, made = math.inf, None
+    for _ in range(rounds):
+        made = None
+        gc.collect()
+        start = time.process_time()
+        made = work()
+        best = min(best, time.process_time() - start)
+    return best, made
+
+
+def measure(sizes: list[int], families: list[str], tool: str | None, limit: float) -> None:
+    """The table, smallest sizes first."""
+    loaded_once = irs.dedup(irs.Module({"f": irs.parse("graph(%x : Tensor):\n  return (%x)")}))
+    assert len(loaded_once) == 1
+    print(
+        f"{'family':>7} {'size':>7} {'left':>7} {'read s':>8} {'ours s':>8} {'µs each':>8} {'IREE reads s':>13} {'IREE s':>9} {'left':>7} {'IREE / ours':>12}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for size, family in sorted(((s, f) for s in sizes for f in families), key=lambda run: (run[0], FAMILIES.index(run[1]))):
+            path = Path(folder) / f"{family}_{size}.mlir"
+            path.write_text(text_of(size, family))
+            start = time.process_time()
+            module = loaded(path, tool)
+            read = time.process_time() - start
+            ours, classes = seconds(lambda module=module: irs.dedup(module), 3)
+            theirs, parser, left = iree_seconds(tool, path, limit) if tool else (None, None, None)
+            cells = [f"{x:.3f}" if x is not None else f"> {limit:.0f}" if tool else "-" for x in (parser, theirs)]
+            ratio = "-" if theirs is None else f"{theirs / ours:.2f}"
+            print(
+                f"{family:>7} {size:7} {len(classes):7} {read:8.2f} {ours:8.3f} {ours / size * 1e6:8.0f} {cells[0]:>13} {cells[1]:>9} {left or '-':>7} {ratio:>12}",
+                flush=True,
+            )
+            for file in Path(folder).iterdir():
+                file.unlink()
+
+
+def fingerprints(count: int) -> None:
+    """Grouping so many pieces by fingerprint: sixteen random bytes each, of which every tenth repeats another."""
+    random = os.urandom(16 * count)
+    marks = [random[16 * place : 16 * place + 16] for place in range(count)]
+    marks[::10] = marks[5::10]
+
+    def grouped() -> int:
+        buckets: dict[bytes, list[int]] = {}
+        for place, mark in enumerate(marks):
+            buckets.setdefault(mark, []).append(place)
+        return len(buckets)
+
+    taken, left = seconds(grouped, 3)
+    print(f"{count} fingerprints in {left} groups: {taken:.2f} s")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--iree-opt")
+    options.add_argument("--ours-only", action="store_true")
+    options.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 10000])
+    options.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    options.add_argument("--limit", type=float, default=900.0)
+    options.add_argument("--fingerprints", type=int, default=0)
+    chosen = options.parse_args()
+    if chosen.fingerprints:
+        fingerprints(chosen.fingerprints)
+        return
+    if not chosen.ours_only and not chosen.iree_opt:
+        options.error("--iree-opt says where IREE's tool is; --ours-only does without")
+    assert RELATIONS[1] == "alpha"
+    measure(chosen.sizes, chosen.only, chosen.iree_opt, chosen.limit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Kernels compiled for eight models: fusion groups, their classes by the steps of the ladder, and Inductor's kernels.
+
+    python tests/benchmarks/dedup_models.py [bert resnet34 …]
+
+For each model: nodes; the largest repeated region (nodes × places, found without looking at scopes); fusion groups; classes of
+the groups by each step of the ladder; the kernels that `irs.compile` makes, for the plan as it is and for the plan with classes
+merged by `constants` and by `extents`; whether what runs after merging gives what the model gives; and the distinct kernels that
+Inductor generates for the CPU (`src_to_kernel` of its wrapper), with static and with dynamic shapes. Inductor plans and generates,
+and compiles nothing. Its kernels include those for look-ups, pooling and copies of weights, which a library runs for us.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import irscope as irs
+from irscope.transforms.dedup.regions import find_regions
+from tests.benchmarks.fusion_models import FirstResult, Model, lstm, yolov3
+
+STEPS: Final = ("alpha", "order", "constants", "extents", "free")
+
+
+def bert() -> Model:
+    from bert import bert as model
+    from bert import tokens
+
+    return model(layers=12, hidden=64), (tokens(2, 16) % 100,)
+
+
+def gpt2() -> Model:
+    from transformers import GPT2Config, GPT2Model
+
+    config = GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=12, n_head=4, attn_implementation="eager")
+    return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 100, (2, 16)),)
+
+
+def resnet34() -> Model:
+    from transformers import ResNetConfig, ResNetModel
+
+    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[3, 4, 6, 3], layer_type="basic")
+    return FirstResult(ResNetModel(config)), (torch.rand(1, 3, 64, 64),)
+
+
+def vit() -> Model:
+    from transformers import ViTConfig, ViTModel
+
+    config = ViTConfig(
+        hidden_size=64, num_hidden_layers=12, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8,
+        attn_implementation="eager",
+    )  # fmt: skip
+    return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 32, 32),)
+
+
+class Quantised(nn.Module):
+    """Equal layers, each with a scale and a zero point of its own: quantise, dequantise, multiply, clamp."""
+
+    def __init__(self, layers: int = 24, width: int = 32) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for place, layer in enumerate(self.layers):
+            scale, zero = 0.02 + 0.001 * place, float(place % 7 - 3)
+            q = torch.clamp(torch.round(x / scale) + zero, -128.0, 127.0).to(torch.int8)
+            x = layer((q.to(torch.float32) - zero) * scale).relu()
+        return x
+
+
+def int8() -> Model:
+    return Quantised(), (torch.randn(8, 32),)
+
+
+class Pyramid(nn.Module):
+    """Layers of growing width, with a norm and an activation each."""
+
+    def __init__(self, layers: int = 24) -> None:
+        super().__init__()
+        widths = [32 + 8 * place for place in range(layers + 1)]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.norms = nn.ModuleList(nn.LayerNorm(b) for b in widths[1:])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = nn.functional.gelu(norm(layer(x)))
+        return x
+
+
+def pyramid() -> Model:
+    return Pyramid(), (torch.randn(8, 32),)
+
+
+MODELS: Final[Mapping[str, Callable[[], Model]]] = {
+    make.__name__: make for make in (bert, gpt2, resnet34, vit, lstm, yolov3, int8, pyramid)
+}  # fmt: skip
+
+
+class _GeneratedError(Exception):
+    """Inductor has generated its kernels; nothing needs to be compiled."""
+
+
+def inductor_kernels(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, dynamic: bool) -> int:
+    """How many distinct kernels Inductor would compile."""
+    from torch._inductor import config, graph
+
+    found: list[int] = []
+
+    def stop(self: Any) -> None:
+        self.codegen()
+        found.append(len(self.wrapper_code.src_to_kernel))
+        raise _GeneratedError
+
+    kept, config.force_disable_caches = graph.GraphLowering.compile_to_module, True
+    graph.GraphLowering.compile_to_module = stop
+    torch._dynamo.reset()
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.compile(model, fullgraph=True, dynamic=dynamic)(*arguments)
+    except Exception as error:
+        if "_GeneratedError" not in repr(error):
+            raise
+    finally:
+        graph.GraphLowering.compile_to_module = kept
+    return found[0]
+
+
+def row(name: str) -> tuple[list[Any], bool]:
+    """One line of the table, and whether ours are no more kernels than Inductor's."""
+    torch.manual_seed(0)
+    model, arguments = MODELS[name]()
+    model = model.eval()
+    graph = irs.load(model, *arguments)
+    fusion = irs.fuse(graph)
+    d = irs.dedup(fusion)
+    ladder = d.ladder()["classes"]
+    with torch.no_grad():
+        expected = model(*arguments)
+    expected = expected if isinstance(expected, torch.Tensor) else expected[0]
+    kernels, close = [], True
+    for program in (fusion, d.apply("constants"), d.apply("extents")):
+        run = irs.compile(program)
+        kernels.append(len(run.kernels))
+        result = run(*arguments)
+        result = result[0] if isinstance(result, tuple | list) else result
+        close = close and torch.allclose(torch.as_tensor(result), expected, rtol=1e-3, atol=1e-4)
+    regions = find_regions(graph)
+    static, dynamic = (inductor_kernels(model, arguments, dynamic=way) for way in (False, True))
+    largest = f"{regions[0].size} × {len(regions[0])}" if regions else "-"
+    cells = [
+        name, sum(1 for _ in graph.nodes()), largest, len(fusion.groups), *(ladder[step] for step in STEPS), *kernels,
+        "yes" if close else "NO", static, dynamic,
+    ]  # fmt: skip
+    return cells, min(kernels) <= min(static, dynamic)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("models", nargs="*", default=list(MODELS))
+    chosen = options.parse_args()
+    heads = [
+        "model", "nodes", "region", "groups", *STEPS, "kernels", "merged by constants", "by extents", "same result",
+        "Inductor, static", "dynamic",
+    ]  # fmt: skip
+    print(f"| {' | '.join(heads)} |")
+    print("|---" * len(heads) + "|")
+    fewer = 0
+    for name in chosen.models:
+        cells, is_fewer = row(name)
+        fewer += is_fewer
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    print(f"\nno more kernels than Inductor in {fewer} of {len(chosen.models)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -190,6 +190,44 @@ class ClassView(TypedDict):
     """IR of the representative."""
 
 
+class VaryingView(TypedDict):
+    """One thing that differs between the places of a repeated region."""
+
+    kind: str
+    """`parameter`, `constant` or `type`."""
+    where: str
+    """The op and its operand or result."""
+    name: str
+    """What a parameter is called behind the name of its place, `query.weight`; empty if it has no such name."""
+    values: list[str]
+    """What each place has there, in the order of the places."""
+
+
+class PlaceView(TypedDict):
+    """One place where a repeated region stands: its nodes, and the values that go in and come out, by id."""
+
+    label: str
+    nodes: list[int]
+    inputs: list[int]
+    outputs: list[int]
+
+
+class RepeatView(TypedDict):
+    """A part of the program that occurs several times, to be drawn once."""
+
+    label: str
+    """`29 nodes ×12`."""
+    sentence: str
+    """What differs between the places."""
+    places: list[PlaceView]
+    """In program order; nodes of one column correspond."""
+    text: list[str]
+    """IR of the first place."""
+    varying: list[VaryingView]
+    nodes_saved: int
+    """How many nodes the picture has less when the region is drawn once, and each place as one box."""
+
+
 class Measured(TypedDict):
     """One bar of the timing chart, in milliseconds."""
 

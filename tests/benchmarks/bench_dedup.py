@@ -123,9 +123,7 @@ def measure(sizes: list[int], families: list[str], tool: str | None, limit: floa
     """The table, smallest sizes first."""
     loaded_once = irs.dedup(irs.Module({"f": irs.parse("graph(%x : Tensor):\n  return (%x)")}))
     assert len(loaded_once) == 1
-    print(
-        f"{'family':>7} {'size':>7} {'left':>7} {'read s':>8} {'ours s':>8} {'µs each':>8} {'IREE reads s':>13} {'IREE s':>9} {'left':>7} {'IREE / ours':>12}"
-    )
+    print(told("family", "size", "left", "read s", "ours s", "µs each", "IREE reads s", "IREE s", "left", "IREE / ours"))
     with tempfile.TemporaryDirectory() as folder:
         for size, family in sorted(((s, f) for s in sizes for f in families), key=lambda run: (run[0], FAMILIES.index(run[1]))):
             path = Path(folder) / f"{family}_{size}.mlir"
@@ -137,12 +135,15 @@ def measure(sizes: list[int], families: list[str], tool: str | None, limit: floa
             theirs, parser, left = iree_seconds(tool, path, limit) if tool else (None, None, None)
             cells = [f"{x:.3f}" if x is not None else f"> {limit:.0f}" if tool else "-" for x in (parser, theirs)]
             ratio = "-" if theirs is None else f"{theirs / ours:.2f}"
-            print(
-                f"{family:>7} {size:7} {len(classes):7} {read:8.2f} {ours:8.3f} {ours / size * 1e6:8.0f} {cells[0]:>13} {cells[1]:>9} {left or '-':>7} {ratio:>12}",
-                flush=True,
-            )
+            each = f"{ours / size * 1e6:.0f}"
+            print(told(family, size, len(classes), f"{read:.2f}", f"{ours:.3f}", each, *cells, left or "-", ratio), flush=True)
             for file in Path(folder).iterdir():
                 file.unlink()
+
+
+def told(*cells: object) -> str:
+    """A line of the table."""
+    return " ".join(f"{cell:>12}" for cell in cells)
 
 
 def fingerprints(count: int) -> None:

@@ -15,6 +15,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,7 +87,7 @@ class Pyramid(nn.Module):
     def __init__(self, layers: int = 24) -> None:
         super().__init__()
         widths = [32 + 8 * place for place in range(layers + 1)]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(nn.LayerNorm(b) for b in widths[1:])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -20,6 +20,10 @@ from .kernel_view import (
 from .profile_view import (
     profile_view,
 )
+from .repeats_view import (
+    repeat_sentence,
+    repeat_views,
+)
 
 __all__ = [
     "AliasViews",
@@ -32,4 +36,6 @@ __all__ = [
     "planner_renaming",
     "profile_view",
     "remarks_table",
+    "repeat_sentence",
+    "repeat_views",
 ]

@@ -7,8 +7,8 @@ nodes here: they are written into the operands of their readers and may differ b
 *Operands* are those of the node and what its blocks read from outside, in the order in which they are first read: the body of an
 `if` that uses a value ties it to that value just as an operand does.
 
-Looks are compared as tuples, not as hashes; of what has blocks, the blocks are compared by `look_of_blocks`, which is exact but
-for the digests of constant tensors inside. What is found is matched payload by payload in the end (`matching`).
+Looks are compared as tuples, not as hashes; what has blocks looks like the canonical form of its blocks, constants and
+extents left out of those too. What is found is matched payload by payload in the end (`matching`).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Looks:
     def _blocks(self, node: Node) -> bytes:
         """What the blocks look like; values from outside count as the operands that they are."""
         return b"".join(
-            canonical_form(inner_piece(self._index.graph, node, block), "order") for block in inner_blocks(node)
+            canonical_form(inner_piece(self._index.graph, node, block), "extents") for block in inner_blocks(node)
         ) + self._sharing(node)
 
     def _sharing(self, node: Node) -> bytes:

@@ -14,7 +14,7 @@ __all__ = ["same_region"]
 
 def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int]) -> bool:
     """Whether the nodes of two places correspond one by one: the same ops, attributes and blocks, and edges between the same
-    columns. Constants among the operands, extents, and values from outside may differ."""
+    columns. Constants among the operands, extents, and values from outside may differ; in blocks, what may differ by `extents`."""
     ours = {value: (c, k) for c, node in enumerate(leader) for k, value in enumerate(index.nodes[node].outputs)}
     theirs = {value: (c, k) for c, node in enumerate(member) for k, value in enumerate(index.nodes[node].outputs)}
     if len(ours) != len(theirs) or len(set(member)) != len(leader):
@@ -44,7 +44,7 @@ def _same_blocks(index: BlockIndex, one: Node, other: Node) -> bool:
         return False
     outer = dict(zip((*one.inputs, *free_values(one)), (*other.inputs, *free_values(other)), strict=True))
     for x, y in zip(ours, theirs, strict=True):
-        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "order")
+        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "extents")
         if matched is None or not _agrees(matched, outer):
             return False
     return True

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import ANY, Block, Dim, Graph, Node, TensorType, Type, Value, constant_value, erase_refinements
+from irscope.transforms.dedup.holes import told
+from irscope.transforms.dedup.matching import match
+from irscope.transforms.dedup.regions.block_index import inner_piece
 from irscope.transforms.dedup.relations import same_payload
 
 if TYPE_CHECKING:
@@ -168,11 +171,26 @@ class Repeat:
         for values, slots in self._parameters.items():
             if len(set(values)) > 1:
                 slot = slots[0]
-                told = [self._told(value, names) for value in values]
-                kind = "constant" if all(told_as for _, told_as in told) else "parameter"
+                texts = [self._told(value, names) for value in values]
+                kind = "constant" if all(is_constant for _, is_constant in texts) else "parameter"
                 where = f"operand {slot.number} of {self.places[0][slot.column].op}#{slot.column}"
-                found.append(RegionHole(kind, where, tuple(text for text, _ in told)))
+                found.append(RegionHole(kind, where, tuple(text for text, _ in texts)))
+        for column, node in enumerate(self.places[0]):
+            for number in range(len(node.blocks)):
+                found += self._inner_holes(column, number)
         return tuple(found)
+
+    def _inner_holes(self, column: int, number: int) -> Iterator[RegionHole]:
+        """What differs inside of the blocks of nodes, place by place in the first one's slots."""
+        pieces = [inner_piece(self.graph, nodes[column], nodes[column].blocks[number]) for nodes in self.places]
+        matches = [match(pieces[0], piece, "extents") for piece in pieces]
+        rows = [{(pair.kind, pair.site): pair.right for pair in found.slots} if found else {} for found in matches]
+        first = matches[0]
+        for kind, site in rows[0]:
+            values = [row.get((kind, site)) for row in rows]
+            if first is not None and not all(same_payload(value, values[0]) for value in values):
+                where = f"{first.place(site)}, in {self.places[0][column].op}#{column}"
+                yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(told, values)))
 
     def _told(self, value: Value, names: Any) -> tuple[str, bool]:
         maker = self.graph.producer.get(value)

@@ -130,6 +130,8 @@ class GraphView(TypedDict):
     levels: NotRequired[list[int]]
     """Of a graph that is given level by level, the boxes whose inside is given, 0 for the outermost level. Its edges join
     boxes of one level."""
+    kinds: NotRequired[list[str]]
+    """Of such a graph, the op categories that it has, and `in-place` if something writes in place."""
 
 
 class Level(TypedDict):
@@ -160,6 +162,7 @@ class Found(TypedDict):
     """All of it, in program order."""
     shown: list[int]
     """The first few."""
+    titles: list[str]
     lines: list[str]
     """Their lines of text."""
     trouble: str

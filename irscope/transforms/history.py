@@ -104,6 +104,11 @@ class History:
         return list(accumulate((len(_steps(record)) for record in self.records), initial=0))
 
     @property
+    def count(self) -> int:
+        """How many steps there are, without telling them."""
+        return self._ends[-1]
+
+    @property
     def remarks(self) -> tuple[Remark, ...]:
         """The remarks of all passes in order."""
         return tuple(remark for record in self.records for remark in record.remarks)

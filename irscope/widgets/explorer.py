@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
 from irscope.widgets.hub import Hub, Runtime, View
 
 if TYPE_CHECKING:
+    from irscope.ir import Node, Value
     from irscope.report.pages import Exploration
 
 try:
@@ -32,6 +35,8 @@ Inspect = Callable[..., Detail | PairDetail]
 as a second argument, about that state."""
 KernelIn = Callable[[int, str], KernelText]
 """The kernel of a node in a language."""
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Answers a message of the page with fields of the reply."""
 Resolve = Callable[[Any], int]
 """The id of a record that is given as an id, a Value, a Node or a printed name."""
 
@@ -61,14 +66,21 @@ class Explorer(View):
         *,
         resolve: Resolve | None = None,
         kernel_in: KernelIn | None = None,
+        questions: Mapping[str, Answer] | None = None,
+        records: Callable[[Iterable[int]], list[Value | Node]] | None = None,
+        query: Callable[[str], list[Value | Node]] | None = None,
+        last_step: int | None = None,
         summary: str = "",
     ) -> None:
         self._inspect = inspect
+        self._questions = dict(questions or {})
+        self._records = records
+        self._query = query
         self._kernel_in = kernel_in
         self._resolve = resolve or int
         self._static_html = static_html
         self._summary = summary or _headline(view)
-        self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
+        self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else last_step
         text = in_script(view)
         step = self._last_step or 0
         super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step)
@@ -94,12 +106,16 @@ class Explorer(View):
     def of(cls, exploration: Exploration) -> Explorer:
         """The views of everything that was found out about a program."""
         from irscope.display.html import static_html
-        from irscope.report.pages import Inspection
-        from irscope.report.pages.explorer_view import explorer_view
+        from irscope.report.pages import Inspection, ProgramIndex
+        from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
 
-        view, inspection = explorer_view(exploration), Inspection(exploration)
+        index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
+        view = without_collector(explorer_view, exploration, whole=is_sent_whole(exploration.graph), index=index)
+        static, steps = static_html(view), without_collector(lambda: exploration.fusion.history.count)
         return cls(
-            view, inspection, static_html(view), resolve=exploration.resolve, kernel_in=inspection.kernel_text
+            view, inspection, static, resolve=exploration.resolve, kernel_in=inspection.kernel_text,
+            questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))}},
+            records=exploration.records_of, query=exploration.queries, last_step=steps or None,
         )  # fmt: skip
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
@@ -114,6 +130,28 @@ class Explorer(View):
     def _ids_of(self, given: Any) -> list[int]:
         several = isinstance(given, Iterable) and not isinstance(given, str)
         return [self._resolve(record) for record in (given if several else [given])]
+
+    @property
+    def selected(self) -> list[Value | Node]:
+        """What is selected, as Values and Nodes of the program that is shown; any verb takes them:
+        `db.may_alias(*e.selected)`, `f.why_not(*e.selected)`. Raises UnknownName for an explorer of no program."""
+        if self._records is None:
+            raise UnknownName("this explorer shows no program of this process", hint="e.selection has the ids")
+        return self._records(self.selection)
+
+    def select(self, query: str) -> list[Value | Node]:
+        """Select what a query finds, in all views, and give it: `e.select("op:conv & bytes>1e6")`.
+
+        Terms are `op:`, `type:`, `name:`, `kind:`, `scope:`, `source:`, `line:`, `group:`, `class:`, `rule:`, `remark:` and
+        `is:` (group, write, input, parameter, output, constant, block, unused) with a text; `bytes`, `rank`, `elements`, `inputs`
+        and `outputs` with `<`, `>` or `=` and a number; `writes %p`, `reads %p`, `makes %p` and `alias %p`; and words that
+        are looked for in what is printed. `&`, `|`, `!` and brackets join them. Raises ArgumentError, or UnknownName.
+        """
+        if self._query is None:
+            raise UnknownName("this explorer answers no queries", hint="irs.explore(program) does")
+        found = self._query(query)
+        self.selection = found
+        return found
 
     @traitlets.validate("step")  # type: ignore[untyped-decorator]
     def _state(self, proposal: Mapping[str, Any]) -> int:
@@ -144,13 +182,16 @@ class Explorer(View):
         """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
         if not isinstance(message, Mapping):
             return
-        kinds = {"inspect": self._inspected, "kernel": self._kernel_text}
+        kinds: dict[str, Answer] = {"inspect": self._inspected, "kernel": self._kernel_text}
+        kinds.update({kind: partial(self._asked, kind) for kind in self._questions})
         answer = kinds.get(str(message.get("kind")))
-        if answer is None:
-            return
         token = message.get("token")
+        if answer is None and token is None:
+            return
         try:
-            reply = {"token": token, **answer(message)}
+            if answer is None:
+                raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(kinds)}")
+            reply = {"token": token, **without_collector(answer, message)}
             reply = json.loads(in_script(reply))
         except Exception as error:
             reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
@@ -161,6 +202,9 @@ class Explorer(View):
         kind = "pair" if len(ids) == 2 else "detail"
         state = () if message.get("state") is None else (int(message["state"]),)
         return {"kind": kind, kind: self._inspect(ids, *state)}
+
+    def _asked(self, kind: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        return {"kind": kind, **self._questions[kind](message)}
 
     def _kernel_text(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._kernel_in is None:

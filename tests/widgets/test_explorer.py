@@ -324,3 +324,44 @@ def test_the_kernels_shown_are_those_of_an_exact_fusion() -> None:
         specs = [spec for group in fusion.groups for spec in kernels.specs(group)]
         assert fusion.exact == (exact is not None)
         assert [spec.exact for spec in specs] == [fusion.exact] * len(fusion.groups) != []
+
+
+LONG = "graph(%x : Float(8)):\n" + "".join(
+    f"  %v{i} : Float(8) = aten::relu(%{f'v{i - 1}' if i else 'x'})\n" for i in range(3000)
+) + "  return (%v2999)"  # fmt: skip
+
+
+def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_rest() -> None:
+    from irscope.report.pages import Exploration
+
+    fusion = irs.fuse(irs.parse(LONG))
+    e = Recorded.of(Exploration.of(fusion))
+    assert len(e.view) < 150_000
+    view = json.loads(e.view)
+    assert view["text"]["total"] > 3000 > len(view["text"]["lines"])
+    answer = e.receive({"kind": "lines", "first": 2990, "count": 5, "token": 1})
+    assert len(answer["text"]["lines"]) == 5
+    found = e.receive({"kind": "find", "query": "name:/^v2998$/", "token": 2})["found"]
+    (place,) = e.receive({"kind": "places", "ids": found["ids"], "token": 3})["places"]
+    levels = e.receive({"kind": "levels", "boxes": place["path"][:-1], "token": 4})["levels"]
+    assert place["path"][-1] in {box["id"] for level in levels for box in level["boxes"]}
+    assert "classes" in e.receive({"kind": "part", "name": "numbers", "token": 5})["part"]
+    assert e.receive({"kind": "nonsense", "token": 6})["kind"] == "error"
+    e.step = 0
+    assert e.step == 0
+    with pytest.raises(irs.errors.ArgumentError):
+        e.step = 10**6
+
+
+def test_what_is_selected_can_be_asked_about() -> None:
+    text = "graph(%x : Float(8)):\n  %a : Float(8) = aten::relu_(%x)\n  %b : Float(8) = aten::cumsum(%a, %k, %n)\n  return (%b)"
+    fusion = irs.fuse(irs.parse(text.replace("graph(%x : Float(8))", "graph(%x : Float(8), %k : int, %n : NoneType)")))
+    e = irs.explore(fusion)
+    e.selection = ["x", "b"]
+    assert [value.name for value in e.selected] == ["x", "b"]
+    assert irs.AliasDb(fusion.graph).may_alias(*e.selected).holds is False
+    assert e.select("op:cumsum") == e.selected == [fusion.graph.node("b")]
+    assert e.selection == [fusion.graph.node("b").id]
+    with pytest.raises(irs.errors.ArgumentError):
+        e.select("fruit:apple")
+    assert e.selection == [fusion.graph.node("b").id]

@@ -4,7 +4,8 @@
 import { mount } from "./explorer/index";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
-import type { Detail, ExplorerView, KernelText, PairDetail } from "./lib/model/schema";
+import type { Supply } from "./lib/model/records";
+import type { Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -33,6 +34,11 @@ type Reply =
   | { kind: "detail"; token: string; detail: Detail }
   | { kind: "pair"; token: string; pair: PairDetail }
   | { kind: "kernel"; token: string; kernel: KernelText }
+  | { kind: "lines"; token: string; text: TextView }
+  | { kind: "levels"; token: string; levels: Level[] }
+  | { kind: "places"; token: string; places: Place[] }
+  | { kind: "find"; token: string; found: Found }
+  | { kind: "part"; token: string; part: Partial<ExplorerView> }
   | { kind: "error"; token: string; message: string };
 
 export async function render({ model: shown, el, signal, host }: Rendered): Promise<() => void> {
@@ -45,6 +51,7 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
     on.on(event, listener);
     gone.signal.addEventListener("abort", () => on.off(event, listener));
   };
+  el.classList.add("irs-holder");
   if (!explorer) el.classList.add("irs-live");
   const data = model.get("view");
   const text = typeof data === "string" ? data : new TextDecoder().decode(data);
@@ -88,7 +95,7 @@ function seldom(action: () => void): () => void {
 }
 
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
-function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): { ask: Ask; askKernel: AskKernel } {
+function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): { ask: Ask; askKernel: AskKernel; supply: Supply } {
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;
@@ -110,5 +117,12 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       return reply.kind === "detail" ? reply.detail : (reply as { pair: PairDetail }).pair;
     },
     askKernel: async (id, language) => ((await send({ kind: "kernel", id, language })) as { kernel: KernelText }).kernel,
+    supply: {
+      lines: async (first, count) => ((await send({ kind: "lines", first, count })) as { text: TextView }).text,
+      levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
+      places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
+      find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
+      part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,
+    },
   };
 }

@@ -21,12 +21,11 @@ def quiet_nodes(graph: Graph) -> set[Node]:
     """
     quiet: set[Node] = set()
     data = _Data()
-    users = graph.users
     for node in reversed(list(graph.nodes())):  # what is inside a block comes before the node that holds it
         is_number_work = not data.in_any(node.outputs) and not data.in_any(node.inputs)
         if node.blocks:
             is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
-        readers = users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
+        readers = graph.users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
         is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(_takes_apart(use.user) for use in readers)
         if node.op == CONSTANT or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
             quiet.add(node)

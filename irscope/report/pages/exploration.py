@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.report.queries import Queries
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
 
@@ -66,6 +67,11 @@ class Exploration:
             member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)
         }
 
+    @cached_property
+    def queries(self) -> Queries:
+        """What answers queries about the program with its groups."""
+        return Queries(self.graph, self.fusion.history, lambda: self.dedup)
+
     def is_piece(self, node: Node) -> bool:
         """Whether a node is a fusion group, made or given."""
         return node.op in GROUPS and bool(node.blocks)
@@ -87,3 +93,7 @@ class Exploration:
                 raise UnknownName(what, hint="it is of another graph, or its result was known before the program runs")
             return name.id
         return self.graph.node(name).id if isinstance(name, str) and "::" in name else self.graph.value(name).id
+
+    def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
+        """The values and nodes of some ids; a box that stands for none is left out."""
+        return [self.records[id] for id in ids if id in self.records]

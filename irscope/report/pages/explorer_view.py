@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope.errors import UnknownName
-from irscope.ir import Node
+from irscope.ir import Graph, Node
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -21,7 +22,7 @@ from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
 from irscope.report.view_models import VIEW_VERSION, Detail, ExplorerView, KernelDetail, KernelText
 
-__all__ = ["explorer_view", "later_part"]
+__all__ = ["explorer_view", "is_sent_whole", "later_part"]
 
 
 def explorer_view(
@@ -60,7 +61,15 @@ def explorer_view(
     return view
 
 
+_SENT_WHOLE = 2500
+"""Nodes of a program that a page gets at once; of a larger one it asks for what it shows."""
 _FEW_GROUPS = 300
+
+
+def is_sent_whole(graph: Graph) -> bool:
+    """Whether a live page gets all of a program at once."""
+    names = sum(len(node.outputs) for node in islice(graph.nodes(), _SENT_WHOLE + 1))
+    return len(graph.position) <= _SENT_WHOLE and names <= 4 * _SENT_WHOLE
 
 
 def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:

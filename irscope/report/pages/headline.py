@@ -63,7 +63,8 @@ def _sizes(exploration: Exploration) -> list[Count]:
         _count(len(fusion.original.position), "node", [], "nodes of the program as it was loaded"),
         _count(len(fusion.groups), "fusion group", [node.id for node in fusion.groups], "each runs as one kernel"),
     ]
-    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and not fusion.made(node)]
+    made = frozenset(fusion.groups)
+    given = [node.id for node in fusion.graph.nodes() if node.op in GROUPS and node not in made]
     if given:
         counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
     return counts

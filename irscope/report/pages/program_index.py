@@ -11,12 +11,14 @@ from typing import Any
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
-from irscope.errors import UnknownName
+from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
-from irscope.report.boxes import BoxTree, Levels, heading_lines
+from irscope.ops.registry import category_of, effect_of
+from irscope.report.boxes import BoxTree, Levels, heading_lines, writes_memory
 from irscope.report.panes.graph_view import opened_at_first
-from irscope.report.view_models import Box, Edge, GraphView, Level, Place, TextView
+from irscope.report.queries import Queries
+from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, TextView
 
 __all__ = ["ProgramIndex"]
 
@@ -25,6 +27,7 @@ PAGE = 240
 _MOST_LINES = 2000
 _MOST_PLACES = 4000
 _MOST_LEVELS = 200
+_MOST_SHOWN = 40
 _LINES_BEFORE = 4
 _NAME = re.compile(r"%([\w.$-]*\w)")
 
@@ -38,8 +41,9 @@ class ProgramIndex:
     (['  %y : Tensor = aten::relu(%x)'], ['%x', 'relu', 'result'])
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, queries: Queries | None = None) -> None:
         self._graph = graph
+        self._queries = queries or Queries(graph)
 
     @cached_property
     def tree(self) -> BoxTree:
@@ -98,7 +102,19 @@ class ProgramIndex:
         ids = [self._id(around) for around in opened]
         shown = {*ids}
         closed = [box["id"] for box in boxes if box.get("holds") and box["id"] not in shown]
-        return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids)
+        return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids, kinds=self._kinds())
+
+    def _kinds(self) -> list[str]:
+        """The categories of ops that have boxes; asked of one node of each op, for all with tensors are alike."""
+        by_op: dict[str, list[Node]] = {}
+        for subject, kind in zip(self.tree.subjects, self.tree.kinds, strict=True):
+            if kind == "op" and isinstance(subject, Node):
+                by_op.setdefault(subject.op, []).append(subject)
+        found: dict[str, None] = dict.fromkeys(category_of(nodes[0]) for nodes in by_op.values())
+        writing = (nodes for nodes in by_op.values() if effect_of(nodes[0]) == "in-place")
+        if any(writes_memory(self._graph, node) for nodes in writing for node in nodes):
+            found["in-place"] = None
+        return list(found)
 
     def level(self, around: int) -> Level:
         """What is directly in a box, given by its id, 0 for the outermost. Raises UnknownName."""
@@ -182,10 +198,32 @@ class ProgramIndex:
             number = int(self.tree.parent[number])
         return path[::-1]
 
+    def find(self, query: str) -> Found:
+        """What a query finds; a query that means nothing finds its trouble."""
+        try:
+            found = self._queries(query)
+        except IrscopeError as error:
+            return Found(ids=[], shown=[], titles=[], lines=[], trouble=str(error))
+        shown = found[:_MOST_SHOWN]
+        places = [self._place(record.id) for record in shown]
+        lines = [self._lines[place["line"]].strip() if place and place["line"] >= 0 else "" for place in places]
+        return Found(
+            ids=[record.id for record in found], shown=[record.id for record in shown], titles=[self._titled(record) for record in shown],
+            lines=[shortened(line, 400) for line in lines], trouble="",
+        )  # fmt: skip
+
+    def _titled(self, record: Node | Value) -> str:
+        names = self._graph.names
+        if isinstance(record, Value):
+            return f"%{names[record]}"
+        op = record.op.partition("::")[2] or record.op
+        return f"{op} → %{names[record.outputs[0]]}" if record.outputs else op
+
     def answers(self) -> Mapping[str, Any]:
         """The questions of a page by their kind."""
         return {
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
             "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
+            "find": lambda ask: {"found": self.find(str(ask["query"]))},
             "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},
         }

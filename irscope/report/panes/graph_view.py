@@ -13,7 +13,8 @@ __all__ = ["closed_at_first", "graph_view", "opened_at_first"]
 _MOST_OPEN = 48
 """Boxes to show before anything is opened by hand."""
 _SMALL = 150
-"""Boxes of a program that is opened as far as they go; of a larger one, modules are opened, and the rest up to:"""
+"""Boxes of a program that is opened as far as they go; of a larger one modules are opened, and, where no layers repeat, the
+rest up to:"""
 _FEW_OPEN = 20
 
 
@@ -33,7 +34,9 @@ def opened_at_first(tree: BoxTree) -> list[int]:
     that repeat stay closed, for one box says what they are, and so do stretches, which are there to be short."""
     opened: list[int] = []
     visible = sum(1 for _ in tree.children(-1))
-    for is_wanted, most in ((_holds_modules, _MOST_OPEN), (_holds_anything, _MOST_OPEN if len(tree) <= _SMALL else _FEW_OPEN)):
+    is_small = len(tree) <= _SMALL
+    more = _MOST_OPEN if is_small else 0 if "repeat" in tree.kinds else _FEW_OPEN
+    for is_wanted, most in ((_holds_modules, _MOST_OPEN), (_holds_anything, more)):
         waiting = list(tree.children(-1))
         known = set(opened)
         for box in waiting:

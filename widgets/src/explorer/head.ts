@@ -4,14 +4,17 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { searchBox } from "./searchbox";
 
-export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void } {
+export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
   const { view, selection } = context;
-  const counts = view.headline.map(({ label, value, selects, hint }) => {
+  const made = () => view.headline.map(({ label, value, selects, hint }) => {
     const words = [h("strong", {}, value), ` ${label}`];
     if (!selects.length) return h("span", { class: "irs-fact", title: hint || null }, ...words);
     return h("button", { type: "button", class: "irs-fact", title: hint || `select ${label}`, onclick: () => selection.set(selects) }, ...words);
   });
   const search = searchBox(context);
-  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), h("div", { class: "irs-counts" }, ...counts), search.element);
-  return { element, focusSearch: search.focus };
+  const counts = h("div", { class: "irs-counts" }, ...made());
+  const waits = view.later?.includes("numbers") ? h("span", { class: "irs-fact irs-quiet" }, "counting…") : null;
+  if (waits) counts.append(waits);
+  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), counts, search.element);
+  return { element, focusSearch: search.focus, refresh: () => counts.replaceChildren(...made()) };
 }

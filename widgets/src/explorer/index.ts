@@ -5,7 +5,7 @@ import { inspectorPane } from "../inspector/index";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
-import { Records } from "../lib/model/records";
+import { Records, type Supply } from "../lib/model/records";
 import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
 import { Selection, type Shared } from "../lib/model/selection";
 import { Steps, type SharedStep } from "../lib/model/steps";
@@ -24,6 +24,7 @@ export interface Host {
   sharedStep?: SharedStep;
   ask?: Ask;
   askKernel?: AskKernel;
+  supply?: Supply;
   /** The one pane to show. */
   only?: PaneName;
   /** Whether the explorer fills the page. */
@@ -37,26 +38,44 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     element.append(h("p", { role: "alert" }, `this view has version ${view.version}, and the front end reads version ${READS}: reload the page, or install one version of irscope`));
     return () => element.replaceChildren();
   }
+  const firstText = view.text;
   const gone = new AbortController();
   host.signal?.addEventListener("abort", () => gone.abort());
-  const records = new Records(view);
+  const records = new Records(view, host.supply);
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
+  const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection: new Selection(host.shared), answers: new Answers(records, host.ask, steps, host.askKernel), signal: gone.signal,
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), signal: gone.signal, supply: host.supply ?? null,
+    remount: (part) => {
+      const { text, graph } = whole;
+      again();
+      again = mount(element, { ...view, ...part, text, graph, later: (view.later ?? []).filter((name) => !(name in part)) }, host);
+    },
   };
+  const whole = { text: { ...firstText }, graph: { ...view.graph, boxes: [...view.graph.boxes], edges: [...view.graph.edges] } };
+  if (records.isPart) {
+    const look = () => void records.know(selection.ids).then((learned) => learned && !gone.signal.aborted && selection.tellAgain());
+    selection.subscribe((moved) => moved && look());
+    look();
+    steps?.subscribe(() => void records.know([...steps.now].slice(0, MOST_FOLLOWED)).then((learned) => learned && !gone.signal.aborted && steps.tellAgain()));
+  }
   const kind = [
-    "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps ? "irs-stepped" : "",
+    "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps || view.later?.includes("timeline") ? "irs-stepped" : "",
   ];
   const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
   const focusSearch = host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
   listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
   element.append(root);
-  return () => {
+  let again = () => {
     gone.abort();
     root.remove();
   };
+  return () => again();
 }
+
+/** Nodes of a step whose places are asked for. */
+const MOST_FOLLOWED = 200;
 
 /** Gives what the search key does. */
 function fillWithAll(root: HTMLElement, context: Context): () => void {
@@ -69,8 +88,49 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
   );
   root.append(head.element, main);
   if (context.steps) root.append(stepBar(context, context.steps));
-  if (!context.view.only_history) root.append(splitter(root, "--irs-dock", "bottom", 22), dock(context));
+  else if (context.view.later?.includes("timeline")) root.append(stepOffer(context));
+  if (context.view.only_history) return head.focusSearch;
+  let tables = dock(context);
+  root.append(splitter(root, "--irs-dock", "bottom", 22), tables);
+  void later(context, () => {
+    head.refresh();
+    const next = dock(context);
+    tables.replaceWith(next);
+    tables = next;
+    graph.recolour();
+  });
   return head.focusSearch;
+}
+
+const AFTER_FIRST_PICTURE_MS = 60;
+
+/** Asks for what takes a look at every group, once the first picture stands. */
+async function later(context: Context, changed: () => void): Promise<void> {
+  const { view, supply, records, signal } = context;
+  const names = (view.later ?? []).filter((name) => name !== "timeline");
+  if (!supply || !names.length) return;
+  await new Promise((go) => setTimeout(go, AFTER_FIRST_PICTURE_MS));
+  for (const name of names) {
+    if (signal.aborted) return;
+    const part = await supply.part(name).catch(() => ({}));
+    Object.assign(view, part);
+    if ("classes" in part) records.learnClasses();
+  }
+  view.later = (view.later ?? []).filter((name) => !names.includes(name));
+  if (!signal.aborted) changed();
+}
+
+/** In the place of the step bar, as long as nobody asked for the steps. */
+function stepOffer(context: Context): HTMLElement {
+  const button = h("button", { type: "button", class: "irs-switch", onclick: () => {
+    button.disabled = true;
+    button.textContent = "asking Python for the steps…";
+    context.supply?.part("timeline").then((part) => !context.signal.aborted && context.remount(part), (error: unknown) => {
+      button.disabled = false;
+      button.textContent = `the steps did not come: ${String(error)}`;
+    });
+  } }, "show what the passes did, step by step");
+  return h("div", { class: "irs-step-offer" }, button);
 }
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {

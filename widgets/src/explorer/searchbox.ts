@@ -2,20 +2,24 @@
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
-import { search } from "../lib/model/search";
+import { search, type Matches } from "../lib/model/search";
+import { withoutTypes } from "../lib/model/tokens";
 
 const LEAST_PAUSE = 80;
+const HELP = "a name, an op, a type; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group";
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
   const { records, selection } = context;
   const listId = freshId("found");
   const list = h("div", { class: "irs-found", role: "listbox", id: listId, "aria-label": "matches", hidden: true });
   const input = h("input", {
-    type: "search", placeholder: "search  /", role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
+    type: "search", placeholder: "search  /", title: HELP, role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
     autocomplete: "off", spellcheck: "false",
   });
   let actions: (() => void)[] = [];
   let at = 0;
+  /** Whether Enter was pressed before there was an answer. */
+  let chooseWhenFound = false;
   let pause: ReturnType<typeof setTimeout> | undefined;
   const close = () => {
     list.hidden = true;
@@ -38,19 +42,28 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
     close();
   };
   const look = () => {
-    const { shown, all } = search(records, input.value);
+    const asked = input.value;
+    if (!context.supply || !asked.trim()) return offer(search(records, asked), "");
+    context.supply.find(asked).then(({ ids, shown, lines, trouble, titles }) => {
+      if (input.value !== asked || context.signal.aborted) return;
+      offer({ all: ids, shown: shown.map((record, k) => ({ record, title: titles[k], line: withoutTypes(lines[k]).trim() })) }, trouble);
+    }, () => offer(search(records, asked), ""));
+  };
+  const offer = ({ shown, all }: Matches, trouble: string) => {
     actions = shown.map(({ record }) => () => selection.set([record]));
     const options = shown.map((match, k) => option(k, h("strong", {}, match.title), h("code", {}, match.line)));
     if (all.length > 1) {
       actions.push(() => selection.set(all));
       options.push(option(options.length, h("em", {}, `select all ${all.length.toLocaleString("en")}`)));
     }
-    if (!options.length) options.push(h("div", { class: "irs-quiet" }, "nothing found"));
+    if (!options.length) options.push(h("div", { class: "irs-quiet" }, trouble || "nothing found"));
     at = 0;
     list.replaceChildren(...options);
     list.hidden = !input.value.trim();
     input.setAttribute("aria-expanded", String(!list.hidden));
     mark();
+    if (chooseWhenFound) choose(at);
+    chooseWhenFound = false;
   };
   input.addEventListener("input", () => {
     clearTimeout(pause);
@@ -64,8 +77,14 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
       mark();
     } else if (event.key === "Enter") {
       clearTimeout(pause);
-      if (list.hidden || pause !== undefined) look();
-      choose(at);
+      if (!list.hidden && pause === undefined) choose(at);
+      else if (!context.supply) {
+        look();
+        choose(at);
+      } else {
+        chooseWhenFound = true;
+        look();
+      }
     } else if (event.key === "Escape" && input.value) {
       input.value = "";
       close();

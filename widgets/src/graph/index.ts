@@ -3,8 +3,8 @@
 import type { Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout } from "../lib/layout/layout";
-import { crossingsOf, levelsOf } from "../lib/layout/levels";
-import { firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
+import { LEGIBLE, READABLE, firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import type { Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";
@@ -25,6 +25,7 @@ export class GraphPane {
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
   private frame: Extent = { width: 0, height: 0 };
   private readonly layouter: Layouter;
+  private readonly levels: Map<number, Level>;
   private readonly edges: EdgeIndex;
   private marks: Marks;
   private readonly map: SmallMap;
@@ -42,7 +43,9 @@ export class GraphPane {
       return sizeOf(box, hierarchy.isCluster(i), records.copies(box));
     };
     const { edges } = view.graph;
-    this.layouter = new Layouter(hierarchy, levelsOf(hierarchy, edges), size, crossingsOf(hierarchy, edges).anchored);
+    this.levels = levelsOf(hierarchy, edges);
+    const anchored = crossingsOf(hierarchy, edges).anchored;
+    this.layouter = new Layouter(hierarchy, this.levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
     this.layout = this.layouter.layout(this.open);
     this.edges = new EdgeIndex(context);
     this.marks = this.edges.marks(this.layout, this.open);
@@ -59,18 +62,36 @@ export class GraphPane {
     this.watchSize();
   }
 
+  /** Asks for what is in boxes, given by their ids, where it is not there; the outermost first. */
+  private async fetch(ids: readonly number[]): Promise<void> {
+    const { records } = this.context;
+    const fetched = await records.fetchLevels(ids);
+    for (const level of fetched) {
+      const around = records.hierarchy.find(level.around);
+      this.levels.set(around, levelOf(records.hierarchy, around, level.edges));
+    }
+    if (!fetched.length) return;
+    this.edges.grown();
+    this.picture.grown();
+  }
+
   /** Opens or closes a box and keeps its corner where it is in the window. */
   toggle(box: number): void {
-    if (!this.context.records.hierarchy.isCluster(box)) return;
+    const { hierarchy } = this.context.records;
+    if (!hierarchy.isCluster(box)) return;
+    if (hierarchy.lacks(box)) {
+      void this.fetch([hierarchy.boxes[box].id]).then(() => hierarchy.lacks(box) || this.toggle(box));
+      return;
+    }
     if (!this.open.delete(box)) this.open.add(box);
     this.relayout(box);
-    if (this.open.has(box)) this.look(nudge(this.viewport, this.frame, this.rectangle(this.context.records.hierarchy.children[box][0])));
+    this.look(nudge(this.viewport, this.frame, this.rectangle(this.open.has(box) ? hierarchy.children[box][0] : box)));
   }
 
   setAllOpen(open: boolean): void {
     const { hierarchy } = this.context.records;
     this.open.clear();
-    if (open) hierarchy.boxes.forEach((_, i) => hierarchy.isCluster(i) && this.open.add(i));
+    if (open) hierarchy.boxes.forEach((_, i) => hierarchy.children[i].length && this.open.add(i));
     this.relayout(-1);
     this.look(this.start());
   }
@@ -78,11 +99,18 @@ export class GraphPane {
   /** Opens what is closed around a record and brings it into the window. */
   show(record: number): void {
     const { hierarchy } = this.context.records;
+    const path = hierarchy.path(record).slice(0, -1);
+    if (!hierarchy.holds(record) && path.some((id) => hierarchy.lacks(hierarchy.find(id)))) {
+      void this.fetch(path).then(() => hierarchy.holds(record) && this.show(record));
+      return;
+    }
     const box = hierarchy.find(record);
     if (box < 0) return;
     for (let around = hierarchy.parent[box]; around >= 0; around = hierarchy.parent[around]) this.open.add(around);
     this.relayout(-1);
-    this.look(reveal(this.viewport, this.frame, this.rectangle(box)));
+    const legible = { ...this.viewport, scale: Math.max(this.viewport.scale, READABLE) };
+    const seen = this.viewport.scale >= LEGIBLE ? this.viewport : { ...legible, x: Infinity };
+    this.look(reveal(seen, this.frame, this.rectangle(box)));
   }
 
   /** Paints again what holds colours of the theme: a canvas takes no part in styles. */
@@ -104,9 +132,10 @@ export class GraphPane {
     this.look(fit(this.layout, this.frame));
   }
 
-  /** The first look: at the program's first box when not all is shown. */
+  /** The first look: at the program's first op when not all is shown; its inputs stand above the middle of all. */
   private start(): Viewport {
-    const first = this.layout.boxes[0];
+    const { boxes } = this.context.records.hierarchy;
+    const first = this.layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? this.layout.boxes[0];
     return firstLook(this.layout, this.frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
   }
 
@@ -176,7 +205,10 @@ export class GraphPane {
     const sizes = new ResizeObserver(() => {
       const first = this.frame.width === 0;
       this.frame = { width: this.stage.clientWidth, height: this.stage.clientHeight };
-      if (first && this.frame.width) this.viewport = this.start();
+      if (first && this.frame.width) {
+        this.viewport = this.start();
+        if (this.context.selection.ids.length) this.follow();
+      }
       this.redraw();
     });
     sizes.observe(this.stage);

@@ -28,6 +28,7 @@ export function listen(pane: Stage, signal: AbortSignal): void {
   svg.addEventListener("dblclick", (event) => {
     const box = boxUnder(pane, event);
     if (box < 0 || (event.target as Element).closest(".irs-toggle, .irs-badge")) return;
+    document.getSelection()?.removeAllRanges();
     event.preventDefault();
     pane.toggle(box);
   }, { signal });
@@ -78,7 +79,8 @@ function click(pane: Stage, event: PointerEvent): void {
   if (box < 0) return selection.set([]);
   const target = event.target as Element;
   if (target.closest(".irs-toggle")) return pane.toggle(box);
-  const record = records.hierarchy.boxes[box].id;
+  const drawn = records.hierarchy.boxes[box];
+  const record = drawn.kind === "output" ? drawn.values[0] : drawn.id;
   const equals = records.equals(record);
   if (target.closest(".irs-badge") && equals) return selection.set(equals.members);
   selection.pick(record, event.shiftKey);
@@ -87,7 +89,7 @@ function click(pane: Stage, event: PointerEvent): void {
 function boxUnder(pane: Stage, event: MouseEvent): number {
   const marked = dataNumber(event.target, "box");
   if (marked !== null) return marked;
-  if (pane.picture.canvas.hidden) return -1;
+  // What was under the first click of two may have been drawn anew, and a canvas has no elements.
   const place = pane.picture.svg.getBoundingClientRect();
   const { x, y, scale } = pane.viewport;
   return pane.picture.boxAt(x + (event.clientX - place.left) / scale, y + (event.clientY - place.top) / scale);

@@ -10,22 +10,32 @@ interface Entry {
   word: string;
   colour: string;
   ids: number[];
+  /** What to ask for them, where the page does not hold all. */
+  query?: string;
 }
 
 export function legend(context: Context, meaning: Meaning): HTMLElement {
   const entries = meaning === "kind" ? kinds(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
-  if (writes.length) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes });
-  const chips = entries.map(({ word, colour, ids }) => {
+  const asked = context.view.graph.kinds;
+  if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
+  const chips = entries.map(({ word, colour, ids, query }) => {
     const swatch = h("i", { class: "irs-swatch" });
     swatch.style.setProperty("--c", colour);
     const title = `select all ${ids.length.toLocaleString("en")}`;
+    if (query && context.supply) {
+      const ask = () => void context.supply?.find(query).then((found) => context.selection.set(found.ids));
+      return h("button", { type: "button", title: `select all: ${query}`, onclick: ask }, swatch, word);
+    }
     return h("button", { type: "button", title, onclick: () => context.selection.set(ids) }, swatch, word);
   });
   return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...chips);
 }
 
 function kinds({ view }: Context): Entry[] {
+  if (view.graph.kinds) {
+    return CATEGORIES.filter((word) => view.graph.kinds?.includes(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: [], query: `kind:${word}` }));
+  }
   const held = new Map<string, number[]>();
   for (const box of view.graph.boxes) {
     if (box.kind !== "op") continue;

@@ -19,18 +19,26 @@ export interface Marks {
 
 export class EdgeIndex {
   private readonly touching = new Map<number, number[]>();
+  private taken = 0;
   private readonly routed = new WeakMap<Layout, Map<string, DrawnEdge>>();
 
   constructor(private readonly context: Context) {
-    const { hierarchy } = context.records;
-    context.view.graph.edges.forEach((edge, e) => {
+    this.grown();
+  }
+
+  /** Takes in the edges that came since the last time. */
+  grown(): void {
+    const { hierarchy } = this.context.records;
+    const { edges } = this.context.view.graph;
+    for (; this.taken < edges.length; this.taken++) {
+      const edge = edges[this.taken];
       for (const end of [edge.source, edge.target]) {
         const box = hierarchy.find(end);
         const held = this.touching.get(box);
-        if (held) held.push(e);
-        else this.touching.set(box, [e]);
+        if (held) held.push(this.taken);
+        else this.touching.set(box, [this.taken]);
       }
-    });
+    }
   }
 
   marks(layout: Layout, open: ReadonlySet<number>): Marks {
@@ -41,7 +49,7 @@ export class EdgeIndex {
       const box = hierarchy.find(record);
       if (box < 0) return;
       const shown = hierarchy.shown(box, open);
-      if (shown === box) to.add(box);
+      if (shown === box && hierarchy.holds(record)) to.add(box);
       else marks.holding.add(shown);
     };
     for (const record of selection.lit) add(record, marks.lit);

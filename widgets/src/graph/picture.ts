@@ -6,7 +6,7 @@ import type { Context } from "../lib/model/context";
 import { freshId, h, s } from "../lib/dom/dom";
 import type { Layout } from "../lib/layout/layout";
 import { crossingsOf, type Crossings } from "../lib/layout/levels";
-import { READABLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
+import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
 import { colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
@@ -36,13 +36,18 @@ export class Picture {
   meaning: Meaning = "kind";
   /** Whether boxes are too small for words. */
   private far = false;
-  private readonly crossings: Crossings;
+  private crossings: Crossings;
 
   constructor(private readonly context: Context) {
     this.states = new BoxStates(context);
     this.crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
     this.world.append(this.frames, this.lines, this.faces, this.own);
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.world);
+  }
+
+  /** To be called when boxes came that were asked for. */
+  grown(): void {
+    this.crossings = crossingsOf(this.context.records.hierarchy, this.context.view.graph.edges);
   }
 
   setLayout(layout: Layout, open: ReadonlySet<number>): void {
@@ -77,7 +82,7 @@ export class Picture {
     const seen = windowOf(view, frame);
     const near = { x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN };
     this.world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
-    const far = view.scale < READABLE * 0.62;
+    const far = view.scale < LEGIBLE * 0.7;
     if (far !== this.far) {
       this.far = far;
       this.clear();

@@ -97,6 +97,11 @@ export function edgePath(edge: DrawnEdge): string {
   if (!points) {
     return `M${leaves[0]} ${leaves[1]}v9m-3 0h6M${enters[0]} ${enters[1] - 12}m-3 0h6m-3 0V${enters[1]}${head(enters, 1)}`;
   }
+  if (edge.around) {
+    let line = `M${points[0]} ${points[1]}`;
+    for (let k = 2; k < points.length; k += 2) line += `L${points[k]} ${points[k + 1]}`;
+    return line + head(enters, 1);
+  }
   const down = points[points.length - 1] >= points[1] ? 1 : -1;
   let path = `M${points[0]} ${points[1]}`;
   for (let k = 2; k < points.length; k += 2) {

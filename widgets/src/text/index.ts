@@ -57,7 +57,7 @@ export function textPane(context: Context): HTMLElement {
     lines.mark();
     scroller.reset(lines.count);
     // A model has hundreds of parameters before its first op.
-    requestAnimationFrame(() => selection.ids.length === 0 && scroller.element.scrollTo(0, start > MOST_BEFORE ? start * ROW : 0));
+    scroller.startAt(selection.ids.length === 0 && start > MOST_BEFORE ? start : 0);
     refresh(true);
   };
   const types = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the type of each value", onclick: () => {
@@ -73,6 +73,7 @@ export function textPane(context: Context): HTMLElement {
     },
   }, "removed");
   selection.subscribe((moved) => refresh(moved));
+  context.records.onText(oncePerFrame(() => refresh(false)));
   steps?.subscribe(oncePerFrame(follow));
   listen(scroller, () => lines, signal);
   show("IR");
@@ -91,6 +92,7 @@ function fileChoice(names: string[], show: (name: string) => void): HTMLElement 
 function row(lines: Lines, index: number, listId: string): HTMLElement {
   const mark = lines.markOf(index);
   const look = lines.look(index);
+  const waits = lines.isThere(index) ? "" : "waits";
   let nth = 0;
   const pieces = tokens(lines.text(index)).map(({ kind, text }) => {
     if (kind === "plain") return text;
@@ -100,7 +102,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
     return h("span", { class: `irs-t-value ${lines.nameMark(record)}${kept ? " t-kept" : ""}`, "data-record": record }, `%${name}`);
   });
   const element = h("div", {
-    class: `irs-line ${mark} ${look.classes}`, role: "option", id: `${listId}-${index}`, "data-line": index,
+    class: `irs-line ${mark} ${look.classes} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
   }, h("span", { class: "irs-number", "aria-hidden": "true" }, lines.number(index)), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);

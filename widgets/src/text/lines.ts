@@ -39,6 +39,8 @@ export interface Lines {
   /** The line of the text without gone ones that a line is, or stands above. */
   anchor(line: number): number;
   fromAnchor(anchor: number): number;
+  /** Asks for a line that is not there yet; tells whether it is. */
+  isThere(line: number): boolean;
   /** Moves the selection to the next or previous line that stands for something. */
   step(by: 1 | -1, extend: boolean): void;
 }
@@ -63,7 +65,7 @@ export function irLines(context: Context): Lines {
     goneAt.fill(-1);
     placeOf = new Int32Array(view.text.lines.length);
     let next = 0;
-    view.text.lines.forEach((_, line) => {
+    for (let line = 0; line < view.text.lines.length; line++) {
       for (; next < gone.length && gone[next].above <= line; next++) {
         if (!wanted[next]) continue;
         goneAt[next] = shown.length;
@@ -71,7 +73,7 @@ export function irLines(context: Context): Lines {
       }
       placeOf[line] = shown.length;
       shown.push(line);
-    });
+    }
     return true;
   };
   arrange();
@@ -83,7 +85,7 @@ export function irLines(context: Context): Lines {
     return steps.earlier(line < 0 ? gone[-1 - line].node : view.text.nodes[line]);
   };
   const printed = (line: number) => {
-    const now = line < 0 ? gone[-1 - line].text : view.text.lines[line];
+    const now = line < 0 ? gone[-1 - line].text : records.text(line);
     const old = earlier(line);
     return old ? now.slice(0, now.length - now.trimStart().length) + old.text.trimStart() : now;
   };
@@ -116,7 +118,7 @@ export function irLines(context: Context): Lines {
     markOf: (row) => marks.get(row) ?? "",
     recordOf: (name) => records.names.get(name),
     nameMark: (record) => names.get(record) ?? "",
-    hint: (record) => view.text.lines[records.line(record)]?.trim() ?? "",
+    hint: (record) => records.text(records.line(record)).trim(),
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
@@ -149,6 +151,12 @@ export function irLines(context: Context): Lines {
     arrange,
     anchor: (row) => (shown[row] === undefined ? 0 : shown[row] < 0 ? gone[-1 - shown[row]].above : shown[row]),
     fromAnchor: (anchor) => placeOf[anchor] ?? 0,
+    isThere(row) {
+      const line = shown[row];
+      if (line < 0 || view.text.lines[line] !== undefined) return true;
+      records.wantLine(line);
+      return false;
+    },
     step(by, extend) {
       const last = selection.ids.length ? records.line(selection.ids[selection.ids.length - 1]) : -1;
       const held = last < 0 ? -1 : placeOf[last];
@@ -200,6 +208,7 @@ export function sourceLines(context: Context, file: string): Lines {
     arrange: () => false,
     anchor: (line) => line,
     fromAnchor: (anchor) => anchor,
+    isThere: () => true,
     pick: (_record, line) => selection.set(line === null ? [] : records.nodesFrom(file, line + 1)),
     step(by) {
       let line = lines.marked[0]?.[0] ?? (by > 0 ? -1 : source.length);

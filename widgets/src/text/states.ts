@@ -27,7 +27,7 @@ export class LineStates {
       this.frames.set(start, id);
       for (let line = start + 1; line < view.text.lines.length && line > 0; line++) {
         if (!steps.groupOf.has(view.text.nodes[line])) this.frames.set(line, id);
-        if (/^\s*->/u.test(view.text.lines[line])) break;
+        if (/^\s*->/u.test(records.text(line))) break;
       }
     }
   }
@@ -79,7 +79,7 @@ export class LineStates {
     const { steps, records, view } = this.context;
     const node = view.text.nodes[line];
     if (!steps?.active || !node || !steps.groupOf.has(node)) return "";
-    const kept = namesIn(view.text.lines[line]).map((name) => (steps.isKept(records.names.get(name) ?? 0) ? "k" : "-"));
+    const kept = namesIn(records.text(line)).map((name) => (steps.isKept(records.names.get(name) ?? 0) ? "k" : "-"));
     return `${steps.partOf(node) ? "in" : "out"}${kept.join("")}`;
   }
 }

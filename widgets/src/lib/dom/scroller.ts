@@ -12,6 +12,9 @@ export class Scroller {
   private count = 0;
   /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
   private putOff = 0;
+  /** Rows to show at the top, and in sight, once the list has a size. */
+  private start = -1;
+  private awaited = -1;
 
   constructor(
     private readonly rowHeight: number,
@@ -62,9 +65,26 @@ export class Scroller {
     return top >= this.element.scrollTop && top + this.rowHeight <= this.element.scrollTop + this.element.clientHeight;
   }
 
-  /** Scrolls a row into sight, from its start on; does nothing when it is there already. */
+  /** Shows a row at the top, as soon as there is room. */
+  startAt(index: number): void {
+    this.start = index;
+    if (this.element.clientHeight) this.applyStart();
+  }
+
+  private applyStart(): void {
+    if (this.start < 0) return;
+    this.element.scrollTop = this.start * this.rowHeight;
+    this.start = -1;
+  }
+
+  /** Scrolls a row into sight, from its start on, as soon as there is room; does nothing when it is there already. */
   reveal(index: number): void {
-    if (index < 0 || this.isInSight(index)) return;
+    if (index < 0) return;
+    if (!this.element.clientHeight) {
+      this.awaited = index;
+      return;
+    }
+    if (this.isInSight(index)) return;
     this.element.scrollLeft = 0;
     this.element.scrollTop = Math.max(0, index * this.rowHeight - this.element.clientHeight / 2);
     this.draw();
@@ -77,6 +97,12 @@ export class Scroller {
       return;
     }
     this.putOff = 0;
+    this.applyStart();
+    if (this.awaited >= 0) {
+      const index = this.awaited;
+      this.awaited = -1;
+      if (!this.isInSight(index)) this.element.scrollTop = Math.max(0, index * this.rowHeight - height / 2);
+    }
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
     const last = Math.min(this.count, Math.ceil((this.element.scrollTop + height) / this.rowHeight) + SPARE);
     for (const [index, row] of this.mounted) {

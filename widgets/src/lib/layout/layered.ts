@@ -33,6 +33,9 @@ export interface Placement {
   y: Float64Array;
   rowTop: Float64Array;
   rowHeight: Float64Array;
+  /** The column that each row stands in, and where each column begins. */
+  columnOf: Int32Array;
+  columnLeft: number[];
   width: number;
   height: number;
 }
@@ -44,6 +47,11 @@ const ALIGNMENTS = 6;
 const BEND_WIDTH = 6;
 export const GAP_X = 18;
 export const GAP_Y = 28;
+export const GAP_COLUMN = 40;
+/** Drawings that are less tall stay in one column. */
+const LEAST_CUT = 560;
+/** Width to height of what a long drawing is cut into. */
+const SHAPE = 1.25;
 
 type Pair = readonly [number, number];
 
@@ -178,7 +186,13 @@ function mean(vertices: readonly number[], of: Float64Array): number | null {
   return sum / vertices.length;
 }
 
-export function place(arrangement: Arrangement, sizes: readonly Size[]): Placement {
+/** The rows that begin the columns of a level: worked out when it is first placed, and kept, so that nothing changes columns. */
+export interface Columns {
+  starts?: number[];
+}
+
+/** Coordinates for boxes of these sizes; with `columns`, a drawing much taller than wide continues at the top of a further one. */
+export function place(arrangement: Arrangement, sizes: readonly Size[], columns?: Columns): Placement {
   const { rows, count, up, down } = arrangement;
   const width = (vertex: number) => (vertex < count ? sizes[vertex].width : BEND_WIDTH);
   const x = new Float64Array(up.length);
@@ -204,7 +218,59 @@ export function place(arrangement: Arrangement, sizes: readonly Size[]): Placeme
     }
   }
   for (let vertex = 0; vertex < x.length; vertex++) x[vertex] -= left;
-  return { x, ...stack(arrangement, sizes), width: Math.max(0, right - left) };
+  const stacked = { x, ...stack(arrangement, sizes), width: Math.max(0, right - left), columnOf: new Int32Array(rows.length), columnLeft: [0] };
+  if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columnStarts(stacked.rowHeight, stacked.width)));
+  return stacked;
+}
+
+/** The first row of each column; one column where the drawing is not much taller than wide. */
+export function columnStarts(heights: ArrayLike<number>, width: number): number[] {
+  let whole = -GAP_Y;
+  for (let row = 0; row < heights.length; row++) whole += heights[row] + GAP_Y;
+  if (whole < LEAST_CUT || whole < 2 * width) return [0];
+  const wanted = whole / Math.max(1, Math.round(Math.sqrt((SHAPE * whole) / (width + GAP_COLUMN))));
+  const starts = [0];
+  let height = 0;
+  for (let row = 0; row < heights.length; row++) {
+    if (height && height + heights[row] > wanted + GAP_Y) {
+      starts.push(row);
+      height = 0;
+    }
+    height += heights[row] + GAP_Y;
+  }
+  return starts;
+}
+
+function intoColumns(placement: Placement, rows: readonly number[][], width: (vertex: number) => number, starts: readonly number[]): void {
+  const { x, y, rowTop, rowHeight, columnOf, columnLeft } = placement;
+  if (starts.length < 2) return;
+  let edge = 0;
+  let lowest = 0;
+  starts.forEach((first, column) => {
+    const end = starts[column + 1] ?? rows.length;
+    let left = Infinity;
+    let right = -Infinity;
+    for (let row = first; row < end; row++) {
+      for (const vertex of rows[row]) {
+        left = Math.min(left, x[vertex] - width(vertex) / 2);
+        right = Math.max(right, x[vertex] + width(vertex) / 2);
+      }
+    }
+    const top = rowTop[first];
+    columnLeft[column] = edge;
+    for (let row = first; row < end; row++) {
+      columnOf[row] = column;
+      rowTop[row] -= top;
+      lowest = Math.max(lowest, rowTop[row] + rowHeight[row]);
+      for (const vertex of rows[row]) {
+        x[vertex] += edge - left;
+        y[vertex] -= top;
+      }
+    }
+    edge += right - left + GAP_COLUMN;
+  });
+  placement.width = edge - GAP_COLUMN;
+  placement.height = lowest;
 }
 
 /** Moves each vertex of a row towards the mean of its neighbours, halfway between what pushing from left and from right allows. */
@@ -218,7 +284,7 @@ function align(row: number[], neighbours: number[][], x: Float64Array, width: (v
   row.forEach((vertex, k) => (x[vertex] = (low[k] + high[k]) / 2));
 }
 
-function stack(arrangement: Arrangement, sizes: readonly Size[]): Omit<Placement, "x" | "width"> {
+function stack(arrangement: Arrangement, sizes: readonly Size[]): Pick<Placement, "y" | "rowTop" | "rowHeight" | "height"> {
   const { rows, count, up } = arrangement;
   const y = new Float64Array(up.length);
   const rowTop = new Float64Array(rows.length);

@@ -2,7 +2,7 @@
 // box is as large as what it holds; who stands in which row of a level is worked out once and kept.
 
 import type { Hierarchy } from "../model/hierarchy";
-import { arrange, place, type Arrangement, type Placement, type Size } from "./layered";
+import { GAP_COLUMN, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
 import type { Level } from "./levels";
 
 export interface Rectangle {
@@ -18,6 +18,8 @@ export interface DrawnEdge {
   values: number[];
   /** Points from the source's bottom to the target's top; null for an edge that is too long to route. */
   points: Float64Array | null;
+  /** Whether it goes to another column, and so through the space between columns, in straight lines. */
+  around?: boolean;
   /** Where it leaves the source and enters the target. */
   leaves: [number, number];
   enters: [number, number];
@@ -39,16 +41,18 @@ export interface Layout {
 
 export const PAD = 12;
 export const HEAD = 26;
+const FOOT = 7;
 
 export class Layouter {
   private readonly arrangements = new Map<number, Arrangement>();
+  private readonly columns = new Map<number, Columns>();
 
   constructor(
     private readonly hierarchy: Hierarchy,
     private readonly levels: Map<number, Level>,
     private readonly sizeOf: (box: number) => Size,
-    /** Per box, whether what it reads from outside keeps it near the top. */
-    private readonly anchored?: Uint8Array,
+    /** Whether what a box reads from outside keeps it near the top. */
+    private readonly anchored?: (box: number) => number,
   ) {}
 
   layout(open: ReadonlySet<number>): Layout {
@@ -63,7 +67,7 @@ export class Layouter {
     const placed = new Map<number, Placement>();
     for (let k = boxes.length - 1; k >= 0; k--) {
       const box = boxes[k];
-      const size = open.has(box) && this.hierarchy.isCluster(box) ? this.placeLevel(box, made, placed) : this.sizeOf(box);
+      const size = open.has(box) && this.levels.has(box) ? this.placeLevel(box, made, placed) : this.sizeOf(box);
       made.w[box] = Math.max(size.width, this.hierarchy.isCluster(box) && open.has(box) ? this.sizeOf(box).width : 0);
       made.h[box] = size.height;
     }
@@ -91,7 +95,7 @@ export class Layouter {
   private arrangement(around: number, level: Level): Arrangement {
     let known = this.arrangements.get(around);
     if (!known) {
-      const anchored = level.members.map((member) => this.anchored?.[member] ?? 0);
+      const anchored = level.members.map((member) => this.anchored?.(member) ?? 0);
       known = arrange(level.members.length, level.edges.map((edge) => [edge.from, edge.to] as const), anchored);
       this.arrangements.set(around, known);
     }
@@ -102,7 +106,9 @@ export class Layouter {
   private placeLevel(around: number, made: Layout, placed: Map<number, Placement>): Size {
     const level = this.levels.get(around)!;
     const sizes = level.members.map((member) => ({ width: made.w[member], height: made.h[member] }));
-    const placement = place(this.arrangement(around, level), sizes);
+    let columns = this.columns.get(around);
+    if (!columns) this.columns.set(around, (columns = {}));
+    const placement = place(this.arrangement(around, level), sizes, columns);
     placed.set(around, placement);
     const head = around < 0 ? 0 : HEAD;
     return { width: placement.width + 2 * PAD, height: placement.height + 2 * PAD + head };
@@ -128,6 +134,12 @@ export class Layouter {
       const leaves: [number, number] = [made.x[from] + ports.leaving[e] * made.w[from], made.y[from] + (upwards ? 0 : made.h[from])];
       const enters: [number, number] = [made.x[to] + ports.entering[e] * made.w[to], made.y[to] + (upwards ? made.h[to] : 0)];
       const points = route(arrangement, placement, e, leaves, enters, dx, dy);
+      const columns = [edge.from, edge.to].map((vertex) => placement.columnOf[arrangement.rowOf[vertex]]);
+      if (points && columns[0] !== columns[1]) {
+        const further = { foot: dy + placement.height + FOOT, side: dx + placement.columnLeft[columns[1]] - GAP_COLUMN / 2, head: dy - FOOT };
+        made.edges.push({ from, to, values: edge.values, points: detour(leaves, enters, further), leaves, enters, around: true });
+        return;
+      }
       made.edges.push({ from, to, values: edge.values, points, leaves, enters });
     });
   }
@@ -161,6 +173,11 @@ function spreadPorts(level: Level, arrangement: Arrangement, placement: Placemen
     spread(towards[k], "last", entering, member);
   });
   return { leaving, entering };
+}
+
+/** From the bottom of one column to the top of a further one, around what stands in both. */
+function detour([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number], by: { foot: number; side: number; head: number }): Float64Array {
+  return Float64Array.from([x0, y0, x0, by.foot, by.side, by.foot, by.side, by.head, x1, by.head, x1, y1]);
 }
 
 function route(

@@ -33,9 +33,10 @@ export const MANY = 8;
 
 export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Crossings {
   const { parent, depth } = hierarchy;
-  const reads = new Uint8Array(hierarchy.boxes.length);
-  const feeds = new Uint8Array(hierarchy.boxes.length);
-  const anchored = new Uint8Array(hierarchy.boxes.length);
+  const told = (bit: number) => Uint8Array.from(hierarchy.boxes, (box) => ((box.crosses ?? 0) & bit ? 1 : 0));
+  const reads = told(1);
+  const feeds = told(2);
+  const anchored = told(1);
   const readers = new Map<number, number>();
   for (const edge of edges) readers.set(edge.source, (readers.get(edge.source) ?? 0) + 1);
   const enter = (box: number, from: number) => {
@@ -56,6 +57,22 @@ export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Cross
     }
   }
   return { reads, feeds, anchored };
+}
+
+/** The level of a box whose inside was asked for. */
+export function levelOf(hierarchy: Hierarchy, around: number, edges: readonly Edge[]): Level {
+  const members = hierarchy.inside(around);
+  const place = new Map(members.map((member, k) => [hierarchy.boxes[member].id, k]));
+  const known = new Map<number, LiftedEdge>();
+  for (const { source, target, value } of edges) {
+    const [from, to] = [place.get(source), place.get(target)];
+    if (from === undefined || to === undefined) continue;
+    const key = from * members.length + to;
+    const same = known.get(key);
+    if (same) same.values.push(value);
+    else known.set(key, { from, to, values: [value] });
+  }
+  return { members, edges: [...known.values()] };
 }
 
 /** Levels by the box around them; -1 is the top. Boxes without children have none. */

@@ -15,8 +15,10 @@ export interface Extent {
 
 export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
+/** Below this scale text is small: a first look shows a part of the picture rather than that. */
+export const READABLE = 0.7;
 /** Below this scale text cannot be read. */
-export const READABLE = 0.55;
+export const LEGIBLE = 0.5;
 
 export function windowOf(view: Viewport, frame: Extent): Rectangle {
   return { x: view.x, y: view.y, width: frame.width / view.scale, height: frame.height / view.scale };

@@ -10,6 +10,9 @@ export type Ask = (ids: number[], state?: number) => Promise<Detail | PairDetail
 /** Asks for the kernel of a node in a language. */
 export type AskKernel = (id: number, language: string) => Promise<KernelText>;
 
+/** Records of an answer whose names are asked for. */
+const MOST_NAMED = 200;
+
 export class Answers {
   private readonly details = new Map<number, Promise<Detail>>();
   private readonly states = new Map<string, Promise<AliasDetail | null>>();
@@ -36,7 +39,9 @@ export class Answers {
     return remembered(this.details, record, async () => {
       const stored = this.stored(record);
       if (stored || !this.ask) return stored ?? bare(this.records, record);
-      return (await this.ask([record])) as Detail;
+      const detail = (await this.ask([record])) as Detail;
+      await this.records.know([...(detail.alias?.alias_set ?? []), ...(detail.alias?.writers ?? [])].slice(0, MOST_NAMED));
+      return detail;
     });
   }
 
@@ -53,7 +58,11 @@ export class Answers {
 
   pair(first: number, second: number): Promise<PairDetail> {
     return remembered(this.pairs, `${first} ${second}`, async () => {
-      if (this.ask) return (await this.ask([first, second])) as PairDetail;
+      if (this.ask) {
+        const pair = (await this.ask([first, second])) as PairDetail;
+        await this.records.know([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []).slice(0, MOST_NAMED));
+        return pair;
+      }
       return pairFromDetails(this.records, this.stored(first), this.stored(second), [first, second]);
     });
   }
@@ -109,7 +118,7 @@ export function bare(records: Records, record: number): Detail {
   const line = records.line(record);
   return {
     id: record, kind: records.isValue(record) ? "value" : "node", title: records.longTitle(record),
-    text: line < 0 ? "" : records.view.text.lines[line].trim(), location: records.location(record), scope: "",
+    text: line < 0 ? "" : records.text(line).trim(), location: records.location(record), scope: "",
     alias: null, fusion: "", same: "", kernel: null, time: "",
   };
 }

@@ -1,7 +1,7 @@
 // What every pane is given: the view, what its ids stand for, the selection, and whom to ask for more.
 
 import type { Answers } from "./answers";
-import type { Records } from "./records";
+import type { Records, Supply } from "./records";
 import type { ExplorerView } from "./schema";
 import type { Selection } from "./selection";
 import type { Steps } from "./steps";
@@ -13,6 +13,10 @@ export interface Context {
   answers: Answers;
   /** The state of the program that is shown; null where the view has no history. */
   steps: Steps | null;
+  /** Whom to ask for more of the program; null in a page without Python. */
+  supply: Supply | null;
+  /** Puts more of the view in its place and draws the explorer anew, as for steps that came late. */
+  remount(part: Partial<ExplorerView>): void;
   /** Aborted when the view is taken away. */
   signal: AbortSignal;
 }

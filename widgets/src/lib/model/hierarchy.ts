@@ -3,37 +3,66 @@
 import type { Box, GraphView } from "./schema";
 
 export class Hierarchy {
-  readonly boxes: Box[];
-  readonly parent: Int32Array;
-  readonly depth: Int32Array;
-  readonly children: number[][];
+  readonly boxes: Box[] = [];
+  readonly parent: number[] = [];
+  readonly depth: number[] = [];
+  readonly children: number[][] = [];
   readonly roots: number[] = [];
   private readonly positions = new Map<number, number>();
   private readonly makers = new Map<number, number>();
+  /** For records that are not held: the boxes around them by id, the outermost first. */
+  private readonly paths = new Map<number, readonly number[]>();
 
   constructor(view: GraphView) {
-    this.boxes = view.boxes;
-    const count = view.boxes.length;
-    this.parent = new Int32Array(count).fill(-1);
-    this.depth = new Int32Array(count);
-    this.children = Array.from({ length: count }, () => []);
-    view.boxes.forEach((box, i) => {
-      const around = this.positions.get(box.parent);
-      if (around === undefined) this.roots.push(i);
-      else {
-        this.parent[i] = around;
-        this.depth[i] = this.depth[around] + 1;
-        this.children[around].push(i);
-      }
+    this.add(view.boxes);
+  }
+
+  /** Takes in boxes, each after the one around it; those that are there already stay. */
+  add(boxes: readonly Box[]): void {
+    for (const box of boxes) {
+      if (this.positions.has(box.id)) continue;
+      const i = this.boxes.push(box) - 1;
+      const around = this.positions.get(box.parent) ?? -1;
+      this.parent.push(around);
+      this.depth.push(around < 0 ? 0 : this.depth[around] + 1);
+      this.children.push([]);
+      (around < 0 ? this.roots : this.children[around]).push(i);
       this.positions.set(box.id, i);
       // The innermost maker of a value wins: it comes after the boxes around it.
       for (const value of box.values) this.makers.set(value, i);
-    });
+    }
   }
 
-  /** The box that stands for a record: its own, or the one that makes the value; -1 when there is none. */
+  /** Notes where a record is that stands inside boxes which are not held. */
+  put(record: number, path: readonly number[]): void {
+    this.paths.set(record, path);
+  }
+
+  path(record: number): readonly number[] {
+    return this.paths.get(record) ?? [];
+  }
+
+  /** The box that stands for a record: its own, or the one that makes the value, or the innermost one around it that is held; -1 when there is none. */
   find(record: number): number {
-    return this.positions.get(record) ?? this.makers.get(record) ?? -1;
+    const path = this.paths.get(record);
+    const found = this.positions.get(record) ?? (path?.length ? this.positions.get(path[path.length - 1]) : undefined) ?? this.makers.get(record);
+    if (found !== undefined || !path) return found ?? -1;
+    for (let k = path.length - 1; k >= 0; k--) {
+      const around = this.positions.get(path[k]);
+      if (around !== undefined) return around;
+    }
+    return -1;
+  }
+
+  /** Whether the box that stands for a record is held, and not only one around it. */
+  holds(record: number): boolean {
+    const path = this.paths.get(record);
+    return this.positions.has(record) || (path?.length ? this.positions.has(path[path.length - 1]) : this.makers.has(record));
+  }
+
+  /** Whether what is in a box has to be asked for. */
+  lacks(box: number): boolean {
+    return this.boxes[box].holds === true && this.children[box].length === 0;
   }
 
   inside(around: number): number[] {
@@ -41,7 +70,7 @@ export class Hierarchy {
   }
 
   isCluster(box: number): boolean {
-    return this.children[box].length > 0;
+    return this.children[box].length > 0 || this.boxes[box].holds === true;
   }
 
   /** The box and all boxes in it, in program order. */

@@ -1,8 +1,21 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { Box, ExplorerView } from "./schema";
+import type { Box, ExplorerView, Found, Level, Place, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
+
+/** Lines that are asked for at once. */
+const PAGE = 240;
+const MOST_PLACES = 3000;
+
+/** What a page may ask for that holds only a part of a program. */
+export interface Supply {
+  lines(first: number, count: number): Promise<TextView>;
+  levels(boxes: readonly number[]): Promise<Level[]>;
+  places(ids: readonly number[]): Promise<Place[]>;
+  find(query: string): Promise<Found>;
+  part(name: string): Promise<Partial<ExplorerView>>;
+}
 
 export class Records {
   readonly hierarchy: Hierarchy;
@@ -13,27 +26,113 @@ export class Records {
   private readonly nodesAt = new Map<string, number[]>();
   private readonly classOf = new Map<number, number>();
   private readonly membersOf = new Map<number, number[]>();
+  /** Of a record that is not held: its line, what to call it, what it makes. */
+  private readonly places = new Map<number, Place>();
+  private readonly textListeners = new Set<() => void>();
 
-  constructor(readonly view: ExplorerView) {
+  constructor(readonly view: ExplorerView, private readonly supply?: Supply) {
     this.hierarchy = new Hierarchy(view.graph);
-    this.names = new Map(Object.entries(view.text.names));
-    for (const [name, value] of this.names) this.nameOf.set(value, name);
-    view.text.lines.forEach((line, k) => this.readLine(line, k));
-    for (const [node, place] of Object.entries(view.text.locations)) {
-      add(this.nodesAt, place.replace(/:\d+$/u, ""), Number(node));
+    this.names = new Map();
+    const page = { ...view.text };
+    if (page.total !== undefined) view.text = { ...page, lines: new Array<string>(page.total), nodes: new Array<number>(page.total).fill(0), names: {}, locations: {} };
+    this.learnText(page);
+    this.learnClasses();
+  }
+
+  /** Whether the page holds only a part of the program, and asks for the rest. */
+  get isPart(): boolean {
+    return this.view.text.total !== undefined;
+  }
+
+  get lineCount(): number {
+    return this.view.text.lines.length;
+  }
+
+  /** A line of the text; empty while it is not there. */
+  text(line: number): string {
+    return this.view.text.lines[line] ?? "";
+  }
+
+  private learnText(page: ExplorerView["text"]): void {
+    const { text } = this.view;
+    const first = page.first ?? 0;
+    for (const [name, value] of Object.entries(page.names)) {
+      this.names.set(name, value);
+      this.nameOf.set(value, name);
     }
+    page.lines.forEach((line, k) => {
+      text.lines[first + k] = line;
+      text.nodes[first + k] = page.nodes[k];
+    });
+    page.lines.forEach((line, k) => this.readLine(line, first + k));
+    for (const [node, place] of Object.entries(page.locations)) {
+      text.locations[Number(node)] = place;
+      const at = place.replace(/:\d+$/u, "");
+      if (!this.nodesAt.get(at)?.includes(Number(node))) add(this.nodesAt, at, Number(node));
+    }
+  }
+
+  /** Takes in the classes of the view, which may come after the rest of it. */
+  learnClasses(): void {
+    const { view } = this;
     for (const group of view.classes) {
       this.membersOf.set(group.index, group.members);
       for (const member of group.members) this.classOf.set(member, group.index);
     }
-    for (const box of view.graph.boxes) {
+    for (const box of this.hierarchy.boxes) {
       if (box.equivalence_class >= 0 && !this.classOf.has(box.id)) this.classOf.set(box.id, box.equivalence_class);
     }
   }
 
+  /** Called when lines came that were asked for. */
+  onText(listener: () => void): void {
+    this.textListeners.add(listener);
+  }
+
+  private readonly wanted = new Set<number>();
+
+  /** Asks for the page of a line that is not there. */
+  wantLine(line: number): void {
+    const page = Math.floor(line / PAGE);
+    if (!this.supply || this.wanted.has(page)) return;
+    this.wanted.add(page);
+    this.supply.lines(page * PAGE, PAGE).then((text) => {
+      this.learnText(text);
+      for (const listener of this.textListeners) listener();
+    }, () => this.wanted.delete(page));
+  }
+
+  /** Asks where records are that are not held; tells whether anything was learned. */
+  async know(records: Iterable<number>): Promise<boolean> {
+    const unknown = [...new Set(records)].filter((record) => !this.places.has(record) && (!this.hierarchy.holds(record) || this.line(record) < 0));
+    if (!this.supply || !unknown.length) return false;
+    const places = await this.supply.places(unknown.slice(0, MOST_PLACES));
+    for (const place of places) {
+      this.places.set(place.id, place);
+      this.hierarchy.put(place.id, place.path);
+      if (place.title.startsWith("%")) this.nameOf.set(place.id, place.title.slice(1));
+    }
+    return places.length > 0;
+  }
+
+  /** Asks for what is directly in boxes; the new edges are added to those of the view. */
+  async fetchLevels(ids: readonly number[]): Promise<Level[]> {
+    const lacking = ids.filter((id) => {
+      const box = this.hierarchy.find(id);
+      return box < 0 || this.hierarchy.boxes[box].id !== id || this.hierarchy.lacks(box);
+    });
+    if (!this.supply || !lacking.length) return [];
+    const levels = await this.supply.levels(lacking);
+    for (const level of levels) {
+      this.hierarchy.add(level.boxes);
+      this.view.graph.edges.push(...level.edges);
+    }
+    return levels;
+  }
+
   private readLine(line: string, k: number): void {
     const node = this.view.text.nodes[k];
-    if (node) add(this.linesOfNode, node, k);
+    if (node && !this.linesOfNode.get(node)?.includes(k)) add(this.linesOfNode, node, k);
     const defined = node ? definedNames(line) : /^\s*(graph|block\d+)?\s*\(?%/u.test(line) ? namesIn(line) : [];
     for (const name of defined) {
       const value = this.names.get(name);
@@ -52,6 +151,8 @@ export class Records {
     if (own) return own;
     const defined = this.lineOfValue.get(record);
     if (defined !== undefined) return [defined];
+    const place = this.places.get(record);
+    if (place) return place.line < 0 ? [] : [place.line];
     return this.linesInside(record);
   }
 
@@ -82,10 +183,12 @@ export class Records {
   title(record: number): string {
     const name = this.nameOf.get(record);
     if (name !== undefined) return `%${name}`;
+    const place = this.places.get(record);
+    if (place) return place.title;
     const box = this.hierarchy.find(record);
     if (box >= 0) return this.hierarchy.boxes[box].label;
     const line = this.linesOfNode.get(record)?.[0];
-    const text = line === undefined ? "" : this.view.text.lines[line];
+    const text = line === undefined ? "" : this.text(line);
     return /\w+::\w+/u.exec(text)?.[0] ?? `#${record}`;
   }
 
@@ -100,9 +203,11 @@ export class Records {
   valuesOf(record: number): number[] {
     const box = this.hierarchy.find(record);
     if (box >= 0 && this.hierarchy.boxes[box].id === record) return this.hierarchy.boxes[box].values;
+    const place = this.places.get(record);
+    if (place) return place.values;
     const line = this.linesOfNode.get(record)?.[0];
     if (line === undefined) return [];
-    return definedNames(this.view.text.lines[line]).map((name) => this.names.get(name) ?? 0).filter((value) => value !== 0);
+    return definedNames(this.text(line)).map((name) => this.names.get(name) ?? 0).filter((value) => value !== 0);
   }
 
   /** The node that makes a value; 0 for what no node makes. */

@@ -71,6 +71,8 @@ export interface GraphView {
   closed: number[];
   /** Of a graph that is given level by level, the boxes whose inside is given, 0 for the outermost level. Its edges join boxes of one level. */
   levels?: number[];
+  /** Of such a graph, the op categories that it has, and `in-place` if something writes in place. */
+  kinds?: string[];
 }
 
 /** What is directly in one box. */
@@ -98,6 +100,7 @@ export interface Found {
   ids: number[];
   /** The first few. */
   shown: number[];
+  titles: string[];
   /** Their lines of text. */
   lines: string[];
   /** Why the query means nothing; empty if it does. */

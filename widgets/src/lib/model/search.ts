@@ -26,13 +26,13 @@ export function search(records: Records, query: string, limit = 40): Matches {
     const record = records.recordAt(k);
     if (record) all.add(record);
   });
-  for (const box of records.view.graph.boxes) {
+  for (const box of records.hierarchy.boxes) {
     if (box.label.toLowerCase().includes(wanted)) all.add(box.id);
   }
   for (const record of all) found.add(record);
   const shown = [...found].slice(0, limit).map((record) => {
     const line = records.line(record);
-    return { record, title: records.longTitle(record), line: line < 0 ? "" : withoutTypes(records.view.text.lines[line]).trim() };
+    return { record, title: records.longTitle(record), line: line < 0 ? "" : withoutTypes(records.text(line)).trim() };
   });
   return { shown, all: [...all] };
 }

@@ -53,6 +53,11 @@ export class Selection {
     this.listeners.add(listener);
   }
 
+  /** Tells the same selection once more: the page learned where it is. */
+  tellAgain(): void {
+    this.tell();
+  }
+
   private adopt(ids: number[]): void {
     if (same(ids, this.held)) return;
     this.held = [...ids];

@@ -144,6 +144,11 @@ export class Steps {
     this.listeners.add(listener);
   }
 
+  /** Tells the same step once more: the page learned where its nodes are. */
+  tellAgain(): void {
+    for (const listener of this.listeners) listener();
+  }
+
   private adopt(state: number): void {
     const wanted = Math.max(0, Math.min(this.last, state));
     if (wanted === this.state) return;

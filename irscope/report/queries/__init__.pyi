@@ -1,0 +1,11 @@
+from .language import (
+    parse_query,
+)
+from .search import (
+    Queries,
+)
+
+__all__ = [
+    "Queries",
+    "parse_query",
+]

@@ -1,0 +1,145 @@
+"""The language of queries: terms with `&`, `|`, `!` and brackets; terms beside each other are joined by `&`.
+
+    op:conv & bytes>1e6        writes %p.1        (line:10-20 | scope:layers.0) & !is:group        relu
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from irscope.errors import ArgumentError
+
+__all__ = ["AMOUNTS", "FIELDS", "RELATIONS", "Both", "Either", "Query", "Not", "Term", "parse_query"]
+
+FIELDS = ("op", "type", "name", "line", "source", "scope", "class", "group", "rule", "remark", "kind", "is")
+"""What `field:text` may ask for."""
+AMOUNTS = ("bytes", "rank", "elements", "inputs", "outputs")
+"""What may be compared with a number."""
+RELATIONS = ("writes", "reads", "alias", "makes")
+"""What takes a name: `writes %p.1`."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One question: a field with a text, an amount compared with a number, a relation to a value, or a word."""
+
+    field: str
+    """Empty for a word by itself."""
+    text: str
+    relation: Literal["", ":", "<", "<=", ">", ">=", "="] = ""
+
+
+@dataclass(frozen=True)
+class Both:
+    """What all of some queries find."""
+
+    parts: tuple[Query, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    """What any of some queries finds."""
+
+    parts: tuple[Query, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """What a query does not find."""
+
+    part: Query
+
+
+Query = Term | Both | Either | Not
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<sign>[&|!()])
+    | (?P<field>[a-z]+)\s*(?P<compare><=|>=|=|<|>)\s*(?P<number>[-+\d._eE]+[kMG]?B?)
+    | (?P<name>[a-z]+):(?:"(?P<quoted>[^"]*)"|(?P<text>(?:[^\s&|()]|\((?=[^\s]*\)))+))
+    | (?P<relation>writes|reads|alias|makes)\s+%?(?P<value>[\w.$-]*\w)
+    | "(?P<phrase>[^"]*)"
+    | (?P<word>[^\s&|()]+)
+    )""",
+    re.VERBOSE,
+)
+_DEEPEST = 60
+
+
+def parse_query(text: str) -> Query:
+    """The meaning of a query; raises ArgumentError where it has none, with what might be meant.
+
+    >>> parse_query("op:conv & bytes>1e6")
+    Both(parts=(Term(field='op', text='conv', relation=':'), Term(field='bytes', text='1e6', relation='>')))
+    """
+    tokens: list[re.Match[str]] = []
+    at = 0
+    while at < len(text) and text[at:].strip():
+        found = _TOKEN.match(text, at)
+        assert found is not None, "a word is anything"
+        tokens.append(found)
+        at = found.end()
+    reader = _Reader(tokens)
+    query = reader.either(0)
+    if reader.tokens:
+        raise ArgumentError(f"{reader.tokens[0][0].strip()!r} closes nothing", hint='quote what is meant as it stands: "f32[64, 64)"')
+    return query
+
+
+class _Reader:
+    def __init__(self, tokens: list[re.Match[str]]) -> None:
+        self.tokens = tokens
+
+    def _sign(self) -> str:
+        return (self.tokens[0]["sign"] or "") if self.tokens else ""
+
+    def either(self, depth: int) -> Query:
+        parts = [self.both(depth)]
+        while self._sign() == "|":
+            self.tokens.pop(0)
+            parts.append(self.both(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def both(self, depth: int) -> Query:
+        parts = [self.part(depth)]
+        while self.tokens and self._sign() not in ("|", ")"):
+            if self._sign() == "&":
+                self.tokens.pop(0)
+            parts.append(self.part(depth))
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def part(self, depth: int) -> Query:
+        if not self.tokens or depth > _DEEPEST:
+            raise ArgumentError("the query ends where something should follow", hint="op:conv & bytes>1e6")
+        token = self.tokens.pop(0)
+        sign = token["sign"]
+        if sign == "!":
+            return Not(self.part(depth + 1))
+        if sign == "(":
+            inside = self.either(depth + 1)
+            if self._sign() != ")":
+                raise ArgumentError("a bracket is not closed", hint="(op:add | op:mul) & type:f32")
+            self.tokens.pop(0)
+            return inside
+        if sign:
+            raise ArgumentError(f"{sign!r} stands where a term should", hint="op:conv & bytes>1e6")
+        return _term(token)
+
+
+def _term(token: re.Match[str]) -> Term:
+    if token["field"]:
+        if token["field"] not in AMOUNTS:
+            raise ArgumentError(f"there is no amount {token['field']!r}", hint=f"the amounts are {', '.join(AMOUNTS)}")
+        return Term(token["field"], token["number"], token["compare"])  # type: ignore[arg-type]
+    if token["name"]:
+        text = token["quoted"] if token["quoted"] is not None else token["text"]
+        if token["name"] in FIELDS:
+            return Term(token["name"], text, ":")
+        if text.startswith(":"):  # aten::conv is a word
+            return Term("", f"{token['name']}:{text}")
+        raise ArgumentError(f"there is no field {token['name']!r}", hint=f"the fields are {', '.join(FIELDS)}")
+    if token["relation"]:
+        return Term(token["relation"], token["value"])
+    return Term("", token["phrase"] if token["phrase"] is not None else token["word"])

@@ -1,0 +1,287 @@
+"""Queries answered about one program: each term is a set of nodes and values, and what joins them is set arithmetic.
+
+A value stands for its maker where it meets nodes, so that `alias %a & op:relu` finds the relus among the makers of what may
+share memory with `%a`. Answers come in program order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.analysis.alias import AliasDb
+from irscope.errors import ArgumentError
+from irscope.ir import GROUPS, Graph, Node, TensorType, Value
+from irscope.ir.text import print_graph
+from irscope.ops.registry import category_of
+from irscope.report.boxes import node_lines, writes_memory
+from irscope.report.queries.language import Both, Either, Not, Query, Term, parse_query
+from irscope.report.words import short_type
+
+if TYPE_CHECKING:
+    from irscope.transforms.dedup import Dedup
+    from irscope.transforms.history import History
+
+__all__ = ["Queries"]
+
+Found = frozenset[Node | Value]
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "=": lambda a, b: a == b,
+}  # fmt: skip
+_UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+_REMARKS = ("passed", "missed", "analysis")
+
+
+class Queries:
+    """The queries of one graph; `history` and `dedup` answer about remarks and classes.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu_(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)''')
+    >>> [node.op for node in Queries(g)("writes %x | bytes>=32 & op:tanh")]
+    ['aten::relu_', 'aten::tanh']
+    """
+
+    def __init__(self, graph: Graph, history: History | None = None, dedup: Callable[[], Dedup] | None = None) -> None:
+        self._graph = graph
+        self._history = history
+        self._dedup = dedup
+
+    def __call__(self, query: str) -> list[Node | Value]:
+        """The nodes and values that a query finds, in program order. Raises ArgumentError, or UnknownName for a name."""
+        if not query.strip():
+            return []
+        found = self._found(parse_query(query))
+        return sorted(found, key=self._place.__getitem__)
+
+    @cached_property
+    def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
+        """Where each record stands: its line, nodes before their results."""
+        lines = node_lines(self._graph)
+        placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
+        for node in self._nodes:
+            placed[node] = lines[node.id], -1
+            placed.update((value, (lines[node.id], k)) for k, value in enumerate(node.outputs))
+            placed.update((value, (lines[node.id], len(node.outputs) + k)) for block in node.blocks for k, value in enumerate(block.params))
+        return placed
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return list(self._graph.nodes())
+
+    @cached_property
+    def _db(self) -> AliasDb:
+        return AliasDb(self._graph)
+
+    @cached_property
+    def _lines(self) -> tuple[list[str], dict[int, int]]:
+        """The printed lines in small letters, and the line of each node."""
+        return print_graph(self._graph, locations=False).lower().split("\n"), node_lines(self._graph)
+
+    def _found(self, query: Query) -> Found:
+        match query:
+            case Term():
+                return frozenset(self._term(query))
+            case Not(part):
+                found = self._found(part)
+                if found and all(isinstance(record, Value) for record in found):
+                    return frozenset(self._graph.values()) - found
+                return frozenset(self._nodes) - self._as_nodes(found)
+            case Either(parts):
+                return frozenset().union(*map(self._found, parts))
+            case Both(parts):
+                sets = [self._found(part) for part in parts]
+                if any(isinstance(record, Node) for found in sets for record in found):
+                    sets = [self._as_nodes(found) for found in sets]
+                return frozenset.intersection(*sets)
+
+    def _as_nodes(self, found: Found) -> Found:
+        producer = self._graph.producer
+        return frozenset(
+            record if isinstance(record, Node) else producer[record] for record in found if isinstance(record, Node) or record in producer
+        )
+
+    def _term(self, term: Term) -> Iterable[Node | Value]:
+        if term.relation and term.relation != ":":
+            return self._amount(term)
+        ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
+            "": self._word, "op": self._op, "type": self._type, "name": self._name, "line": self._line, "source": self._source,
+            "scope": self._scope, "class": self._class, "group": self._group, "rule": self._rule, "remark": self._remark,
+            "kind": self._kind, "is": self._is, "writes": self._writes, "reads": self._reads, "alias": self._alias, "makes": self._makes,
+        }  # fmt: skip
+        return ask[term.field](term.text)
+
+    def _word(self, text: str) -> Iterable[Node | Value]:
+        """By everything that is printed of a node: names, op, types, constants; an input by its declaration; a node by its
+        type as boxes have it, by its module and its source."""
+        exact = self._names.get(text.removeprefix("%"))
+        wanted = text.lower()
+        lines, of = self._lines
+        for value in self._graph.inputs:
+            if wanted in f"%{self._graph.names[value]} : {value.type}".lower():
+                yield value
+        for node in self._nodes:
+            place = "" if node.location is None else str(node.location)
+            if any(wanted in told.lower() for told in (lines[of[node.id]], node.scope, place)) or self._has_type(node, wanted):
+                yield node
+        if exact is not None and text.startswith("%"):
+            yield exact
+
+    @cached_property
+    def _names(self) -> Mapping[str, Value]:
+        return {name: value for value, name in self._graph.names.items()}
+
+    def _op(self, text: str) -> Iterable[Node]:
+        has = _matcher(text)
+        return (node for node in self._nodes if has(node.op))
+
+    def _type(self, text: str) -> Iterable[Node]:
+        wanted = text.lower().replace(" ", "")
+        return (node for node in self._nodes if self._has_type(node, wanted))
+
+    def _has_type(self, node: Node, wanted: str) -> bool:
+        return any(wanted in short for value in node.outputs for short in self._types_of(value))
+
+    def _types_of(self, value: Value) -> tuple[str, ...]:
+        known = self._told_types.get(id(value.type))
+        if known is None:
+            short = short_type(value.type).lower()
+            known = self._told_types[id(value.type)] = (short, short.replace(" ", ""), str(value.type).lower().replace(" ", ""))
+        return known
+
+    @cached_property
+    def _told_types(self) -> dict[int, tuple[str, ...]]:
+        return {}
+
+    def _name(self, text: str) -> Iterable[Value]:
+        has = _matcher(text.removeprefix("%"))
+        return (value for name, value in self._names.items() if has(name))
+
+    def _line(self, text: str) -> Iterable[Node]:
+        first, last = _range(text)
+        lines = self._lines[1]
+        return (node for node in self._nodes if first <= lines[node.id] + 1 <= last)
+
+    def _source(self, text: str) -> Iterable[Node]:
+        return (node for node in self._nodes if node.location is not None and text.lower() in f"{node.location}:".lower())
+
+    def _scope(self, text: str) -> Iterable[Node]:
+        has = _matcher(text)
+        return (node for node in self._nodes if node.scope and has(node.scope))
+
+    def _class(self, text: str) -> Iterable[Node]:
+        first, last = _range(text)
+        if self._dedup is None:
+            raise ArgumentError("this program has no classes to ask for", hint="irs.explore(irs.fuse(g)) has")
+        return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
+
+    def _group(self, text: str) -> Iterable[Node]:
+        """The n-th group, and what is in it."""
+        first, last = _range(text)
+        groups = [node for node in self._nodes if node.op in GROUPS]
+        return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
+
+    def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
+        remarks = self._history.remarks if self._history is not None else ()
+        here = {record.id: record for record in self._place}
+        return (here[remark.subject.id] for remark in remarks if holds(remark) and remark.subject.id in here)
+
+    def _rule(self, text: str) -> Iterable[Node | Value]:
+        has = _matcher(text)
+        return self._remarked(lambda remark: has(remark.rule))
+
+    def _remark(self, text: str) -> Iterable[Node | Value]:
+        if text not in _REMARKS:
+            raise ArgumentError(f"there are no remarks of the kind {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
+        return self._remarked(lambda remark: bool(remark.kind == text))
+
+    def _kind(self, text: str) -> Iterable[Node]:
+        return (node for node in self._nodes if not node.blocks and category_of(node) == text)
+
+    def _is(self, text: str) -> Iterable[Node | Value]:
+        graph = self._graph
+        kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
+            "group": lambda: (node for node in self._nodes if node.op in GROUPS),
+            "write": lambda: (node for node in self._nodes if writes_memory(graph, node)),
+            "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
+            "constant": lambda: (node for node in self._nodes if node.op == "prim::Constant"),
+            "block": lambda: (node for node in self._nodes if node.blocks and node.op not in GROUPS),
+            "unused": lambda: (node for node in self._nodes if not any(graph.users.get(value) for value in node.outputs)),
+        }  # fmt: skip
+        if text not in kinds:
+            raise ArgumentError(f"there is no is:{text}", hint=f"there are {', '.join(kinds)}")
+        return kinds[text]()
+
+    def _writes(self, name: str) -> Iterable[Node]:
+        return self._db.writers(self._graph.value(name))
+
+    def _reads(self, name: str) -> Iterable[Node]:
+        users = self._graph.users.get(self._graph.value(name), ())
+        return (use.user for use in users if isinstance(use.user, Node))
+
+    def _alias(self, name: str) -> Iterable[Value]:
+        return self._db.alias_set(self._graph.value(name))
+
+    def _makes(self, name: str) -> Iterable[Node]:
+        maker = self._graph.producer.get(self._graph.value(name))
+        return () if maker is None else (maker,)
+
+    def _amount(self, term: Term) -> Iterable[Node]:
+        compare, wanted = _COMPARE[term.relation], _number(term.text)
+        measure = {"bytes": _bytes, "rank": _rank, "elements": _elements}.get(term.field)
+        for node in self._nodes:
+            if term.field == "inputs" or term.field == "outputs":
+                amounts: list[float | None] = [len(node.inputs if term.field == "inputs" else node.outputs)]
+            else:
+                assert measure is not None
+                amounts = [measure(value.type) for value in node.outputs if isinstance(value.type, TensorType)]
+            if any(amount is not None and compare(amount, wanted) for amount in amounts):
+                yield node
+
+
+def _bytes(type: TensorType) -> float | None:
+    return type.nbytes
+
+
+def _rank(type: TensorType) -> float | None:
+    return None if type.shape is None else len(type.shape)
+
+
+def _elements(type: TensorType) -> float | None:
+    if type.shape is None or any(not isinstance(extent, int) for extent in type.shape):
+        return None
+    return prod(extent for extent in type.shape if isinstance(extent, int))
+
+
+def _matcher(text: str) -> Callable[[str], bool]:
+    """`conv` is found inside of a text, `/^aten::add$/` is a regular expression."""
+    if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+        try:
+            pattern = re.compile(text[1:-1])
+        except re.error as error:
+            raise ArgumentError(f"{text} is no regular expression: {error}", hint="op:/^aten::add_?$/") from None
+        return lambda told: pattern.search(told) is not None
+    wanted = text.lower()
+    return lambda told: wanted in told.lower()
+
+
+def _range(text: str) -> tuple[float, float]:
+    first, dash, last = text.partition("-")
+    try:
+        return int(first), (int(last) if last else float("inf")) if dash else int(first)
+    except ValueError:
+        raise ArgumentError(f"{text!r} is neither a number nor a range", hint="line:78 or line:78-90") from None
+
+
+def _number(text: str) -> float:
+    found = re.fullmatch(r"([-+\d._eE]+)([kMG]?)B?", text)
+    try:
+        assert found is not None
+        return float(found[1]) * _UNITS.get(found[2], 1.0)
+    except (ValueError, AssertionError):
+        raise ArgumentError(f"{text!r} is not a number", hint="bytes>1e6, or bytes>1MB") from None

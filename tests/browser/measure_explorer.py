@@ -1,0 +1,178 @@
+"""How long the explorer takes, in a real JupyterLab: `python -m tests.browser.measure_explorer [sizes]` prints the table.
+
+Programs: a chain with fusion without modules, the same in modules, and (where transformers is installed) a Llama of 24 layers.
+`--pictures DIR` keeps a picture of each, light and dark, at 1280 x 800 and in 700 pixels. Clocks are the page's own
+(`performance.now`) from the end of `explore` in Python to the painted picture; Python is processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.browser.conftest import BROWSERS, FLAGS, TOKEN, Lab, _server
+
+PROGRAM = """
+import irscope as irs, time
+OPS = ["relu", "tanh", "sigmoid", "neg", "exp"]
+def chain(n, modules):
+    lines, last = ["graph(%x : Float(64, 64), %w : Float(64, 64)):"], "x"
+    for i in range(n):
+        k = i % 7
+        text = f"aten::{OPS[k]}(%{last})" if k < 5 else f"aten::matmul(%{last}, %w)" if k == 5 else f"aten::mul(%{last}, %x)"
+        scope = f", scope: model.layers.{i // 70}.part{i // 7 % 10}" if modules else ""
+        lines.append(f"  %v{i} : Float(64, 64) = {text}{scope}")
+        last = f"v{i}"
+    return "\\n".join([*lines, f"  return (%{last})"])
+def llama(layers):
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    config = LlamaConfig(vocab_size=99, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2,
+                         intermediate_size=48, max_position_embeddings=64)
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = LlamaForCausalLM(config).eval()
+        def forward(self, x):
+            return self.model(x, use_cache=False).logits
+    with torch.no_grad():
+        return irs.load(torch.export.export(Logits(), (torch.randint(3, 99, (2, 10)),)))
+_ = irs.explore(irs.fuse(irs.parse(chain(20, False))))  # what is imported once
+"""
+SHOW = """
+f = irs.fuse({program})
+started = time.process_time()
+e = irs.explore(f)
+python = time.process_time() - started
+done = time.time() * 1000
+e
+"""
+WAIT = "() => document.querySelector('.irs-live .irs-svg .irs-box, .irs-live .irs-canvas:not([hidden])') ? Date.now() : 0"
+CLOSED = ".irs-live .irs-box:not(.open) .irs-toggle"
+FRAMES = """async ([x, y]) => { const times = []; let last = performance.now();
+ const svg = document.querySelector('.irs-live .irs-svg'); svg.focus();
+ const at = {clientX: x, clientY: y, ctrlKey: true, bubbles: true, cancelable: true};
+ for (let k = 0; k < 60; k++) {
+  svg.dispatchEvent(new WheelEvent('wheel', {deltaY: k % 20 < 10 ? -60 : 60, ...at}));
+  await new Promise(requestAnimationFrame); const now = performance.now(); times.push(now - last); last = now; }
+ times.sort((a, b) => a - b); return times[Math.floor(times.length * 0.95)]; }"""
+
+
+@contextlib.contextmanager
+def opened_lab() -> Iterator[Lab]:
+    """A private JupyterLab in a headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    executable = next(filter(None, map(shutil.which, BROWSERS)))
+    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
+        page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+        page.set_default_timeout(120_000)
+        lab = Lab(page, Path(folder))
+        page.on("pageerror", lambda error: lab.errors.append(error.message))
+        page.on("console", lambda message: lab.errors.append(message.text) if message.type == "error" else None)
+        page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
+        page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=90_000)
+        page.evaluate("() => window.jupyterapp.started")
+        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+        yield lab
+        browser.close()
+
+
+def timed(lab: Lab, action: str, until: str) -> float:
+    """Milliseconds in the page from an action until a condition holds, seen frame by frame."""
+    return float(lab.page.evaluate(
+        f"""async () => {{ const start = performance.now(); {action};
+        while (!({until})) {{ if (performance.now() - start > 60000) break; await new Promise(requestAnimationFrame); }}
+        return performance.now() - start; }}"""
+    ))  # fmt: skip
+
+
+def measured(lab: Lab, name: str, program: str, pictures: Path | None) -> dict[str, Any]:
+    """One row of the table."""
+    lab.open(f"{name}.ipynb", PROGRAM, SHOW.format(program=program))
+    page = lab.page
+    lab.run_all()
+    page.wait_for_function(WAIT, timeout=600_000)
+    drawn = float(page.evaluate(WAIT))
+    python, done = json.loads(lab.python("import json; print(json.dumps([python, done]))"))
+    row: dict[str, Any] = {"program": name, "Python s": round(python, 2), "painted s": round((drawn - done) / 1000, 2)}
+    page.wait_for_timeout(1500)
+    page.evaluate("() => document.querySelector('.irs-live').scrollIntoView()")
+    place = page.locator(".irs-live .irs-stage").bounding_box()
+    row["zoom p95 ms"] = round(page.evaluate(FRAMES, [place["x"] + 100, place["y"] + 100]), 1)
+    page.locator(".irs-live .irs-bar button", has_text="fit").click()
+    page.wait_for_timeout(300)
+    count = "document.querySelectorAll('.irs-live .irs-box').length"
+    times = []
+    while len(times) < 3 and page.locator(CLOSED).count():
+        before = page.evaluate(f"() => {count}")
+        down = "new PointerEvent('pointerdown', {button: 0, bubbles: true, cancelable: true, clientX: 1, clientY: 1})"
+        up = "new PointerEvent('pointerup', {bubbles: true})"
+        act = f"const t = document.querySelector('{CLOSED}'); t.dispatchEvent({down}); t.dispatchEvent({up})"
+        times.append(timed(lab, act, f"{count} !== {before}"))
+    if times:
+        row["open ms"] = round(statistics.median(times))
+    act = "const i = document.querySelector('.irs-live .irs-search input'); i.value = 'op:matmul & bytes>1';"
+    act += "i.dispatchEvent(new Event('input'))"
+    row["search ms"] = round(timed(lab, act, "document.querySelector('.irs-live .irs-found:not([hidden])')?.children.length > 0"))
+    page.keyboard.press("Escape")
+    lab.save()
+    row["notebook kB"] = round((lab.root / f"{name}.ipynb").stat().st_size / 1000)
+    row["errors"] = len(lab.errors)
+    if lab.errors:
+        print(lab.errors[-1][:400])
+    if pictures is not None:
+        keep_pictures(lab, name, pictures)
+    lab.close()
+    return row
+
+
+def keep_pictures(lab: Lab, name: str, folder: Path) -> None:
+    """The view light and dark, at 1280 pixels and in 700."""
+    page = lab.page
+    page.locator(".irs-live .irs-bar button", has_text="fit").click()
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        lab.theme(theme)
+        for width in (1280, 760):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(500)
+            page.evaluate("() => document.querySelector('.irs-live').scrollIntoView()")
+            page.wait_for_timeout(300)
+            page.screenshot(path=str(folder / f"{name}-{theme.split()[1].lower()}-{width}.png"))
+    lab.theme("JupyterLab Light")
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", nargs="*", type=int, default=[1000, 20_000, 100_000])
+    parser.add_argument("--pictures", type=Path)
+    parser.add_argument("--llama", action="store_true")
+    options = parser.parse_args()
+    rows = []
+    with opened_lab() as lab:
+        programs = {f"chain-{size}": f"irs.parse(chain({size}, False))" for size in options.sizes}
+        programs |= {f"modules-{size}": f"irs.parse(chain({size}, True))" for size in options.sizes}
+        if options.llama:
+            programs["llama-24"] = "llama(24)"
+        for name, program in programs.items():
+            rows.append(measured(lab, name, program, options.pictures))
+            print(rows[-1], flush=True)
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for row in rows:
+        print("| " + " | ".join(str(row.get(head, "")) for head in heads) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Queries find what a scan by hand finds, and say what is wrong with those that mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir import Node, Value
+from irscope.report.queries import Queries
+
+TEXT = """graph(%x : Float(4, 8), %p.1 : Float(8)):
+  %one : int = prim::Constant[value=1]()
+  %a : Float(4, 8) = aten::relu(%x), scope: net.layers.0
+  %b : Float(4, 8) = aten::add_(%a, %p.1, %one), scope: net.layers.1
+  %c : Float(4, 4) = aten::matmul(%b, %x) # net.py:78:4
+  %d : Float(8) = aten::mul_(%p.1, %p.1)
+  %e : Float(4, 8) = aten::add(%a, %b, %one)
+  return (%c, %e)"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> irs.Graph:
+    return irs.parse(TEXT.replace("%c : Float(4, 4) = aten::matmul(%b, %x)", "%c : Tensor = aten::matmul(%b, %x)"))
+
+
+def told(found: list[Node | Value]) -> list[str]:
+    return [f"%{record.name}" if isinstance(record, Value) else f"{record.op}→{record.outputs[0].name}" for record in found]
+
+
+@pytest.mark.parametrize(("query", "wanted"), [
+    ("op:add", ["aten::add_→b", "aten::add→e"]),
+    ("op:/^aten::add$/", ["aten::add→e"]),
+    ("aten::add_", ["aten::add_→b"]),
+    ("writes %p.1", ["aten::mul_→d"]),
+    ("writes a", ["aten::add_→b"]),
+    ("reads %a & !op:add_", ["aten::add→e"]),
+    ("makes %c", ["aten::matmul→c"]),
+    ("bytes>=128", ["aten::relu→a", "aten::add_→b", "aten::add→e"]),
+    ("bytes>0.1kB & op:add", ["aten::add_→b", "aten::add→e"]),
+    ("rank=1", ["aten::mul_→d"]),
+    ("elements<9", ["aten::mul_→d"]),
+    ("type:f32[8]", ["aten::mul_→d"]),
+    ('type:"f32[4, 8]" & op:relu', ["aten::relu→a"]),
+    ("line:4", ["aten::relu→a"]),
+    ("line:4-5", ["aten::relu→a", "aten::add_→b"]),
+    ("source:net.py:78", ["aten::matmul→c"]),
+    ("net.py", ["aten::matmul→c"]),
+    ("scope:layers.1", ["aten::add_→b"]),
+    ("is:write", ["aten::add_→b", "aten::mul_→d"]),
+    ("kind:matmul | is:constant", ["prim::Constant→one", "aten::matmul→c"]),
+    ("(op:relu | op:mul_) !scope:net", ["aten::mul_→d"]),
+    ("alias %a & op:add_", ["aten::add_→b"]),
+    ("is:input", ["%x", "%p.1"]),
+    ("is:unused", ["aten::mul_→d"]),
+    ("outputs=1 & inputs>2", ["aten::add_→b", "aten::add→e"]),
+    ("", []),
+    ("nowhere", []),
+])  # fmt: skip
+def test_a_query_finds_what_it_says(graph: irs.Graph, query: str, wanted: list[str]) -> None:
+    assert told(Queries(graph)(query)) == wanted
+
+
+def test_alias_finds_what_the_alias_db_says(graph: irs.Graph) -> None:
+    db = irs.AliasDb(graph)
+    for value in graph.values():
+        if db.is_memory(value):
+            assert set(Queries(graph)(f"alias %{graph.names[value]}")) == set(db.alias_set(value))
+
+
+MEANINGLESS = [
+    "op:add &", "(op:add", "op:add)", "fruit:apple", "weight>3", "line:ten", "bytes>1e", "is:large", "op:/(/", "remark:sad", "class:1", "|",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", MEANINGLESS)
+def test_a_query_that_means_nothing_says_so(graph: irs.Graph, query: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        Queries(graph)(query)
+    assert "hint" in str(caught.value)
+
+
+def test_a_name_that_is_not_there_is_named(graph: irs.Graph) -> None:
+    with pytest.raises(UnknownName, match="nothing_here"):
+        Queries(graph)("writes %nothing_here")
+
+
+def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
+    g = irs.parse("""graph(%x : Float(4, 4)):
+  %a : Float(4, 4) = aten::relu(%x)
+  %b : Float(4, 4) = aten::tanh(%a)
+  %m : Float(4, 4) = aten::matmul(%b, %b)
+  %c : Float(4, 4) = aten::relu(%m)
+  %d : Float(4, 4) = aten::tanh(%c)
+  return (%d)""")
+    f = irs.fuse(g)
+    ask = Queries(f.graph, f.history, lambda: irs.dedup(f))
+    assert ask("class:0") == list(f.groups) == ask("is:group")
+    assert ask("group:1 & is:group") == [f.groups[1]]
+    missed = {remark.subject for remark in f.remarks if remark.kind == "missed"}
+    here = {node.id for node in f.graph.nodes()}
+    assert {record.id for record in ask("remark:missed")} == {subject.id for subject in missed} & here
+    rules = {remark.rule for remark in f.remarks if remark.kind == "missed"}
+    for rule in rules:
+        assert {record.id for record in ask(f"rule:{rule}")} <= {record.id for record in f.graph.nodes()} | {v.id for v in f.graph.values()}

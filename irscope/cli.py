@@ -325,7 +325,7 @@ def _words(text: str) -> list[str]:
 
 
 def _cache(options: argparse.Namespace) -> None:
-    from irscope.runtime.device import user_stores
+    from irscope.runtime.device import MissLog, user_stores
 
     stores = user_stores()
     for device in [options.device] if options.device else stores:
@@ -339,6 +339,8 @@ def _cache(options: argparse.Namespace) -> None:
         filled = f"{byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}"
         print(f"{device}: {now.entries} kernels, {filled}, in {now.directory or 'no folder'}")
         print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")
+        for miss in MissLog(store).misses()[-5:]:
+            print(f"  {miss.kernel} took {1e3 * miss.seconds:.0f} ms: {miss.differs}{f' ({miss.nearest})' * bool(miss.nearest)}")
         if now.trouble:
             print(f"  not used: {now.trouble}")
 

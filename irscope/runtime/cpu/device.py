@@ -39,7 +39,7 @@ from irscope.runtime.cpu.launch import (
     split_kept,
 )
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
-from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, ObjectStore
+from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class CpuDevice:
         self._asked = threads
         self.store = store or user_store("cpu")
         self._compiler = CpuCompiler(self.store)
+        self.misses = MissLog(self.store)
+        """What had to be compiled, and what the nearest kernel differs by."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._turn = Turn(Rank.ENTRY)
         self._workers: Workers | None = None
@@ -279,7 +281,10 @@ class CpuDevice:
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()
         code = self._compiler.code(emit_llvm(spec, self.host.target).text, spec.name)
-        return CpuKernel(spec, time.perf_counter() - start, code)
+        seconds = time.perf_counter() - start
+        if not code.from_disk:
+            self.misses.note(spec, seconds)
+        return CpuKernel(spec, seconds, code)
 
 
 class CpuPlan(HostPlan):

@@ -5,6 +5,10 @@ from .kernel_cache import (
     user_cache_directory,
     user_stores,
 )
+from .miss_log import (
+    Miss,
+    MissLog,
+)
 from .protocol import (
     NO_MEMORY,
     Availability,
@@ -26,6 +30,8 @@ __all__ = [
     "HostPlan",
     "Kernel",
     "KernelCache",
+    "Miss",
+    "MissLog",
     "NO_MEMORY",
     "ObjectStore",
     "OnlyLaunch",

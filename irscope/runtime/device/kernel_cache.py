@@ -45,6 +45,8 @@ _LISTED_EVERY: Final = 64
 """Entries saved by this process after which it looks at what others have saved."""
 
 
+_NOTES: Final = ("compiled", "missed")
+"""Files that say what was compiled; see `irscope.runtime.device.miss_log`."""
 _ABANDONED: Final = 3600.0
 """Seconds after which an unfinished file belongs to a process that is gone."""
 
@@ -205,7 +207,7 @@ class ObjectStore:
             for _, _, name in files:
                 folder.remove(name)
             self._sweep(folder, 0.0)
-            for kind in ("hits", "misses"):
+            for kind in ("hits", "misses", *_NOTES):
                 folder.remove(kind)
         return len(files)
 
@@ -230,6 +232,20 @@ class ObjectStore:
     def size_bytes(self) -> int:
         """The bytes of all entries."""
         return sum(size for _, size, _ in self._files())
+
+    def read_note(self, name: str) -> bytes:
+        """A file beside the entries that says something of them; nothing if there is none."""
+        with suppress(OSError):
+            return self._opened().folder.read(name)
+        return b""
+
+    def add_note(self, name: str, line: bytes, *, most: int) -> None:
+        """Add a line to such a file, which starts anew when it has more bytes than `most`."""
+        with suppress(OSError):
+            folder = self._opened().folder
+            if any(entry == name and status.st_size > most for entry, status in folder.files()):
+                folder.remove(name)
+            folder.append(name, line)
 
     def _opened(self) -> _OpenStore:
         """The directory, held open. Raises OSError for one that cannot be used."""

@@ -1,0 +1,78 @@
+"""What two kernels differ by, where they are the same but for numbers, steps of operands, or element types.
+
+    same but for 0.5 → 0.25 at mul#3
+
+Compared is the text of a spec (`str(spec)`), so that what was written into a file by another process can be compared too.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+__all__ = ["LEVELS", "skeleton", "spec_difference"]
+
+LEVELS: Final = ("numbers", "steps", "types")
+"""What a skeleton leaves out: numbers; how operands step along the loops and how long a row is as well; element types as well."""
+_NUMBER = re.compile(r"^(t\d+ : \w+ = )(-?(?:\d|inf|nan)\S*|True|False)$")
+_STEPS = re.compile(r"\[[a-z, ]+\]")
+_ROWS = re.compile(r", rows of at most \d+")
+_READ = re.compile(r"\bt(\d+)\b")
+
+
+def skeleton(text: str, level: str) -> str:
+    """A digest of a spec's text that is equal for specs that differ in nothing but what the level leaves out.
+
+    >>> a = "1 loop\\nt0 : float32 = x0[unit]\\nt1 : float32 = 0.5\\nt2 : float32 = mul(t0, t1)\\ny0[unit] : float32 = t2"
+    >>> skeleton(a, "numbers") == skeleton(a.replace("0.5", "0.25"), "numbers")
+    True
+    """
+    lines = [_NUMBER.sub(r"\1#", line) for line in text.split("\n")]
+    if level != "numbers":
+        lines = [_ROWS.sub("", _STEPS.sub("[]", line)) for line in lines]
+    if level == "types":
+        lines = [re.sub(r" : \w+ = ", " : T = ", line) for line in lines]
+    return blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
+
+
+def spec_difference(new: str, old: str) -> str:
+    """In words what one spec has instead of another with the same skeleton, from the old to the new one.
+
+    >>> a = "1 loop\\nt0 : float32 = x0[unit]\\nt1 : float32 = 0.5\\nt2 : float32 = mul(t0, t1)\\ny0[unit] : float32 = t2"
+    >>> spec_difference(a.replace("0.5", "0.25"), a)
+    'same but for 0.5 → 0.25 at mul#0'
+    """
+    lines, before = new.split("\n"), old.split("\n")
+    if len(lines) != len(before):
+        return "built differently"
+    told = []
+    for place, (line, other) in enumerate(zip(lines, before, strict=True)):
+        if line == other:
+            continue
+        ours, theirs = _NUMBER.match(line), _NUMBER.match(other)
+        if ours and theirs and ours.group(2) != theirs.group(2):
+            told.append(f"{theirs.group(2)} → {ours.group(2)} at {_reader(lines, place)}")
+        elif ours or theirs or place:
+            told.append(f"`{other}` → `{line}`")
+        else:
+            told.append(f"{other} → {line}")
+    if not told:
+        return "the same"
+    more = f" and in {len(told) - 3} more places" if len(told) > 3 else ""
+    return f"same but for {', '.join(told[:3])}{more}"
+
+
+def _reader(lines: list[str], place: int) -> str:
+    """The instruction that reads a number first, counted among those of its kind."""
+    own = lines[place].split(" ", 1)[0]
+    counts: dict[str, int] = {}
+    for line in lines[1:]:
+        found = re.match(r"t\d+ : \w+ = (\w+)\((.*)\)$", line)
+        if found is None:
+            continue
+        number = counts.get(found.group(1), 0)
+        counts[found.group(1)] = number + 1
+        if own in {f"t{arg}" for arg in _READ.findall(found.group(2))}:
+            return f"{found.group(1)}#{number}"
+    return "a result"

@@ -16,6 +16,9 @@ from .layout import (
 from .placement import (
     Placement,
 )
+from .recommend import (
+    Recommendation,
+)
 from .view_aliases import (
     ViewAliases,
 )
@@ -26,6 +29,7 @@ __all__ = [
     "Demand",
     "Layout",
     "Placement",
+    "Recommendation",
     "StrideDemand",
     "ViewAliases",
     "are_disjoint",

@@ -403,6 +403,17 @@ class Placements:
         self._kept.append(named)
         return results
 
+    def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
+        """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
+        named = self._arguments(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
+        if named is None:
+            return None, False
+        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
+        results = self._after(lower(node.op, layout.shape, layout.dtype, device, named), layout, None)
+        if not isinstance(results, tuple) or index >= len(results):
+            return None, False
+        return results[index].layout, results[index].is_view
+
     def _after(self, lowered: Lowered, layout: Layout, base: Num | None) -> tuple[_Result, ...] | str | None:
         if lowered is None or lowered is FRESH:
             return lowered

@@ -18,6 +18,7 @@ open, and answers "maybe". A view is claimed only where each step is one for all
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.concurrency.cached import cached_property
@@ -29,6 +30,7 @@ from irscope.analysis.views.explain import failure_words, stride_demands
 from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.placements import Placements, is_tensor
+from irscope.analysis.views.recommend import Recommendation, recommendations
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import Graph, TensorType, Value, graph_of
 
@@ -310,6 +312,37 @@ class ViewAliases:
         else:
             what = f"that which {self.graph.producer[placement.root].op} allocates"
         return f"{self._name(value)} in {what}" + ("" if placement.root is value or placement.origin == "given" else f" for {root}")
+
+    # Layouts that would be better
+
+    def recommend(self) -> list[Recommendation]:
+        """For each buffer that the program allocates, the order of its axes with which the most copied bytes would be views, if it
+        is better than the one that it has; the most bytes first. Never against a demand. The pass `recommend-layouts` does it
+        where torch has an op for it.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(2, 8, 4, 4, strides=[128, 16, 4, 1])):
+        ...   %a : Tensor = aten::exp(%x)
+        ...   %nhwc : int[] = prim::Constant[value=[0, 2, 3, 1]]()
+        ...   %b : Tensor = aten::permute(%a, %nhwc)
+        ...   %rows : int[] = prim::Constant[value=[32, 8]]()
+        ...   %c : Tensor = aten::reshape(%b, %rows)
+        ...   return (%c)''')
+        >>> [(each.value, each.order, each.saves, each.views) for each in ViewAliases(g).recommend()]
+        [(%a, (0, 2, 3, 1), 1024, (%c,))]
+        """
+        return recommendations(self._placements, self.demands)
+
+    @property
+    def copied_bytes(self) -> int:
+        """How many bytes view ops, casts and clones copy, of tensors whose size is known."""
+        total = 0
+        for placement in self._placements.of.values():
+            layout = placement.layout
+            if placement.kind == "copy" and placement.source is not None and layout is not None and layout.item_size:
+                sizes = [size for size in layout.shape if isinstance(size, int)]
+                total += prod(sizes) * layout.item_size if len(sizes) == len(layout.shape) else 0
+        return total
 
     # All values
 

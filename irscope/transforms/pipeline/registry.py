@@ -60,6 +60,10 @@ _ALL: Final = (
     ),
     Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
+    Pass(
+        "recommend-layouts", "lets convolutions give channels-last results where copies become views then",
+        "cleanup.recommend_layouts:recommend_layouts",
+    ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
     Pass(

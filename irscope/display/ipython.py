@@ -31,6 +31,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.pipeline.runner", "Pipelined", _table),
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
+        ("irscope.analysis.memory.plan", "MemoryPlan", _memory_plan),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
         ("irscope.runtime.profile.profile_result", "Profile", _profile),
     ):
@@ -87,6 +88,16 @@ def _alias_db(db: Any) -> str:
     more = len(db.graph.names) - len(shown)
     note = f"<p>and {more} more values; db.table() has all</p>" if more else ""
     return f"<pre>{in_markup(repr(db))}</pre>{db.table(shown).to_html(border=0)}{note}"
+
+
+def _memory_plan(plan: Any) -> str:
+    from irscope.display.memory_picture import memory_svg
+    from irscope.report.panes import memory_view
+
+    view = memory_view(plan)
+    rows = plan.peak_table().to_html(border=0, max_rows=12, index=False)
+    told = f"<details><summary>what makes the peak</summary>{rows}</details>"
+    return f"{embedded_svg(memory_svg(view), view['title'])}<p>{in_markup(view['caption'])}</p>{told}"
 
 
 def _comparison(comparison: Any) -> str:

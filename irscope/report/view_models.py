@@ -31,6 +31,9 @@ __all__ = [
     "Level",
     "MadeGroup",
     "Measured",
+    "MemoryBar",
+    "MemorySection",
+    "MemoryView",
     "PairDetail",
     "PaneName",
     "PassView",
@@ -365,6 +368,53 @@ class ProfileView(TypedDict):
     """GB/s of a copy of 64 MiB; 0 where it is not known."""
     peak: float
     """10^9 additions and multiplications a second; 0 where it is not known."""
+
+
+class MemoryBar(TypedDict):
+    """One memory of a plan: a rectangle of addresses by moments."""
+
+    id: int
+    """Of its value."""
+    label: str
+    title: str
+    """What there is to say of it, in one sentence."""
+    category: str
+    """Of the op that makes it."""
+    start: int
+    """The moment at which it is made."""
+    end: int
+    """The last moment at which it is needed."""
+    low: int
+    """Its first address, in bytes from the bottom of the picture."""
+    bytes: int
+    at_peak: bool
+    line: str
+    """`file:line`, empty where it is not known."""
+
+
+class MemorySection(TypedDict):
+    """A stretch of addresses: the arenas, the results, or what has memory of its own."""
+
+    label: str
+    low: int
+    bytes: int
+
+
+class MemoryView(TypedDict):
+    """A memory plan: where each memory lies, and when."""
+
+    title: str
+    caption: str
+    bars: list[MemoryBar]
+    sections: list[MemorySection]
+    moments: int
+    peak_moment: int
+    peak: int
+    """Bytes."""
+    lower_bound: int
+    needed: list[list[int]]
+    """Moment and bytes wherever what is needed changes."""
+    allocated: list[list[int]]
 
 
 class VerdictView(TypedDict):

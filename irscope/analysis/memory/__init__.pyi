@@ -6,6 +6,7 @@ from .live_ranges import (
 from .placement import (
     Block,
     Place,
+    stacked,
 )
 from .plan import (
     MemoryPlan,
@@ -20,4 +21,5 @@ __all__ = [
     "Place",
     "lifetimes",
     "memory_plan",
+    "stacked",
 ]

@@ -28,7 +28,7 @@ import numpy as np
 
 from irscope.analysis.memory.live_ranges import Buffer
 
-__all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed"]
+__all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed", "stacked"]
 
 ALIGNMENT: Final = 64
 """Bytes: every place begins at a multiple, as kernels want it."""
@@ -160,14 +160,17 @@ def _in_arenas(buffers: Sequence[Buffer]) -> list[Offsets]:
     until = -1
     for buffer in sorted(buffers, key=lambda buffer: buffer.birth):
         if here and buffer.birth > until:
-            found.append(_arena(here))
+            found.append(stacked(here))
             here = []
         here.append(buffer)
         until = max(until, buffer.death)
-    return [*found, _arena(here)] if here else found
+    return [*found, stacked(here)] if here else found
 
 
-def _arena(buffers: Sequence[Buffer]) -> Offsets:
+def stacked(buffers: Sequence[Buffer]) -> Offsets:
+    """Where each lies in one arena, as low as the ways that are tried come."""
+    if not buffers:
+        return {}
     end = max(buffer.death for buffer in buffers) + 1
     bound = int(live_sums([(aligned(b.bytes), b.birth, b.death) for b in buffers], end).max())
     best: Offsets | None = None

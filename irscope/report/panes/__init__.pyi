@@ -17,6 +17,9 @@ from .kernel_languages import (
 from .kernel_view import (
     KernelViews,
 )
+from .memory_view import (
+    memory_view,
+)
 from .profile_view import (
     profile_view,
 )
@@ -32,6 +35,7 @@ __all__ = [
     "class_sentence",
     "class_views",
     "fusion_sentence",
+    "memory_view",
     "no_remarks",
     "planner_renaming",
     "profile_view",

@@ -147,6 +147,160 @@ export interface TimingView {
   caption: string;
 }
 
+/** One node of a profile, in milliseconds of one run. */
+export interface TimedNode {
+  id: number;
+  label: string;
+  op: string;
+  /** `file:line`, empty where it is not known. */
+  line: string;
+  module: string;
+  ms: number;
+  low: number;
+  high: number;
+  /** Of all nodes. */
+  share: number;
+  /** Of the speed of a copy of as many bytes. */
+  of_copy: number | null;
+  /** Of the processor's arithmetic. */
+  of_peak: number | null;
+  megabytes: number;
+  live_megabytes: number;
+  /** The fusion group that it is, or is part of; 0 for none. */
+  group: number;
+}
+
+/** A module, line or op as wide as its time. */
+export interface IcicleBox {
+  label: string;
+  depth: number;
+  /** Of the whole, from 0. */
+  start: number;
+  share: number;
+  selects: number[];
+}
+
+/** One instruction of a run, in milliseconds from its start. */
+export interface TimedSpan {
+  id: number;
+  label: string;
+  lane: "host" | "stream";
+  start: number;
+  duration: number;
+}
+
+export interface RoofMark {
+  id: number;
+  label: string;
+  /** Arithmetic for a byte. */
+  intensity: number;
+  gflops: number;
+  share: number;
+}
+
+/** A program as it ran one way. */
+export interface TimedWay {
+  label: string;
+  ms: number;
+  low: number;
+  high: number;
+  /** The slowest first. */
+  nodes: TimedNode[];
+  icicle: IcicleBox[];
+  spans: TimedSpan[];
+  /** Milliseconds and bytes: what is alive from then on. */
+  memory: number[][];
+  marks: RoofMark[];
+}
+
+/** A line of the user's source with what it takes. */
+export interface HeatLine {
+  file: string;
+  line: number;
+  text: string;
+  ms: number;
+  share: number;
+  selects: number[];
+}
+
+/** A fusion group: its nodes one by one, and its kernel, in milliseconds. */
+export interface TimedGroup {
+  id: number;
+  label: string;
+  before: number;
+  after: number;
+  verdict: string;
+}
+
+/** What would help. */
+export interface HelpView {
+  text: string;
+  rule: string;
+  /** Milliseconds. */
+  gain: number;
+  selects: number[];
+}
+
+/** Where the time goes. */
+export interface ProfileView {
+  title: string;
+  verdict: string;
+  caption: string;
+  /** The last one is shown first. */
+  ways: TimedWay[];
+  groups: TimedGroup[];
+  lines: HeatLine[];
+  helps: HelpView[];
+  /** GB/s of a copy of 64 MiB; 0 where it is not known. */
+  bandwidth: number;
+  /** 10^9 additions and multiplications a second; 0 where it is not known. */
+  peak: number;
+}
+
+/** One memory of a plan: a rectangle of addresses by moments. */
+export interface MemoryBar {
+  /** Of its value. */
+  id: number;
+  label: string;
+  /** What there is to say of it, in one sentence. */
+  title: string;
+  /** Of the op that makes it. */
+  category: string;
+  /** The moment at which it is made. */
+  start: number;
+  /** The last moment at which it is needed. */
+  end: number;
+  /** Its first address, in bytes from the bottom of the picture. */
+  low: number;
+  bytes: number;
+  at_peak: boolean;
+  /** `file:line`, empty where it is not known. */
+  line: string;
+}
+
+/** A stretch of addresses: the arenas, the results, or what has memory of its own. */
+export interface MemorySection {
+  label: string;
+  low: number;
+  bytes: number;
+}
+
+/** A memory plan: where each memory lies, and when. */
+export interface MemoryView {
+  title: string;
+  caption: string;
+  bars: MemoryBar[];
+  sections: MemorySection[];
+  moments: number;
+  peak_moment: number;
+  /** Bytes. */
+  peak: number;
+  lower_bound: number;
+  /** Moment and bytes wherever what is needed changes. */
+  needed: number[][];
+  allocated: number[][];
+}
+
 export interface VerdictView {
   holds: boolean;
   because: string;

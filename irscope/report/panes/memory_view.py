@@ -1,0 +1,109 @@
+"""A memory plan as rectangles of addresses by moments, with the peak marked and what is needed at each moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope.analysis.memory import stacked
+from irscope.ir import Node, has_kernel
+from irscope.ops.registry import category_of
+from irscope.report.view_models import MemoryBar, MemorySection, MemoryView
+from irscope.report.words import byte_count, plural
+
+if TYPE_CHECKING:
+    from irscope.analysis.memory import Block, Buffer, MemoryPlan
+
+__all__ = ["memory_view"]
+
+_MOST_BARS: Final = 1500
+"""The largest ones are drawn; of more nobody could tell one from another."""
+
+
+def memory_view(plan: MemoryPlan) -> MemoryView:
+    """The view of a plan. Arenas lie at the bottom, each from the same address; then results; then what has memory of its own,
+    as a memory allocator might put it."""
+    low_of, sections = _addresses(plan)
+    peak = set(plan.at_peak)
+    drawn = sorted(plan.lifetimes.buffers, key=lambda buffer: -buffer.bytes)[:_MOST_BARS]
+    bars = [_bar(plan, buffer, low_of[buffer], buffer in peak) for buffer in drawn if buffer.bytes]
+    return MemoryView(
+        title=f"{plan.graph.name}: memory by plan",
+        caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),
+        bars=sorted(bars, key=lambda bar: (bar["start"], bar["low"])),
+        sections=sections,
+        moments=len(plan.lifetimes.moments) + 1,
+        peak_moment=plan.peak_moment,
+        peak=plan.peak,
+        lower_bound=plan.lower_bound,
+        needed=_changes(plan.needed),
+        allocated=_changes(plan.allocated),
+    )
+
+
+def _caption(plan: MemoryPlan, left_out: int) -> str:
+    node = plan.peak_node
+    when = f"at {node.op}" if node is not None else "at the end"
+    line = f", {node.location}" if node is not None and node.location is not None else ""
+    told = (
+        f"Peak {byte_count(plan.peak)}, {byte_count(plan.gap) if plan.gap else 'nothing'} above what is needed at one moment; the most "
+        f"is needed {when}{line}, by {plural(len(plan.at_peak), 'value')}."
+    )
+    saved = plan.lower_bound - plan.in_place_peak
+    told += f" Elementwise results in place of operands would save {byte_count(saved)}." if saved > 0 else ""
+    told += f" {plural(left_out, 'smaller memory', 'smaller memories')} not drawn." if left_out > 0 else ""
+    return told + (f" {plural(len(plan.unknown), 'value')} of unknown size not counted." if plan.unknown else "")
+
+
+def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:
+    name = plan.graph.names[buffer.value]
+    place = buffer.maker.location
+    kind = "result" if buffer.is_result else "carried from round to round" if buffer.is_carried else ""
+    words = [f"%{name}", str(buffer.value.type), byte_count(buffer.bytes), f"made by {buffer.maker.op}", kind, str(place or "")]
+    return MemoryBar(
+        id=buffer.value.id,
+        label=f"%{name}",
+        title=" · ".join(word for word in words if word),
+        category=_category(buffer.maker),
+        start=buffer.birth,
+        end=buffer.death,
+        low=low,
+        bytes=buffer.bytes,
+        at_peak=at_peak,
+        line=f"{place.file}:{place.line}" if place is not None else "",
+    )
+
+
+def _category(maker: Node) -> str:
+    """The kind of work that made it; of a kernel, of its last op."""
+    inside = maker.blocks[0].nodes if has_kernel(maker) else ()
+    return category_of(inside[-1] if inside else maker)
+
+
+def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]]:
+    """Where each memory begins in the picture, and the stretches of it."""
+    base: dict[Block, int] = {}
+    arenas = [block for block in plan.blocks if block.result is None]
+    results = [block for block in plan.blocks if block.result is not None]
+    height = max((block.bytes for block in arenas), default=0)
+    sections = [MemorySection(label="arena" if len(arenas) == 1 else "arenas", low=0, bytes=height)] if arenas else []
+    base.update(dict.fromkeys(arenas, 0))
+    for block in results:
+        base[block] = height
+        height += block.bytes
+    if results:
+        low = min(base[block] for block in results)
+        sections.append(MemorySection(label="results", low=low, bytes=height - low))
+    found = {place.buffer: base[place.block] + place.offset for place in plan.places}
+    own = stacked(plan.own)
+    found.update({buffer: height + offset for buffer, offset in own.items()})
+    if own:
+        top = max(offset + buffer.bytes for buffer, offset in own.items())
+        sections.append(MemorySection(label="of their own", low=height, bytes=top))
+    return found, sections
+
+
+def _changes(sums: Any) -> list[list[int]]:
+    """Moment and bytes, where they are others than at the moment before."""
+    values: Sequence[int] = sums.tolist()
+    return [[at, value] for at, value in enumerate(values) if at == 0 or value != values[at - 1]]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["byte_count", "plural"]
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+__all__ = ["byte_count", "listed", "plural"]
+
+T = TypeVar("T")
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
@@ -12,6 +17,16 @@ def plural(count: int, noun: str, many: str = "") -> str:
     ('1 node', '1,200 nodes', '0 classes')
     """
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def listed(things: Sequence[T], name: Callable[[T], str] = str, most: int = 8) -> str:
+    """The names of the first things, and how many more there are: a sentence holds no hundred thousand of them.
+
+    >>> listed("abc"), listed(range(2000), hex, 2)
+    ('a, b, c', '0x0, 0x1 and 1,998 more')
+    """
+    more = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return ", ".join(map(name, things[:most])) + more
 
 
 def byte_count(count: float) -> str:

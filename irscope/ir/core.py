@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY, fast_constructor
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
@@ -90,7 +90,7 @@ class Node:
         return value
 
     def __repr__(self) -> str:
-        names = ", ".join(map(repr, self.outputs))
+        names = listed(self.outputs, repr)
         return f"{names} = {self.op}" if names else self.op
 
 

@@ -185,3 +185,14 @@ def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
     assert trouble(text, compiled=True) == ""
     with pytest.raises(irs.IrscopeError, match=f"unpack {parts} values into 2"):
         irs.compile(irs.fuse(irs.parse(text)))(np.zeros((2, 6), np.float32))
+
+
+@pytest.mark.parametrize(("groups", "eps"), [("%x", "%half"), ("%one", "%x"), ("%none", "%half"), ("%half", "%half")])
+def test_a_group_norm_whose_numbers_are_none(groups: str, eps: str) -> None:
+    text = f"""graph(%x : Float(2, 3)):{CONSTANTS}
+  %on : bool = prim::Constant[value=1]()
+  %a : Float(2, 3) = aten::relu(%x)
+  %n : Float(2, 3) = aten::group_norm(%a, {groups}, %none, %none, {eps}, %on)
+  %r : Float(2, 3) = aten::exp(%n)
+  return (%r)"""
+    assert trouble(text, compiled=True) == ""

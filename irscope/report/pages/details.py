@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
+from irscope._base.words import listed
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
@@ -154,7 +155,7 @@ def title_of(graph: Graph, record: Value | Node) -> str:
     """A value with its type, a node with its results."""
     if isinstance(record, Value):
         return f"%{graph.names[record]} : {short_type(record.type)}"
-    results = ", ".join(f"%{graph.names[value]}" for value in record.outputs)
+    results = listed(record.outputs, lambda value: f"%{graph.names[value]}")
     return f"{record.op} → {results}" if results else record.op
 
 

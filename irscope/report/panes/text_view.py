@@ -23,7 +23,7 @@ def text_view(graph: Graph) -> TextView:
     >>> [bool(node) for node in view["nodes"]], sorted(view["names"])
     ([False, True, False], ['x', 'y'])
     """
-    lines = [shortened(line) for line in print_graph(graph, locations=False).split("\n")]
+    lines = [_line(line) for line in print_graph(graph, locations=False).split("\n")]
     heading = max(1, len(graph.inputs))
     nodes = graph.nodes()
     owners = [0] * heading + [0 if _FRAME.match(line) else next(nodes).id for line in lines[heading:]]
@@ -34,3 +34,9 @@ def text_view(graph: Graph) -> TextView:
         names={name: value.id for value, name in graph.names.items()},
         locations={node.id: shortened(str(node.location)) for node in graph.nodes() if node.location is not None},
     )
+
+
+def _line(line: str) -> str:
+    """A line of at most so many letters behind its indentation: what a detail tells of the node is the same then."""
+    told = line.lstrip(" ")
+    return " " * (len(line) - len(told)) + shortened(told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.words import listed
 from irscope.analysis.alias.points_to import Label, PointsTo
 from irscope.ir import Graph, Node, Value
 
@@ -23,7 +24,7 @@ class Words:
 
     def node_words(self, node: Node) -> str:
         """The op, and what it makes: `aten::mul (%c)`."""
-        made = ", ".join(f"%{self.name(value)}" for value in node.outputs)
+        made = listed(node.outputs, lambda value: f"%{self.name(value)}")
         return f"{node.op} ({made})" if made else node.op
 
     def label_of(self, place: int) -> Label:

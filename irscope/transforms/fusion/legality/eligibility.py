@@ -247,11 +247,10 @@ class Eligibility:
         }
         if self.exact:
             return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
-        if NOT_CONSTANT in (given["num_groups"], given["eps"]):
-            return Refusal(
-                "unknown-argument", f"{node.op}: num_groups and eps must be constants", (node,)
-            )
-        found, groups = self.tensor_type(node.inputs[0]), given["num_groups"]
+        groups = given["num_groups"]
+        if not isinstance(groups, int) or not isinstance(given["eps"], int | float):
+            return Refusal("unknown-argument", f"{node.op}: num_groups and eps must be constants", (node,))
+        found = self.tensor_type(node.inputs[0])
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
         if found is None or found.shape is None or not isinstance(channels, int) or groups < 1 or channels % groups:
             return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))

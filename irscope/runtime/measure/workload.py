@@ -17,7 +17,7 @@ from irscope._base.leaves import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.registry import category_of, op_of, schema_of
-from irscope.runtime.arrays import Library
+from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.executor import flatten
 
 __all__ = ["Workload", "bytes_of", "flops_of", "workload"]
@@ -154,7 +154,8 @@ def bytes_of(values: Sequence[Any]) -> int:
             place: int = leaf.data_ptr()
         else:
             shape, item = leaf.shape, leaf.itemsize
-            strides, place = leaf.strides, leaf.__array_interface__["data"][0]
+            strides = leaf.strides
+            place = int(leaf.data.ptr) if is_cupys(leaf) else leaf.__array_interface__["data"][0]
         own = prod(size for size, stride in zip(shape, strides, strict=True) if stride or size == 0)
         seen[place, own * item] = own * item
     return sum(seen.values())

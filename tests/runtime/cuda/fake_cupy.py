@@ -92,6 +92,12 @@ class FakeEvent:
 
     def __init__(self, owner: FakeCupy) -> None:
         self.owner = owner
+        self.time: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        """Its time is the stream's when all work before it is done, in milliseconds."""
+        self.owner.clock += self.owner.tick
+        self.time = self.owner.clock
 
     @property
     def done(self) -> bool:
@@ -181,6 +187,10 @@ class FakeCupy(SimpleNamespace):
         self.limit = memory_limit
         self.idle = True
         """Whether all work is done."""
+        self.clock = 0.0
+        """The stream's clock, in milliseconds."""
+        self.tick = 0.0
+        """By how much it goes on from one event to the next."""
         self.ndarray = type("ndarray", (FakeArray,), {"owner": self})
         self.owners: dict[int, int] = {}
         """The GPU of addresses that are not on the first one."""
@@ -192,7 +202,8 @@ class FakeCupy(SimpleNamespace):
         self.cuda = SimpleNamespace(
             alloc=self._alloc, runtime=runtime, memory=SimpleNamespace(OutOfMemoryError=OutOfMemory),
             Device=lambda device=None: FakeDevice(self, device), function=SimpleNamespace(Module=lambda: FakeModule(self)),
-            get_current_stream=lambda device_id=-1: self.stack()[-1],
+            Event=lambda block=True, disable_timing=False, interprocess=False: FakeEvent(self),
+            get_elapsed_time=self._elapsed, get_current_stream=lambda device_id=-1: self.stack()[-1],
             Stream=lambda null=False, non_blocking=False, ptds=False, priority=None: FakeStream(self, 77, self.here),
             ExternalStream=self._external, MemoryPool=lambda allocator=None: SimpleNamespace(malloc=self._alloc),
             using_allocator=self._using,
@@ -225,6 +236,11 @@ class FakeCupy(SimpleNamespace):
             work()
         else:
             self.capturing.append(work)
+
+    def _elapsed(self, start_event: FakeEvent, end_event: FakeEvent) -> float:
+        if start_event.time is None or end_event.time is None:
+            raise FakeDriverError("cudaErrorInvalidResourceHandle: invalid resource handle")
+        return end_event.time - start_event.time
 
     def _properties(self, device: int) -> dict[str, Any]:
         return {"name": b"Fake H100", "multiProcessorCount": 4}

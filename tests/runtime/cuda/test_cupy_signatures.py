@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeDevice, FakeFunction, FakeModule, FakeStream
+from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeDevice, FakeEvent, FakeFunction, FakeModule, FakeStream
 
 FAKE = FakeCupy()
 
@@ -37,7 +37,8 @@ UNTOLD = {
     "ndarray.strides": None, "ndarray.data": None, "cuda.memory.MemoryPointer.__add__": None,
     "cuda.memory.MemoryPointer.ptr": None, "cuda.memory.MemoryPointer.mem": None, "cuda.memory.BaseMemory.size": None,
     "cuda.Device.synchronize": None, "get_default_memory_pool": None, "cuda.MemoryPool.free_all_blocks": None,
-    "ndarray.copy": None, "cuda.Event.done": None,
+    "ndarray.copy": None, "cuda.Event.done": None, "cuda.Event": FAKE.cuda.Event, "cuda.Event.record": FakeEvent.record,
+    "cuda.get_elapsed_time": FAKE.cuda.get_elapsed_time,
 }  # fmt: skip
 """What CuPy has under these names and says no arguments of."""
 

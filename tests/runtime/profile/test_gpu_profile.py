@@ -1,0 +1,91 @@
+"""Profiles of a GPU: events on the stream, and gaps in which it waits for the host; on the fake CuPy, whose clock the tests
+drive, and on a real GPU where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.runtime.profile.stopwatch import EventWatch
+from tests.codegen.cuda_emulator import AVAILABLE
+from tests.runtime.cuda.fake_cupy import FakeCupy
+from tests.runtime.cuda.test_device import CountingCompiler, installed
+
+emulated = pytest.mark.skipif(not AVAILABLE, reason="the emulator needs g++")
+
+
+class Clocks:
+    """A host and a stream, each with times that a test says beforehand: of the first stamp, and of those after it."""
+
+    def __init__(self, host_us: list[float], done_us: list[float]) -> None:
+        self.host, self.done = [int(time * 1000) for time in host_us], list(done_us)
+        self.count = 0
+
+    def event(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def watch(self) -> EventWatch:
+        watch = EventWatch(self.event, lambda a, b: (self.done[b] - self.done[a]) / 1000, lambda: None)
+        watch.start()
+        self.count = 0
+        for time in self.host:
+            watch.stamp[0](time)
+        watch.cost = 0.0
+        return watch
+
+
+def test_work_that_queues_up_is_told_by_events_alone() -> None:
+    """The host is far ahead: each piece starts when the one before is done."""
+    found = Clocks([0, 1, 2, 3], [0, 100, 150, 400]).watch().read()
+    assert found.busy.tolist() == pytest.approx([100e3, 50e3, 250e3])
+    assert found.idle.tolist() == [0, 0, 0] and found.host.tolist() == [1000, 1000, 1000]
+
+
+def test_a_stream_that_waits_for_the_host_is_idle_not_busy() -> None:
+    """The host needs 50 µs a launch, the work 2: the stream cannot have begun before the host came."""
+    found = Clocks([0, 50, 100, 150], [0, 52, 102, 152]).watch().read()
+    assert found.busy.tolist() == pytest.approx([52e3, 50e3 + 2e3, 50e3 + 2e3], rel=0.1)
+    late = Clocks([0, 50, 100, 150], [0, 10, 60, 110]).watch().read()
+    assert late.idle.tolist() == pytest.approx([0, 40e3, 40e3])
+    assert late.busy.tolist() == pytest.approx([10e3, 10e3, 10e3])
+    assert float(late.busy.sum() + late.idle.sum()) == pytest.approx(110e3), "together they are the stream's time"
+
+
+@emulated
+def test_a_profile_on_the_fake_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cupy = installed(FakeCupy(), monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)
+    cupy.tick = 5.0
+    x = np.linspace(-1, 1, 512, dtype=np.float32).reshape(8, 64)
+
+    def program(a: Any) -> Any:
+        return np.sort(np.tanh(np.exp(a))) * 2 + a
+
+    p = irs.profile(program, x, device="cuda", seconds=0.05)
+    fused = p.table("node", way="fused")
+    assert p.device == "cuda" and {"prim::FusionGroup", "aten::sort"} <= set(fused["op"])
+    assert (fused["host ms"] >= 0).all() and (fused["idle ms"] >= 0).all()
+    assert (fused["ms"] > 0).any() and (fused["ms"] <= 5.0 + 1e-6).all(), "an event's tick bounds each"
+    trace = p.save(tmp_path / "x.json").read_text()
+    assert '"stream"' in trace and '"host"' in trace
+    rules = {remark.rule for remark in p.remarks}
+    idle = sum(row.idle_ns for row in p.rows("fused"))
+    assert ("waits-for-python" in rules) <= (idle > 0)
+    assert fused["of copy"].isna().all(), "the limits of a GPU are not measured"
+
+
+@pytest.mark.cuda
+def test_a_profile_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    x = torch.randn(1 << 22, device="cuda")
+    p = irs.profile(lambda a: torch.sort(torch.tanh(a) * 2 + a)[0], x, device="cuda", seconds=0.5)
+    total, parts = p.total("op by op").median, p.ways["op by op"].parts.median
+    assert 0.5 < parts / total < 1.5 and p.table("node", way="op by op")["ms"].max() > 0

@@ -1,12 +1,14 @@
 """Two profiles beside each other: pieces that compute the same are matched, whatever they are called.
 
 Two nodes match if their fingerprints by dedup are equal (groups as a whole, other nodes with their constants); where a class
-has several members, all of them count together. What has no partner is new, or gone. Something is slower or faster only if
+has several members, all of them count together. What has no partner then is matched by a relation that forgets sizes and
+strides: the same op on other tensors. What is left is new, or gone. Something is slower or faster only if
 the middle halves of its runs do not overlap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +109,7 @@ def difference(before: Readings, after: Readings, way: str | None) -> ProfileDif
     if not isinstance(after, Readings):
         raise ArgumentError(f"a profile is compared with a profile, not with {type(after).__name__}", hint="p.diff(q)")
     label = way or (before.main if before.main in after.ways else "op by op")
-    sides = [_by_class(each, label) for each in (before, after)]
+    sides = _classes(before, after, label)
     classes = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
         rows, spread = zip(*(side.get(key, ((), _NOTHING)) for side in sides), strict=True)
@@ -117,11 +119,26 @@ def difference(before: Readings, after: Readings, way: str | None) -> ProfileDif
     return ProfileDifference(name, tuple(classes), before.total(label), after.total(label), _warnings(before, after))
 
 
-def _by_class(readings: Readings, label: str) -> dict[str, tuple[tuple[NodeRow, ...], Spread]]:
+_Classes = dict[str, tuple[tuple[NodeRow, ...], Spread]]
+
+
+def _classes(before: Readings, after: Readings, label: str) -> list[_Classes]:
+    """The classes of both, those that compute the same under one key."""
+    both = (before, after)
+    keys = [[piece_key(each.graph(label), row.node) for row in each.rows(label)] for each in both]
+    shared = set(keys[0]) & set(keys[1])
+    for each, own in zip(both, keys, strict=True):
+        for index, row in enumerate(each.rows(label)):
+            if own[index] not in shared:
+                own[index] = piece_key(each.graph(label), row.node, "layout")
+    return [_by_class(each, label, own) for each, own in zip(both, keys, strict=True)]
+
+
+def _by_class(readings: Readings, label: str, keys: Sequence[str]) -> _Classes:
     way, rows = readings.way(label), readings.rows(label)
     places: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        places.setdefault(piece_key(way.graph, row.node), []).append(index)
+    for index, key in enumerate(keys):
+        places.setdefault(key, []).append(index)
     busy = np.asarray(way.busy)
     return {
         key: (tuple(rows[index] for index in found), Spread.of(busy[:, found].sum(axis=1)))

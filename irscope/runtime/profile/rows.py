@@ -14,7 +14,7 @@ from irscope.runtime.profile.counting import NodeCost
 from irscope.runtime.profile.speeds import Speeds
 from irscope.runtime.profile.spread import Spread
 from irscope.runtime.profile.way import Way
-from irscope.transforms.dedup import Piece, dedup, fingerprint
+from irscope.transforms.dedup import Piece, Relation, dedup, fingerprint
 
 __all__ = ["LAUNCHING", "NodeRow", "class_numbers", "members_of", "node_rows", "piece_key", "place", "type_words"]
 
@@ -123,16 +123,16 @@ def place(node: Node) -> Location | None:
     return next((inner.location for inner in members_of(node) if inner.location is not None), None)
 
 
-def piece_key(graph: Graph, node: Node) -> str:
+def piece_key(graph: Graph, node: Node, relation: Relation = "order") -> str:
     """What nodes of two programs share that do the same: the fingerprint of the group, or of the node with its constants."""
     if node.op in GROUPS:
-        return fingerprint(Piece(node, node.blocks[0], graph, node.attrs), "order").hex()
+        return fingerprint(Piece(node, node.blocks[0], graph, node.attrs), relation).hex()
     made = [graph.producer.get(value) for value in dict.fromkeys(node.inputs)]
     constants = tuple([maker for maker in made if maker is not None and maker.op == "prim::Constant"])
     known = {value for maker in constants for value in maker.outputs}
     params = tuple([value for value in dict.fromkeys(node.inputs) if value not in known])
     block = Block(0, params, (*constants, node), node.outputs)
-    return fingerprint(Piece(node, block, graph, {}), "order").hex()
+    return fingerprint(Piece(node, block, graph, {}), relation).hex()
 
 
 def class_numbers(graph: Graph, rows: Sequence[NodeRow]) -> dict[int, int]:

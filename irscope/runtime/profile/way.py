@@ -211,9 +211,14 @@ class Way:
     @property
     def parts(self) -> Spread:
         """All nodes, and what comes before and after them, added up run by run."""
+        return Spread.of(self.parts_by_run)
+
+    @property
+    def parts_by_run(self) -> Any:
+        """The same sum of each run, in nanoseconds."""
         if not self._entry:
-            return Spread.of(self.busy.sum(axis=1))
-        return Spread.of(self.busy.sum(axis=1) + self.idle.sum(axis=1) + np.array(self._entry) + np.array(self._leave))
+            return self.busy.sum(axis=1)
+        return self.busy.sum(axis=1) + self.idle.sum(axis=1) + np.array(self._entry) + np.array(self._leave)
 
     def cost(self, node: Node) -> NodeCost:
         """What it moves, computes and allocates in a run."""

@@ -138,3 +138,8 @@ def test_what_is_advised_can_be_tried_and_computes_the_same(name: str) -> None:
 def test_what_only_the_author_can_do_is_said() -> None:
     with pytest.raises(ArgumentError, match="author of the source"):
         planted("broadcast").try_(0)
+
+
+def test_an_operand_of_fewer_dimensions_does_not_lie_across() -> None:
+    p = on_the_machine(lambda x, m: torch.tanh(x * m[:256, :256]), torch.ones(4, 256, 256), torch.ones(512, 512))
+    assert "transposed-operand" not in {remark.rule for remark in p.remarks}

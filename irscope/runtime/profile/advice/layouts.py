@@ -88,8 +88,9 @@ def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     took = row.self_time.median
     if _largest(row) < _LEAST_BYTES or row.copy_ns > _SLOW * took:
         return
-    orders = {_full_order(facts) for facts in every if len(facts.order) > 1}
-    if len(orders) < 2 and not (row.category != "pointwise" and any(_lies_across(facts) for facts in given)):
+    orders = [_full_order(facts) for facts in every if len(facts.order) > 1]
+    is_reduced = row.category != "pointwise" and any(_lies_across(facts) for facts in given)
+    if all(_agree(a, b) for a in orders for b in orders) and not is_reduced:  # an op has a handful of operands
         return
     across = [place for place, facts in enumerate(row.cost.operands) if facts is not None and _lies_across(facts)]
     views = [view for place in across for view in _views_before(evidence, row.node, place)]
@@ -109,6 +110,11 @@ def _largest(row: NodeRow) -> int:
 def _full_order(facts: TensorFacts) -> tuple[int, ...]:
     """The order of its dimensions, counted from the last, so that a broadcast operand compares."""
     return tuple(dim - len(facts.shape) for dim in facts.order)
+
+
+def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two orders list the dimensions that both have alike."""
+    return [dim for dim in a if dim in b] == [dim for dim in b if dim in a]
 
 
 def _lies_across(facts: TensorFacts) -> bool:

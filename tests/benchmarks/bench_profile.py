@@ -1,0 +1,133 @@
+"""What profiles are worth: do the parts sum to the whole, is the order torch.profiler's, were predictions right?
+
+    python tests/benchmarks/bench_profile.py [--seconds 4] [--models bert,gru] [--planted]
+
+One thread, so that a busy machine disturbs least. For each model: the sum of all parts by the whole call, of medians and of
+the best runs, op by op and fused; Spearman's rank correlation of the ten slowest classes of equal nodes with torch.profiler's
+trace of the eager model; what measuring costs a node. With `--planted`, the programs of `tests/runtime/profile/planted.py`: the place of
+the first remark that names the planted line, and for each remark that can be tried what it predicted and what came of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples"), str(Path(__file__).parent)]
+
+import irscope as irs  # noqa: E402
+
+
+def lstm100() -> Any:
+    from lstm import lstm
+
+    return lstm(inputs=32, hidden=64).eval(), (torch.randn(100, 8, 32),)
+
+
+def chain() -> Any:
+    def pointwise(x: Any) -> Any:
+        for _ in range(20):
+            x = torch.tanh(x * 1.01 + 0.1)
+        return x
+
+    return pointwise, (torch.randn(512, 512),)
+
+
+def of_fusion_models(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        import fusion_models
+
+        model, args = fusion_models.MODELS[name]()
+        return model.eval(), args
+
+    return make
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "YOLOv3": of_fusion_models("yolov3"), "LSTM-100": lstm100, "BERT": of_fusion_models("bert"),
+    "ViT": of_fusion_models("vit"), "GRU": of_fusion_models("gru"), "chain": chain,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--planted", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.planted:
+        planted(options.seconds)
+        return
+    print(f"{'model':10}{'way':10}{'nodes':>6}{'whole ms':>10}{'parts/whole':>13}{'of best runs':>18}{'ns a node':>11}  order")
+    for name in options.models.split(","):
+        model, args = MODELS[name]()
+        graph = irs.load(model, *args)
+        p = irs.profile(graph, *args, seconds=options.seconds)
+        for label, way in p.ways.items():
+            ratio, low = way.parts.median / way.total.median, float(np.min(way.parts_by_run)) / min(way.whole)
+            told = f"rank correlation {rank(p, graph, model, args):.2f}" if label == "op by op" else ""
+            whole = way.total.median / 1e6
+            print(f"{name:10}{label:10}{len(way.nodes):6}{whole:10.3f}{ratio:13.3f}{low:18.3f}{way.watch.cost:11.0f}  {told}",
+                  flush=True)  # fmt: skip
+
+
+def rank(p: Any, graph: Any, model: Any, args: Any, runs: int = 30) -> float:
+    """Spearman's correlation over the ten slowest classes of equal nodes that both see: of twenty equal ones any order is right."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        for _ in range(3):
+            model(*args)
+        with profile(activities=[ProfilerActivity.CPU]) as measured:
+            for _ in range(runs):
+                model(*args)
+        path = Path(folder) / "trace.json"
+        measured.export_chrome_trace(str(path))
+        reading = irs.profile.read(path, graph)
+    numbers = p.class_numbers("op by op")
+    ours: dict[int, float] = {}
+    theirs: dict[int, float] = {}
+    way = p.ways["op by op"]
+    for index, row in enumerate(p.rows("op by op")):
+        if row.node in reading.times:
+            key = numbers[row.node.id]
+            ours[key] = ours.get(key, 0.0) + float(np.min(way.busy[:, index]))
+            theirs[key] = theirs.get(key, 0.0) + min(reading.times[row.node])
+    both = sorted(ours, key=lambda key: -ours[key])[:10]
+    if len(both) < 3:
+        return float("nan")
+    a, b = (np.argsort(np.argsort([side[key] for key in both])) for side in (ours, theirs))
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def planted(seconds: float) -> None:
+    from tests.runtime.profile.planted import PLANTED, slow_lines
+
+    print(f"{'program':18}{'place':>6}{'rule':>22}{'predicted ms':>14}{'came ms':>9}  holds")
+    right = tried = first = 0
+    for name, (program, args) in PLANTED.items():
+        p = irs.profile(program, *args, seconds=seconds / 4)
+        wanted = slow_lines(program)
+        place = next((i for i, r in enumerate(p.remarks) if wanted & {line.line for line in r.lines}), None)
+        first += place is not None and place < 2
+        remark = None if place is None else p.remarks[place]
+        print(f"{name:18}{place if place is not None else '–':>6}{remark.rule if remark else '':>22}", end="")
+        if remark is not None and (remark.change is not None or remark.rule == "fuse"):
+            trial = p.try_(remark, seconds=seconds / 4)
+            tried, right = tried + 1, right + trial.holds
+            print(f"{remark.gain_ns / 1e6:14.3f}{trial.gain_ns / 1e6:9.3f}  {'yes' if trial.holds else 'no'}", end="")
+        print(flush=True)
+    print(f"the line is in the first or second remark of {first} of {len(PLANTED)}; of {tried} predictions tried {right} held")
+
+
+if __name__ == "__main__":
+    main()

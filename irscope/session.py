@@ -337,7 +337,7 @@ def write_report(
     path = Path(output)
     named = next((arg for arg in example_args if isinstance(arg, str | Path) and str(arg).endswith(".html")), None)
     if named is not None:
-        raise ArgumentError(f"{str(named)!r} is no example argument", hint=f"the file is named by output={str(named)!r}")
+        raise ArgumentError(f"{str(named)!r} is not an example argument", hint=f"the file is named by output={str(named)!r}")
     if isinstance(source, History):
         page = history_html(source)
     elif isinstance(source, Profile):

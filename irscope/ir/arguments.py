@@ -91,7 +91,7 @@ def _by_path(arguments: Sequence[Any], paths: tuple[tuple[Any, ...], ...]) -> tu
     if missing or wrong:
         told = [f"{_told(path)} is missing" for path in missing[:3]] + [f"{_told(path)} is new" for path in wrong[:3]]
         raise ArgumentError(
-            "the arguments are not built like those which the program was loaded with", where="; ".join(told),
+            "the arguments are nested otherwise than those the program was loaded with", where="; ".join(told),
             hint="load it again with arguments like these",
         )  # fmt: skip
     return tuple(given[path] for path in paths)

@@ -12,38 +12,54 @@ parsed graph. Times are medians of processor time in milliseconds, so that other
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 import statistics
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.text.parser import parse
+from tests.benchmarks.families import Lines, chain, rounds
+from tests.benchmarks.harness import Growth, median_ms
 
-Lines = Iterator[str]
+XY = "%x : Tensor, %y : Tensor"
+ONE = "  %one : int = prim::Constant[value=1]()"
+ZERO = "  %zero : int = prim::Constant[value=0]()"
 
-
-def chain(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor):"
-    last = "x"
-    for i in range(count):
-        yield f"  %v{i} : Tensor = aten::mul(%{last}, %y)"
-        last = f"v{i}"
-    yield f"  return (%{last})"
-
-
-def view_and_write(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor):"
-    yield "  %one : int = prim::Constant[value=1]()"
-    last = "x"
-    for i in range(count // 3):
-        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
-        yield f"  %b{i} : Tensor = aten::t(%a{i})"
-        yield f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"
-        last = f"a{i}"
-    yield f"  return (%{last})"
+VIEW_AND_WRITE = """\
+  %a{i} : Tensor = aten::mul(%{last}, %y)
+  %b{i} : Tensor = aten::t(%a{i})
+  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"""
+LISTS = """\
+  %a{i} : Tensor = aten::mul(%{last}, %y)
+  %l{i} : Tensor[] = prim::ListConstruct(%a{i}, %y)
+  %e{i} : Tensor = aten::__getitem__(%l{i}, %zero)"""
+TUPLES = """\
+  %a{i} : Tensor = aten::mul(%{last}, %y)
+  %t{i} : (Tensor, Tensor) = prim::TupleConstruct(%a{i}, %y)
+  %p{i} : Tensor, %q{i} : Tensor = prim::TupleUnpack(%t{i})"""
+LIST_AND_CAT = """\
+  %l{i} : Tensor[] = prim::ListConstruct(%{last}, %y)
+  %c{i} : Tensor = aten::cat(%l{i}, %zero)"""
+FRESH_IFS = """\
+  %r{i} : Tensor = prim::If(%c)
+    block0():
+      %f{i} : Tensor = aten::mul(%{last}, %y)
+      -> (%f{i})
+    block1():
+      %g{i} : Tensor = aten::mul(%{last}, %{last})
+      -> (%g{i})"""
+MERGING_IFS = """\
+  %r{i} : Tensor = prim::If(%c)
+    block0():
+      %f{i} : Tensor = aten::mul(%y, %y)
+      -> (%f{i})
+    block1():
+      -> (%{last})"""
 
 
 def one_base(count: int) -> Lines:
@@ -54,49 +70,6 @@ def one_base(count: int) -> Lines:
         yield f"  %b{i} : Tensor = aten::t(%base)"
         yield f"  %c{i} : Tensor = aten::add_(%b{i}, %y, %one)"
     yield "  return (%base)"
-
-
-def view_chain(count: int) -> Lines:
-    yield "graph(%x : Tensor):"
-    last = "x"
-    for i in range(count):
-        yield f"  %v{i} : Tensor = aten::t(%{last})"
-        last = f"v{i}"
-    yield f"  return (%{last})"
-
-
-def lists(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor):"
-    yield "  %zero : int = prim::Constant[value=0]()"
-    last = "x"
-    for i in range(count // 3):
-        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
-        yield f"  %l{i} : Tensor[] = prim::ListConstruct(%a{i}, %y)"
-        yield f"  %e{i} : Tensor = aten::__getitem__(%l{i}, %zero)"
-        last = f"e{i}"
-    yield f"  return (%{last})"
-
-
-def tuples(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor):"
-    last = "x"
-    for i in range(count // 3):
-        yield f"  %a{i} : Tensor = aten::mul(%{last}, %y)"
-        yield f"  %t{i} : (Tensor, Tensor) = prim::TupleConstruct(%a{i}, %y)"
-        yield f"  %p{i} : Tensor, %q{i} : Tensor = prim::TupleUnpack(%t{i})"
-        last = f"p{i}"
-    yield f"  return (%{last})"
-
-
-def list_and_cat(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor):"
-    yield "  %zero : int = prim::Constant[value=0]()"
-    last = "x"
-    for i in range(count // 2):
-        yield f"  %l{i} : Tensor[] = prim::ListConstruct(%{last}, %y)"
-        yield f"  %c{i} : Tensor = aten::cat(%l{i}, %zero)"
-        last = f"c{i}"
-    yield f"  return (%{last})"
 
 
 def wide_cat(count: int) -> Lines:
@@ -140,87 +113,43 @@ def nested_loops(count: int) -> Lines:
     yield f"  return (%{result})"
 
 
-def fresh_ifs(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor, %c : bool):"
-    last = "x"
-    for i in range(count // 3):
-        yield f"  %r{i} : Tensor = prim::If(%c)"
-        yield "    block0():"
-        yield f"      %f{i} : Tensor = aten::mul(%{last}, %y)"
-        yield f"      -> (%f{i})"
-        yield "    block1():"
-        yield f"      %g{i} : Tensor = aten::mul(%{last}, %{last})"
-        yield f"      -> (%g{i})"
-        last = f"r{i}"
-    yield f"  return (%{last})"
-
-
-def merging_ifs(count: int) -> Lines:
-    yield "graph(%x : Tensor, %y : Tensor, %c : bool):"
-    last = "x"
-    for i in range(count // 2):
-        yield f"  %r{i} : Tensor = prim::If(%c)"
-        yield "    block0():"
-        yield f"      %f{i} : Tensor = aten::mul(%y, %y)"
-        yield f"      -> (%f{i})"
-        yield "    block1():"
-        yield f"      -> (%{last})"
-        last = f"r{i}"
-    yield f"  return (%{last})"
-
-
 def inputs(count: int) -> Lines:
     yield f"graph({', '.join(f'%x{i} : Tensor' for i in range(count))}):"
     yield "  return (%x0)"
 
 
 FAMILIES: dict[str, Callable[[int], Lines]] = {
-    f.__name__: f
-    for f in (
-        chain,
-        view_and_write,
-        one_base,
-        view_chain,
-        lists,
-        tuples,
-        list_and_cat,
-        wide_cat,
-        loops,
-        nested_loops,
-        fresh_ifs,
-        merging_ifs,
-        inputs,
-    )
+    "chain": chain,
+    "view_and_write": rounds(XY, VIEW_AND_WRITE, nodes=3, carries="a", constants=ONE),
+    "one_base": one_base,
+    "view_chain": rounds("%x : Tensor", "  %v{i} : Tensor = aten::t(%{last})"),
+    "lists": rounds(XY, LISTS, nodes=3, carries="e", constants=ZERO),
+    "tuples": rounds(XY, TUPLES, nodes=3, carries="p"),
+    "list_and_cat": rounds(XY, LIST_AND_CAT, nodes=2, carries="c", constants=ZERO),
+    "wide_cat": wide_cat,
+    "loops": loops,
+    "nested_loops": nested_loops,
+    "fresh_ifs": rounds(f"{XY}, %c : bool", FRESH_IFS, nodes=3, carries="r"),
+    "merging_ifs": rounds(f"{XY}, %c : bool", MERGING_IFS, nodes=2, carries="r"),
+    "inputs": inputs,
 }
 TORCH_LIMIT = {"merging_ifs": 100_000, "nested_loops": 1_000}
 """Beyond these sizes torch takes minutes and gigabytes, or crashes."""
-
-
-def median_ms(action: Callable[[], object], repeat: int) -> float:
-    """The median time of some runs, with the garbage collector as a program finds it."""
-    seconds = []
-    for _ in range(repeat):
-        gc.collect()
-        start = time.process_time()
-        action()
-        seconds.append(time.process_time() - start)
-    return 1e3 * statistics.median(seconds)
 
 
 def torch_ms(text: str, repeat: int) -> tuple[float, float]:
     """The median time of torch's build, each on a graph parsed anew, and of asking the last db for all writers."""
     import torch
 
-    seconds = []
-    for _ in range(repeat):
-        graph = torch._C.parse_ir(text)
-        gc.collect()
-        start = time.process_time()
-        db = graph.alias_db()
-        seconds.append(time.process_time() - start)
+    parse_ir, dbs = torch._C.parse_ir, []
+
+    def build(graph: Any) -> None:
+        dbs[:] = [graph.alias_db(), graph]
+
+    taken = median_ms(build, lambda: parse_ir(text), repeat)
+    db, graph = dbs
     values = [value for node in graph.nodes() for value in node.outputs()]
-    writers = median_ms(lambda: sum(map(db.has_writers, values)), 1)
-    return 1e3 * statistics.median(seconds), writers
+    return taken, median_ms(lambda _: sum(map(db.has_writers, values)), lambda: None, 1)
 
 
 def main() -> None:
@@ -234,22 +163,20 @@ def main() -> None:
     print(f"{'family':<16}" + "".join(f"{head:>12}" for head in heads))
     ratios = []
     for family in given.families:
-        before: tuple[int, float] | None = None
+        growth = Growth()
         for size in given.sizes:
             text = "\n".join(FAMILIES[family](size))
             graph = parse(text)
             db = AliasDb(graph)  # the first one in a process also loads the op tables
             values = [value for node in graph.body.nodes for value in node.outputs]
-            writers = median_ms(lambda db=db, values=values: sum(map(bool, map(db.has_writers, values))), 1)
+            writers = median_ms(lambda db, values=values: sum(map(bool, map(db.has_writers, values))), lambda db=db: db, 1)
             del db, values
-            ours = median_ms(lambda graph=graph: AliasDb(graph), given.repeat)
+            ours = median_ms(AliasDb, lambda graph=graph: graph, given.repeat)
             skip = given.ours_only or size > TORCH_LIMIT.get(family, size)
             theirs, their_writers = (math.nan, math.nan) if skip else torch_ms(text, given.repeat)
-            slope = math.log(ours / before[1]) / math.log(size / before[0]) if before else math.nan
-            before = (size, ours)
             if size == given.sizes[-1] and not skip:
                 ratios.append(ours / theirs)
-            figures = (ours, theirs, ours / theirs, slope, writers, their_writers)
+            figures = (ours, theirs, ours / theirs, growth.at(size, ours), writers, their_writers)
             shown = (f"{figure:12.2f}".replace("nan", "  -") for figure in figures)
             print(f"{family:<16}{size:>12}" + "".join(shown), flush=True)
             del graph

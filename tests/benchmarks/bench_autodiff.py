@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from tests.benchmarks.families import chain, cut, independent, live, twice
+from tests.benchmarks.harness import Growth, median_ms
 
 FAMILIES: dict[str, Callable[[int], Iterator[str]]] = {
     "chain": chain,
@@ -34,30 +33,18 @@ FAMILIES: dict[str, Callable[[int], Iterator[str]]] = {
 }
 
 
-def ours(text: str, repeats: int, collect: bool) -> tuple[float, int]:
-    times, groups = [], 0
-    for _ in range(repeats):
-        graph = irs.parse(text)
-        gc.collect()
-        if not collect:
-            gc.disable()
-        started = time.process_time()
-        groups = len(irs.autodiff_subgraphs(graph).groups)
-        times.append(1000 * (time.process_time() - started))
-        gc.enable()
-    return statistics.median(times), groups
+def ours(graph: irs.Graph, collect: bool) -> None:
+    if not collect:
+        gc.disable()
+    irs.autodiff_subgraphs(graph)
+    gc.enable()
 
 
 def torchs(text: str, repeats: int) -> float:
     import torch
 
-    times: list[float] = []
-    while len(times) < repeats and sum(times) < 2000:
-        graph = torch._C.parse_ir(text)
-        started = time.process_time()
-        torch._C._jit_pass_create_autodiff_subgraphs(graph, 2)
-        times.append(1000 * (time.process_time() - started))
-    return statistics.median(times)
+    create = torch._C._jit_pass_create_autodiff_subgraphs
+    return median_ms(lambda graph: create(graph, 2), lambda: torch._C.parse_ir(text), repeats, at_most=2000)
 
 
 def main() -> None:
@@ -73,15 +60,14 @@ def main() -> None:
         f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>10} {'torch/ours':>10} {'groups':>7} {'exponent':>8}"
     )
     for family in chosen.families:
-        first: tuple[int, float] | None = None
+        growth = Growth()
         for size in chosen.sizes:
             text = "\n".join(FAMILIES[family](size))
-            mine, groups = ours(text, chosen.repeats, not chosen.no_collector)
+            mine = median_ms(lambda graph: ours(graph, not chosen.no_collector), lambda text=text: irs.parse(text), chosen.repeats)
+            groups = len(irs.autodiff_subgraphs(irs.parse(text)).groups)
             too_long = family in ("live", "independent") and size > chosen.limit
             theirs = math.nan if too_long or chosen.ours_only else torchs(text, chosen.repeats)
-            first = first or (size, mine)
-            slope = math.log(mine / first[1]) / math.log(size / first[0]) if size != first[0] else math.nan
-            told = f"{mine:9.1f} {theirs:10.1f} {theirs / mine:10.2f} {groups:7} {slope:8.2f}"
+            told = f"{mine:9.1f} {theirs:10.1f} {theirs / mine:10.2f} {groups:7} {growth.at(size, mine):8.2f}"
             print(f"{family:12} {size:8} {told}", flush=True)
 
 

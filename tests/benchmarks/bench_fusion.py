@@ -14,12 +14,9 @@ between the first and the last size.
 from __future__ import annotations
 
 import argparse
-import gc
 import math
-import statistics
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -30,9 +27,9 @@ import irscope as irs
 from irscope.transforms.fusion.fuse_pass import fuse
 from irscope.transforms.fusion.policy.registry import POLICIES
 from irscope.transforms.fusion.rebuilt_alias import fuse_rebuilding
-from tests.benchmarks.families import chain, cut, independent, live, twice
+from tests.benchmarks.families import Lines, chain, cut, independent, live, rounds, twice
+from tests.benchmarks.harness import Growth, median_ms
 
-Lines = Iterator[str]
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
 
 
@@ -48,23 +45,17 @@ def mutating(count: int) -> Lines:
     yield f"  return (%v{count - 1})"
 
 
-def recurrent(count: int) -> Lines:
-    """A gated recurrent cell, unrolled: nine ops a step, of which two are products of matrices."""
-    yield HEAD
-    yield "  %one : int = prim::Constant[value=1]()"
-    state = "x"
-    for i in range(count // 9):
-        yield f"  %g{i} : {TENSOR} = aten::matmul(%{state}, %y)"
-        yield f"  %z{i} : {TENSOR} = aten::sigmoid(%g{i})"
-        yield f"  %r{i} : {TENSOR} = aten::mul(%z{i}, %{state})"
-        yield f"  %m{i} : {TENSOR} = aten::matmul(%r{i}, %y)"
-        yield f"  %n{i} : {TENSOR} = aten::tanh(%m{i})"
-        yield f"  %d{i} : {TENSOR} = aten::sub(%n{i}, %{state}, %one)"
-        yield f"  %e{i} : {TENSOR} = aten::mul(%z{i}, %d{i})"
-        yield f"  %f{i} : {TENSOR} = aten::neg(%e{i})"
-        yield f"  %h{i} : {TENSOR} = aten::sub(%{state}, %f{i}, %one)"
-        state = f"h{i}"
-    yield f"  return (%{state})"
+CELL = f"""\
+  %g{{i}} : {TENSOR} = aten::matmul(%{{last}}, %y)
+  %z{{i}} : {TENSOR} = aten::sigmoid(%g{{i}})
+  %r{{i}} : {TENSOR} = aten::mul(%z{{i}}, %{{last}})
+  %m{{i}} : {TENSOR} = aten::matmul(%r{{i}}, %y)
+  %n{{i}} : {TENSOR} = aten::tanh(%m{{i}})
+  %d{{i}} : {TENSOR} = aten::sub(%n{{i}}, %{{last}}, %one)
+  %e{{i}} : {TENSOR} = aten::mul(%z{{i}}, %d{{i}})
+  %f{{i}} : {TENSOR} = aten::neg(%e{{i}})
+  %h{{i}} : {TENSOR} = aten::sub(%{{last}}, %f{{i}}, %one)"""
+"""A step of a gated recurrent cell: nine ops, of which two are products of matrices."""
 
 
 FAMILIES: dict[str, Callable[[int], Lines]] = {
@@ -74,7 +65,9 @@ FAMILIES: dict[str, Callable[[int], Lines]] = {
     "independent": lambda count: independent(count, TENSOR),
     "live": lambda count: live(count, TENSOR),
     "mutating": mutating,
-    "recurrent": recurrent,
+    "recurrent": rounds(
+        f"%x : {TENSOR}, %y : {TENSOR}", CELL, nodes=9, carries="h", constants="  %one : int = prim::Constant[value=1]()"
+    ),
 }
 
 
@@ -106,18 +99,6 @@ def gru(steps: int) -> Lines:
     yield f"  return ({', '.join(f'%h{i}' for i in range(steps))})"
 
 
-def timed(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int) -> float:
-    """The median processor time in milliseconds of `work` on what `prepare` makes afresh."""
-    times = []
-    for _ in range(repeats):
-        subject = prepare()
-        gc.collect()
-        started = time.process_time()
-        work(subject)
-        times.append(1000 * (time.process_time() - started))
-    return statistics.median(times)
-
-
 def torch_fuser() -> tuple[Callable[[Any], object], Callable[[str], Any]]:
     import torch
 
@@ -129,7 +110,7 @@ def compare_gru(sizes: list[int], repeats: int) -> None:
     print(f"{'GRU steps':>9} {'nodes':>8} {'plan ms':>9} {'ms a step':>9} {'groups':>7}")
     for steps in sizes:
         text = "\n".join(gru(steps))
-        taken = timed(fuse, lambda text=text: irs.parse(text), repeats)  # type: ignore[misc]
+        taken = median_ms(fuse, lambda text=text: irs.parse(text), repeats)  # type: ignore[misc]
         fusion = fuse(irs.parse(text))
         nodes = len(fusion.original.position)
         print(f"{steps:9} {nodes:8} {taken:9.1f} {taken / steps:9.2f} {len(fusion.groups):7}", flush=True)
@@ -151,15 +132,15 @@ def compare_alias(repeats: int) -> None:
     def fresh() -> Any:
         return copy(folded)  # without what was found out about it
 
-    plan = timed(fuse, fresh, repeats)
-    build = timed(irs.AliasDb, fresh, repeats)
-    following = timed(lambda fusion: fusion.alias_db, lambda: fuse(fresh()), repeats)
+    plan = median_ms(fuse, fresh, repeats)
+    build = median_ms(irs.AliasDb, fresh, repeats)
+    following = median_ms(lambda fusion: fusion.alias_db, lambda: fuse(fresh()), repeats)
     print(
         f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms"
     )
     print(f"{'alias':18} {'all ms':>9} {'ratio':>7} {'for the db ms':>14} {'ratio':>7}")
     for mode, per in (("follow", ""), ("rebuild-per-block", "block"), ("rebuild-per-merge", "merge")):
-        taken = plan + following if mode == "follow" else timed(run(per), fresh, repeats)
+        taken = plan + following if mode == "follow" else median_ms(run(per), fresh, repeats)
         kept = build + following if mode == "follow" else taken - plan + build
         ratios = taken / (plan + following), kept / (build + following)
         print(f"{mode:18} {taken:9.1f} {ratios[0]:7.1f} {kept:14.1f} {ratios[1]:7.1f}", flush=True)
@@ -170,7 +151,7 @@ def compare_policies(size: int, repeats: int) -> None:
     for family, lines in FAMILIES.items():
         text = "\n".join(lines(size))
         for policy in POLICIES:
-            taken = timed(
+            taken = median_ms(
                 lambda graph, policy=policy: fuse(graph, policy=policy), lambda text=text: irs.parse(text), repeats
             )  # type: ignore[misc]
             fusion = fuse(irs.parse(text), policy=policy)
@@ -200,16 +181,14 @@ def main() -> None:
     fuser = None if chosen.ours_only else torch_fuser()
     print(f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>9} {'torch/ours':>10} {'groups':>7} {'exponent':>8}")
     for family in chosen.families:
-        first: tuple[int, float] | None = None
+        growth = Growth()
         for size in chosen.sizes:
             text = "\n".join(FAMILIES[family](size))
-            ours = timed(fuse, lambda text=text: irs.parse(text), chosen.repeats)  # type: ignore[misc]
+            ours = median_ms(fuse, lambda text=text: irs.parse(text), chosen.repeats)  # type: ignore[misc]
             groups = len(fuse(irs.parse(text)).groups)
-            theirs = timed(fuser[0], lambda text=text: fuser[1](text), chosen.repeats) if fuser else math.nan  # type: ignore[misc]
-            first = first or (size, ours)
-            slope = math.log(ours / first[1]) / math.log(size / first[0]) if size != first[0] else math.nan
+            theirs = median_ms(fuser[0], lambda text=text: fuser[1](text), chosen.repeats) if fuser else math.nan  # type: ignore[misc]
             print(
-                f"{family:12} {size:8} {ours:9.1f} {theirs:9.1f} {theirs / ours:10.2f} {groups:7} {slope:8.2f}",
+                f"{family:12} {size:8} {ours:9.1f} {theirs:9.1f} {theirs / ours:10.2f} {groups:7} {growth.at(size, ours):8.2f}",
                 flush=True,
             )
 

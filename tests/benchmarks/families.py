@@ -1,15 +1,30 @@
 """Large programs of one shape each, as torch IR text: what the benchmarks of passes over graphs have in common.
 
-A family takes a number of nodes and the type of its tensors, and gives the lines of a program over `%x` and `%y`.
+A family takes a number of nodes, and some the type of their tensors; it gives the lines of a program over `%x` and `%y`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-__all__ = ["chain", "cut", "independent", "live", "twice"]
+__all__ = ["Lines", "chain", "cut", "independent", "live", "rounds", "twice"]
 
 Lines = Iterator[str]
+
+
+def rounds(head: str, text: str, *, nodes: int = 1, carries: str = "v", constants: str = "") -> Callable[[int], Lines]:
+    """A family of the same lines again and again, of so many nodes: in them `{i}` is the number of the round, and `{last}` the
+    value that the round before called by `carries` and its number."""
+
+    def lines(count: int) -> Lines:
+        yield f"graph({head}):\n{constants}"
+        last = "x"
+        for i in range(count // nodes):
+            yield text.format(i=i, last=last)
+            last = f"{carries}{i}"
+        yield f"  return (%{last})"
+
+    return lines
 
 
 def _head(tensor: str) -> str:

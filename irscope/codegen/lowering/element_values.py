@@ -256,7 +256,7 @@ class GroupValues:
         """The type of what stands for a write into a tensor with gaps: its order is the tensor's, its gaps are torch's."""
         given = self.types.get(target) if isinstance(target, Value) else None
         if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:
-            raise CodegenError(f"how the result of {node.op} lies is not known", where=repr(node))
+            raise CodegenError(f"the strides of the result of {node.op} are not known", where=repr(node))
         self.unknown_layouts.add(node.output)
         return laid_out_like(given, expr.dtype)
 
@@ -310,7 +310,7 @@ def _concrete(type: Type) -> Type:
         return type
     if not type.is_static:
         raise CodegenError(
-            f"a kernel needs an input's element type and shape, and has only {type}", rule="codegen-input"
+            f"a kernel needs the element type and the shape of each input, and only {type} is known of this one", rule="codegen-input"
         )
     assert type.shape is not None
     if type.strides is not None:

@@ -174,7 +174,7 @@ def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
     if prod(reduced) != prod(gathered):
         raise CodegenError(
             f"an output of shape {list(target.shape)} repeats the results of a reduction over {prod(gathered)} elements",
-            hint="a kernel writes them once, or at each of the elements that they come from",
+            hint="a kernel can write a reduction's results once, or once for each element that was reduced",
             rule="codegen-reduction",
         )
     return _Domain(kept, reduced, True, (target.shape, axes)), axes

@@ -15,7 +15,7 @@ __all__ = [
     "NO_MEMORY", "Availability", "Device", "HostKernel", "HostPlan", "Kernel", "OnlyLaunch", "PreparedPlan", "device", "devices",
 ]  # fmt: skip
 
-NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a transform of torch's only thinks of it"
+NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a torch transform holds only a symbolic reference to it"
 """Why a kernel does not run on an address of zero."""
 
 

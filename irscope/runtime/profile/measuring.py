@@ -72,7 +72,7 @@ def measured(
 ) -> Measured:
     """Run a program op by op and fused, for about so many seconds."""
     if not seconds > 0:
-        raise ArgumentError(f"{seconds!r} seconds measure nothing", hint="seconds=2 is a good number")
+        raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")
     original, fusion, makers, device = _programs(program, device, exact)
     args = flatten_arguments(args, original)
     is_torch = are_torchs([*args, *original.bound.values()])

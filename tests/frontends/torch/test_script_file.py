@@ -108,7 +108,7 @@ def test_what_torch_s_reader_dies_of(tmp_path: Path, good: dict[str, bytes], pic
 @pytest.mark.parametrize("found", [(), ((),), 1, ((1, 2, 3),), ("FORMAT_WITH_STRING_TABLE", ("a",), ((0, (([1], 0, 0), 0, 0)),))])
 def test_source_places_that_are_none(tmp_path: Path, good: dict[str, bytes], found: Any) -> None:
     name = next(name for name in good if name.endswith(".debug_pkl"))
-    with pytest.raises(LoadError, match="source texts that it does not hold"):
+    with pytest.raises(LoadError, match="source texts that are not in it"):
         load(tmp_path / "m.pt", {**good, name: pickle.dumps(found, protocol=2)})
 
 

@@ -110,7 +110,7 @@ class AliasDb(Questions):
         """
         if record.before is not self.graph:
             raise ArgumentError(
-                f"the record starts from another graph than the one this AliasDb is of ({self.graph.name!r})",
+                f"the record does not start from the graph of this AliasDb ({self.graph.name!r})",
                 hint="follow the records of a history in order, each with the db of the graph before it",
             )
         if record.after is self.graph:

@@ -30,7 +30,7 @@ def reason_to_distrust(reader: Any) -> str:
                 return why
         elif name.endswith(_TABLES):
             if not is_source_table(reader.get_record(name)):
-                raise ValueError(f"{name} names source texts that it does not hold")
+                raise ValueError(f"{name} refers to source texts that are not in it")
         elif name in _HELD:
             check_storages(reader.get_record(name), partial(_size_of, reader, names, _HELD[name]), _item_of)
     return ""

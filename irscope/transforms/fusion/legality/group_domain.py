@@ -137,7 +137,7 @@ class Domains:
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}", meeting.nodes)
         if first.ends or (second.ends and (first.axes or not meeting.shared)):
-            told = f"{meeting.nodes[not first.ends].op} puts tensors together, which ends a kernel and needs pointwise ones"
+            told = f"{meeting.nodes[not first.ends].op} combines tensors: it can only end a kernel, after pointwise ops"
             return Refusal("join", told, meeting.nodes)
         if first.kind == "view" or second.kind == "view":
             found = self._with_view(first, second, meeting)

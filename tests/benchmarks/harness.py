@@ -1,0 +1,45 @@
+"""How the benchmarks of passes over graphs take times: processor time, over subjects made afresh, and its growth."""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Growth", "median_ms", "milliseconds"]
+
+
+def milliseconds(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> list[float]:
+    """The processor time of `work` on what `prepare` makes afresh each time, in milliseconds; no more runs once they have
+    taken `at_most` together."""
+    times: list[float] = []
+    while len(times) < repeats and sum(times) < at_most:
+        subject = prepare()
+        gc.collect()
+        started = time.process_time()
+        result = work(subject)
+        times.append(1000 * (time.process_time() - started))
+        del result, subject
+    return times
+
+
+def median_ms(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> float:
+    """The median of `milliseconds`."""
+    return statistics.median(milliseconds(work, prepare, repeats, at_most=at_most))
+
+
+class Growth:
+    """The exponent with which a time grows, from the first size that is told to each later one."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, float] | None = None
+
+    def at(self, size: int, taken: float) -> float:
+        """The slope from the first size; not a number for that one."""
+        if self._first is None:
+            self._first = size, taken
+            return math.nan
+        return math.log(taken / self._first[1]) / math.log(size / self._first[0])

@@ -107,3 +107,29 @@ def test_comparing_has_a_row_for_each_step() -> None:
     assert table.loc["dedup by constants", "relative error"] < 1e-5
     with pytest.raises(irs.errors.ArgumentError, match="there is no step"):
         irs.compare(fusion, x, steps="beta")
+
+
+def test_what_is_no_operand_of_a_kernel_keeps_groups_apart() -> None:
+    """The epsilon of a layer norm is read by its kernel, that of a group norm is part of it: no group is left without one."""
+
+    class Norms(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            epsilons = [10.0 ** -(3 + i) for i in range(3)]
+            norms = [torch.nn.LayerNorm(64, eps=eps) for eps in epsilons]
+            norms += [torch.nn.BatchNorm1d(64, eps=eps) for eps in epsilons]
+            norms += [torch.nn.GroupNorm(4, 64, eps=eps) for eps in epsilons]
+            self.norms = torch.nn.ModuleList(norms)
+
+        def forward(self, x: Any) -> Any:
+            for norm in self.norms:
+                x = torch.tanh(norm(x)) @ torch.ones(64, 64)
+            return torch.nn.functional.softplus(x, 2.0, 20.0)
+
+    model, x = Norms().eval(), torch.randn(8, 64)
+    fusion = irs.fuse(irs.load(model, x))
+    d = irs.dedup(fusion, relation="constants")
+    before, after = irs.compile(fusion), irs.compile(d.apply())
+    assert not after.remarks
+    assert len(after.kernels) < len(before.kernels)
+    torch.testing.assert_close(after(x).detach(), model(x).detach())

@@ -190,6 +190,8 @@ class GroupValues:
         shape, dtype = self.shape(operand), self.dtype(operand)
         if len(shape) < 2 or not isinstance(groups, int) or groups < 1 or shape[1] % groups or 0 in shape:
             raise no_kernel(node)
+        if not isinstance(eps, int | float):  # known at run time only
+            raise no_kernel(node)
         compute = opmath(dtype)
         rows = (shape[0], groups, prod(shape[1:]) // groups)
         wide = self._made(node, compute, shape)

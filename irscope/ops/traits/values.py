@@ -54,8 +54,8 @@ COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and l
 the first of 0.0 and -0.0, and does not."""
 
 DECIDES: Final[Mapping[str, frozenset[str]]] = {
-    "aten::linalg_vector_norm": frozenset({"ord"}), "aten::nan_to_num": frozenset({"nan", "posinf", "neginf"}),
-    "aten::norm": frozenset({"p"}), "aten::pow": frozenset({"exponent"}), "aten::std": frozenset({"correction"}),
-    "aten::var": frozenset({"correction"}), "aten::var_mean": frozenset({"correction"}),
+    "aten::group_norm": frozenset({"eps"}), "aten::linalg_vector_norm": frozenset({"ord"}),
+    "aten::nan_to_num": frozenset({"nan", "posinf", "neginf"}), "aten::norm": frozenset({"p"}), "aten::pow": frozenset({"exponent"}),
+    "aten::std": frozenset({"correction"}), "aten::var": frozenset({"correction"}), "aten::var_mean": frozenset({"correction"}),
 }  # fmt: skip
 """Numbers that decide what is computed, by op and argument: a kernel must know them when it is made."""

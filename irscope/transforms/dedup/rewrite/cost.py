@@ -27,8 +27,8 @@ from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow
 
 __all__ = ["Cost", "compile_seconds", "cost_of", "measured_seconds", "text_bytes"]
 
-_KERNEL_SECONDS: Final = 0.012
-_OP_SECONDS: Final = 0.0015
+_KERNEL_SECONDS: Final = 0.025
+_OP_SECONDS: Final = 0.0016
 """Seconds to compile a kernel for a processor, and for each op in it; tests/benchmarks/README.md has the measurement."""
 _REGISTER: Final = 0.002
 """Slowdown by a number that is read from a register instead of being written into an instruction."""

@@ -282,7 +282,7 @@ def explore(
     """Show a program in linked views, in one notebook cell.
 
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
-    passes). With example arguments it is also compiled
+    passes), or a Profile: colour then may mean time. With example arguments it is also compiled
     and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
     Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
     the folder `sources`.
@@ -357,9 +357,13 @@ def _exploration(
     **load_options: Any,
 ) -> Exploration:  # fmt: skip
     from irscope.report.pages import Exploration
+    from irscope.runtime.profile import Profile
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 
+    profiled = source if isinstance(source, Profile) else None
+    if profiled is not None:
+        source = profiled.measured.fusion or fuse(profiled.measured.original)
     if isinstance(source, Pipelined):
         fusions = [result for result in source.results.values() if isinstance(result, Fusion)]
         source = fusions[-1] if fusions else source.graph
@@ -377,4 +381,5 @@ def _exploration(
             arguments = (*arguments, *load_options.get("targets", ()))
             arguments, eager = (*arguments, *unit_cotangents(fusion.graph, arguments)), None
         comparison = compare(fusion, *arguments, eager=eager)
-    return Exploration.of(fusion, comparison, sources=None if sources is None else Path(sources))
+    folder = None if sources is None else Path(sources)
+    return Exploration.of(fusion, comparison, sources=folder, profile=profiled)

@@ -107,6 +107,8 @@ class Box(TypedDict):
     """Number of its class, -1 for none."""
     size: int
     """Number of ops inside, 1 for an op."""
+    share: NotRequired[float]
+    """Of the time of a run, with all inside; missing where nothing was measured."""
     copies: NotRequired[int]
     """Of a box for modules that are alike, how many they are."""
     holds: NotRequired[bool]

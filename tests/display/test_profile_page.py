@@ -18,6 +18,9 @@ from irscope.display.profile_page import profile_cell, profile_html
 from irscope.display.profile_text import profile_text
 from irscope.errors import ArgumentError
 from irscope.magics import load
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.explorer_view import explorer_view
 from irscope.report.panes import profile_view
 
 X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
@@ -165,3 +168,19 @@ def test_mistakes_in_magics_are_told(line: str, cell: str | None, told: str) -> 
     load(shell)
     with pytest.raises(ArgumentError, match=told):
         shell.magics["irscope"](line, cell)
+
+
+# -- in the explorer -------------------------------------------------------------------------------------------------
+
+
+def test_boxes_have_their_share_and_outer_ones_that_of_all_inside(profile: Any) -> None:
+    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    view = explorer_view(exploration)
+    shares = {box["id"]: box["share"] for box in view["graph"]["boxes"]}
+    inside = {box["id"]: box["parent"] for box in view["graph"]["boxes"]}
+    assert sum(share for id, share in shares.items() if inside[id] == 0) == pytest.approx(1.0)
+    group = profile.measured.fusion.groups[0].id
+    parts = [share for id, share in shares.items() if inside[id] == group]
+    assert not any(parts) or sum(parts) == pytest.approx(shares[group])
+    assert "of the run" in Inspection(exploration).detail(group)["time"]
+    assert all("share" not in box for box in explorer_view(Exploration.of(profile.measured.fusion))["graph"]["boxes"])

@@ -13,7 +13,15 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
 from irscope.report.history import AliasSteps
 from irscope.report.pages.exploration import Exploration
-from irscope.report.panes import AliasViews, KernelTexts, KernelViews, class_sentence, fusion_sentence, planner_renaming
+from irscope.report.panes import (
+    AliasViews,
+    KernelTexts,
+    KernelViews,
+    class_sentence,
+    fusion_sentence,
+    planner_renaming,
+    time_sentence,
+)
 from irscope.report.value_names import Renaming
 from irscope.report.view_models import AliasDetail, Detail, KernelText, PairDetail, VerdictView
 from irscope.report.words import short_type
@@ -93,7 +101,7 @@ class Inspection:
             fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
             same=self._same(node),
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
-            time="",
+            time=time_sentence(self._of.profile, node.id) if node is not None else "",
         )
 
     def _text(self, node: Node) -> str:

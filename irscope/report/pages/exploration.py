@@ -17,6 +17,7 @@ from irscope.transforms.fusion import Fusion
 
 if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
+    from irscope.runtime.profile import Profile
 
 __all__ = ["Exploration"]
 
@@ -32,11 +33,15 @@ class Exploration:
     comparison: Comparison | None = None
     sources: Path | None = None
     """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
+    profile: Profile | None = None
+    """What its nodes took, if that was measured."""
 
     @staticmethod
-    def of(fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None) -> Exploration:
+    def of(
+        fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None
+    ) -> Exploration:
         """Everything that follows from a fusion."""
-        return Exploration(fusion, comparison, sources)
+        return Exploration(fusion, comparison, sources, profile)
 
     @property
     def graph(self) -> Graph:

@@ -16,7 +16,7 @@ from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.precomputed import store_details
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.panes import class_views, no_remarks, remarks_table
+from irscope.report.panes import class_views, no_remarks, remarks_table, with_times
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
@@ -45,7 +45,7 @@ def explorer_view(
         headline=headline(exploration, inspection),
         text=text,
         source=_sources(exploration),
-        graph=graph_view(graph, exploration.class_of),
+        graph=with_times(graph_view(graph, exploration.class_of), exploration.profile),
         remarks=remarks_table(exploration.fusion.history),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,

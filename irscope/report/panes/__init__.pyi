@@ -22,6 +22,8 @@ from .memory_view import (
 )
 from .profile_view import (
     profile_view,
+    time_sentence,
+    with_times,
 )
 from .repeats_view import (
     repeat_sentence,
@@ -40,6 +42,8 @@ __all__ = [
     "planner_renaming",
     "profile_view",
     "remarks_table",
+    "time_sentence",
+    "with_times",
     "repeat_sentence",
     "repeat_views",
 ]

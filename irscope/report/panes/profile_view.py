@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
 from irscope.report.view_models import (
+    GraphView,
     HeatLine,
     HelpView,
     IcicleBox,
@@ -19,12 +20,13 @@ from irscope.report.view_models import (
     TimedSpan,
     TimedWay,
 )
-from irscope.runtime.profile import place, shares
+from irscope.report.words import byte_count
+from irscope.runtime.profile import place, shares, time_words
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import NodeRow, Profile, Share
 
-__all__ = ["profile_view"]
+__all__ = ["profile_view", "time_sentence", "with_times"]
 
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000
@@ -47,6 +49,41 @@ def profile_view(profile: Profile) -> ProfileView:
         ],
         bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
     )  # fmt: skip
+
+
+def with_times(picture: GraphView, profile: Profile | None) -> GraphView:
+    """The graph view with the share of each box in the time, that of outer boxes with all inside; as it is without a profile."""
+    if profile is None:
+        return picture
+    own: dict[int, float] = {}
+    inside: set[int] = set()
+    for share in shares(profile, profile.main):
+        own[share.row.node.id] = own.get(share.row.node.id, 0.0) + share.ns
+        if share.is_estimated and share.node.id != share.row.node.id:
+            own[share.node.id] = share.ns
+            inside.add(share.node.id)
+    whole = sum(ns for id, ns in own.items() if id not in inside) or 1.0
+    totals: dict[int, float] = {box["id"]: own.get(box["id"], 0.0) for box in picture["boxes"]}
+    for box in reversed(picture["boxes"]):  # each comes after its parent
+        if box["parent"] in totals and box["id"] not in inside:
+            totals[box["parent"]] += totals[box["id"]]
+    for box in picture["boxes"]:
+        box["share"] = totals[box["id"]] / whole
+    return picture
+
+
+def time_sentence(profile: Profile | None, id: int) -> str:
+    """What a node takes, in a line; empty where nothing was measured."""
+    row = profile.row_of(id) if profile is not None else None
+    if row is None:
+        return ""
+    took = row.self_time
+    copy = f", {row.copy_ns / took.median:.0%} of a copy's speed" if took.median and row.copy_ns else ""
+    calls = f", {row.calls} calls" if row.calls > 1 else ""
+    return (
+        f"{time_words(took.median)} ({time_words(took.low)} to {time_words(took.high)}), {row.share:.1%} of the run{copy}{calls}; "
+        f"{byte_count(row.cost.bytes)} moved"
+    )
 
 
 def _per_ns(amount: float, ns: float) -> float:

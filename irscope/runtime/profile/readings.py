@@ -31,6 +31,7 @@ class Readings:
         self.warnings = measured.warnings
         """What made the times unreliable."""
         self._rows: dict[str, list[NodeRow]] = {}
+        self._row_of: dict[str, dict[int, NodeRow]] = {}
 
     # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,13 @@ class Readings:
         if label not in self._rows:
             self._rows[label] = node_rows(self.ways[label], self.speeds, self._group_of, self._group_flops)
         return self._rows[label]
+
+    def row_of(self, id: int, way: str | None = None) -> NodeRow | None:
+        """The record of one node, by its id; None for what did not run."""
+        label = self.label(way)
+        if label not in self._row_of:
+            self._row_of[label] = {row.node.id: row for row in self.rows(label)}
+        return self._row_of[label].get(id)
 
     def class_numbers(self, way: str | None = None) -> dict[int, int]:
         """The number of each node's equivalence class, by the node's id."""

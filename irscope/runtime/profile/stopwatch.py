@@ -75,9 +75,9 @@ class HostWatch:
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self.times: list[int] = []
-        self.stamp: Stamp = (self.times.append, time.perf_counter_ns)
+        self.stamp: Stamp = (self.times.append, clock)
         self.cost = stamp_cost(self.stamp, self.times.clear)
 
     def start(self) -> None:

@@ -221,7 +221,8 @@ export class GraphPane {
     const meaning = h("select", {
       "aria-label": "what colour means", title: "what colour means",
       onchange: (event: Event) => this.setMeaning((event.target as HTMLSelectElement).value as Meaning),
-    }, h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
+    }, h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"),
+      ...(this.context.view.graph.boxes.some((box) => box.share !== undefined) ? [h("option", { value: "time" }, "colour: time")] : []));
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),

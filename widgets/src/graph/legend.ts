@@ -2,7 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
-import { CATEGORIES, colourOf, type Meaning } from "./colours";
+import { CATEGORIES, colourOf, HEAT, type Meaning } from "./colours";
 
 const MOST = 12;
 
@@ -15,7 +15,7 @@ interface Entry {
 }
 
 export function legend(context: Context, meaning: Meaning): HTMLElement {
-  const entries = meaning === "kind" ? kinds(context) : classes(context);
+  const entries = meaning === "kind" ? kinds(context) : meaning === "time" ? times(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
@@ -45,6 +45,14 @@ function kinds({ view }: Context): Entry[] {
     else held.set(word, [box.id]);
   }
   return CATEGORIES.filter((word) => held.has(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: held.get(word)! }));
+}
+
+function times({ view }: Context): Entry[] {
+  const ops = view.graph.boxes.filter((box) => box.share !== undefined && (box.kind === "op" || box.kind === "group"));
+  return HEAT.map((colour, step) => ({
+    word: `${Math.round(100 * (step / HEAT.length) ** 2)} %`, colour,
+    ids: ops.filter((box) => colourOf(box, "time") === colour).map((box) => box.id),
+  }));
 }
 
 function classes({ view, records }: Context): Entry[] {

@@ -48,6 +48,8 @@ export interface Box {
   equivalence_class: number;
   /** Number of ops inside, 1 for an op. */
   size: number;
+  /** Of the time of a run, with all inside; missing where nothing was measured. */
+  share?: number;
   /** Of a box for modules that are alike, how many they are. */
   copies?: number;
   /** Whether there is something in it that may be asked for. */
@@ -128,6 +130,41 @@ export interface ClassView {
   representative: number;
   /** IR of the representative. */
   text: string[];
+}
+
+/** One thing that differs between the places of a repeated region. */
+export interface VaryingView {
+  /** `parameter`, `constant` or `type`. */
+  kind: string;
+  /** The op and its operand or result. */
+  where: string;
+  /** What a parameter is called behind the name of its place, `query.weight`; empty if it has no such name. */
+  name: string;
+  /** What each place has there, in the order of the places. */
+  values: string[];
+}
+
+/** One place where a repeated region stands: its nodes, and the values that go in and come out, by id. */
+export interface PlaceView {
+  label: string;
+  nodes: number[];
+  inputs: number[];
+  outputs: number[];
+}
+
+/** A part of the program that occurs several times, to be drawn once. */
+export interface RepeatView {
+  /** `29 nodes ×12`. */
+  label: string;
+  /** What differs between the places. */
+  sentence: string;
+  /** In program order; nodes of one column correspond. */
+  places: PlaceView[];
+  /** IR of the first place. */
+  text: string[];
+  varying: VaryingView[];
+  /** How many nodes the picture has less when the region is drawn once, and each place as one box. */
+  nodes_saved: number;
 }
 
 /** One bar of the timing chart, in milliseconds. */

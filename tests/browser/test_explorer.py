@@ -258,3 +258,46 @@ def test_a_notebook_that_is_not_trusted_shows_the_picture_too(explorer: Lab) -> 
     picture = explorer.page.locator(f"{ACTIVE} .irs-static img").first
     picture.wait_for()
     assert picture.evaluate("image => image.complete && image.naturalWidth") == 99
+
+
+LARGE = """
+import irscope as irs
+text = ["graph(%x : Float(8, 8), %w : Float(8, 8)):"]
+last = "x"
+for i in range(6000):
+    op = f"aten::matmul(%{{last}}, %w)" if i % 6 == 5 else f"aten::relu(%{{last}})"
+    text.append(f"  %v{{i}} : Float(8, 8) = {{op}}")
+    last = f"v{{i}}"
+f = irs.fuse(irs.parse("\\n".join([*text, f"  return (%{{last}})"])))
+e = irs.explore(f)
+e
+""".replace("{{", "{").replace("}}", "}")
+
+
+def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
+    lab.open("large.ipynb", LARGE)
+    lab.run_all()
+    page = lab.page
+    stretch = page.locator(f"{LIVE} .irs-kind-stretch")
+    stretch.first.wait_for(timeout=60_000)
+    assert page.locator(f"{LIVE} .irs-box").count() < 60
+    page.locator(f"{LIVE} .irs-fact", has_text="equivalence class").wait_for()  # comes once the first picture stands
+    lab.python("found = e.select('name:/^v5890$/')")
+    page.locator(f"{LIVE} .irs-line.selected", has_text="%v5890").wait_for()  # a line that was not sent at first
+    page.locator(f"{LIVE} .irs-stage .holding").wait_for()
+    page.locator(f"{LIVE} button", has_text="show in graph").click()
+    page.locator(f"{LIVE} .irs-stage .irs-box.selected").wait_for()
+    page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
+    page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
+    page.keyboard.press("Escape")
+    stretch.first.click()
+    page.locator(f"{LIVE} .irs-inspector h3", has_text="lines").wait_for()
+    stretch.nth(1).click(modifiers=["Shift"])
+    page.locator(f"{LIVE} .irs-inspector h3", has_text="2 selected").wait_for()
+    page.locator(f"{LIVE} .irs-step-offer button").click()
+    page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
+    lab.python("e.step = 3")
+    page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()
+    lab.save()
+    assert (lab.root / "large.ipynb").stat().st_size < 300_000
+    lab.close()

@@ -57,12 +57,19 @@ class Queries:
         if not query.strip():
             return []
         found = self._found(parse_query(query))
+        if not any(isinstance(record, Value) for record in found):
+            lines = self._line_of
+            return sorted(found, key=lambda record: lines[record.id])
         return sorted(found, key=self._place.__getitem__)
+
+    @cached_property
+    def _line_of(self) -> Mapping[int, int]:
+        return node_lines(self._graph)
 
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
         """Where each record stands: its line, nodes before their results."""
-        lines = node_lines(self._graph)
+        lines = self._line_of
         placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
         for node in self._nodes:
             placed[node] = lines[node.id], -1
@@ -79,9 +86,9 @@ class Queries:
         return AliasDb(self._graph)
 
     @cached_property
-    def _lines(self) -> tuple[list[str], dict[int, int]]:
-        """The printed lines in small letters, and the line of each node."""
-        return print_graph(self._graph, locations=False).lower().split("\n"), node_lines(self._graph)
+    def _lines(self) -> list[str]:
+        """The printed lines in small letters."""
+        return print_graph(self._graph, locations=False).lower().split("\n")
 
     def _found(self, query: Query) -> Found:
         match query:
@@ -121,7 +128,7 @@ class Queries:
         type as boxes have it, by its module and its source."""
         exact = self._names.get(text.removeprefix("%"))
         wanted = text.lower()
-        lines, of = self._lines
+        lines, of = self._lines, self._line_of
         for value in self._graph.inputs:
             if wanted in f"%{self._graph.names[value]} : {value.type}".lower():
                 yield value
@@ -164,7 +171,7 @@ class Queries:
 
     def _line(self, text: str) -> Iterable[Node]:
         first, last = _range(text)
-        lines = self._lines[1]
+        lines = self._line_of
         return (node for node in self._nodes if first <= lines[node.id] + 1 <= last)
 
     def _source(self, text: str) -> Iterable[Node]:

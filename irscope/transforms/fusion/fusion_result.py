@@ -116,14 +116,42 @@ class Fusion:
         return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
-        """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart."""
+        """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart.
+
+        Of groups it is asked of members: of two where one feeds the other, if there are such.
+        """
         found = []
-        for subject in (a, b):
+        for subject in self._stand_ins(a, b):
             node = self._find(subject)
             if isinstance(node, Verdict):
                 return node
             found.append(node)
         return self._why_not(*found)
+
+    def _stand_ins(self, a: Node | Value | str, b: Node | Value | str) -> tuple[Node | Value | str, Node | Value | str]:
+        """What to ask about two subjects: a group itself is no node of the graph that was planned, its members are."""
+        one, other = self._inside(a), self._inside(b)
+        if one is None and other is None:
+            return a, b
+        if a is b and one:
+            return one[-1], one[-1]
+        graph = self._plans.rules.graph
+        left, right = one or self._found(a), other or self._found(b)
+        for first, second, turned in ((left, right, False), (right, left, True)):
+            wanted = set(second)
+            for node in first:
+                for value in node.outputs:
+                    for use in graph.users.get(value, ()):
+                        if use.user in wanted and isinstance(use.user, Node):
+                            return (use.user, node) if turned else (node, use.user)
+        return left[-1] if left else a, right[0] if right else b
+
+    def _inside(self, subject: Node | Value | str) -> list[Node] | None:
+        return self._members.get(subject) if isinstance(subject, Node) else None
+
+    def _found(self, subject: Node | Value | str) -> list[Node]:
+        node = self._find(subject)
+        return [node] if isinstance(node, Node) else []
 
     def _why_not(self, a: Node, b: Node) -> Verdict:
         if a is b:
@@ -147,7 +175,7 @@ class Fusion:
         'not-pointwise'
         """
         nodes = []
-        for subject in (a, b):
+        for subject in self._stand_ins(a, b):
             node = self._find(subject)
             if isinstance(node, Verdict):
                 return Refusal("no-node", node.because, node.witness)
@@ -178,7 +206,7 @@ class Fusion:
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: its own property, or what keeps it from the neighbours that might have had it."""
-        node = self._find(subject)
+        node = self._find(self._stand_ins(subject, subject)[0])
         if isinstance(node, Verdict):
             return node
         rules, graph = self._plans.rules, self._plans.rules.graph

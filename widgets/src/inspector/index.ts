@@ -24,6 +24,20 @@ export interface Reveal {
   (record: number): void;
 }
 
+/** Whether an id is that of a box for a module, layers that repeat, or a stretch: nothing of the program has it. */
+const isHolder = (record: number) => record < 0;
+
+function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined): void {
+  const { hierarchy } = context.records;
+  const box = hierarchy.boxes[hierarchy.find(record)];
+  const show = reveal && box ? h("button", { type: "button", onclick: () => reveal(record) }, "show in graph") : null;
+  head.replaceChildren(h("div", { class: "irs-subject-title" }, h("h3", {}, box?.label ?? "a box of the graph"), show));
+  const told = box?.kind === "repeat"
+    ? `${box.copies} modules that are alike, matched node by node: ${box.detail}. Open the box to see each.`
+    : `${box?.detail ?? ""}. Select what is inside of it to ask about memory, fusion and kernels.`;
+  body.replaceChildren(h("div", { class: "irs-panel" }, note(told)));
+}
+
 export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const { selection, steps } = context;
   const head = h("div", { class: "irs-subject", "aria-live": "polite" });
@@ -41,8 +55,9 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     shown = wanted;
     const still = () => shown === wanted;
     if (selection.ids.length === 0) empty(context, head, body, list);
+    else if (selection.ids.length === 1 && isHolder(selection.ids[0])) holder(context, head, body, selection.ids[0], reveal);
     else if (selection.ids.length === 1) one(selection.ids[0], still);
-    else if (selection.ids.length === 2) pairAnswers(context, head, body, still);
+    else if (selection.ids.length === 2 && !selection.ids.some(isHolder)) pairAnswers(context, head, body, still);
     else many(context, head, body);
   };
   const one = (record: number, still: () => boolean) => {

@@ -290,6 +290,8 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
     page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
     page.keyboard.press("Escape")
+    for name in ("close all", "fit"):
+        page.locator(f"{LIVE} .irs-graph button", has_text=name).click()
     stretch.first.click()
     page.locator(f"{LIVE} .irs-inspector h3", has_text="lines").wait_for()
     stretch.nth(1).click(modifiers=["Shift"])

@@ -32,6 +32,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
         ("irscope.analysis.memory.plan", "MemoryPlan", _memory_plan),
+        ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
         ("irscope.runtime.profile.profile_result", "Profile", _profile),
     ):
@@ -98,6 +99,18 @@ def _memory_plan(plan: Any) -> str:
     rows = plan.peak_table().to_html(border=0, max_rows=12, index=False)
     told = f"<details><summary>what makes the peak</summary>{rows}</details>"
     return f"{embedded_svg(memory_svg(view), view['title'])}<p>{in_markup(view['caption'])}</p>{told}"
+
+
+def _view_aliases(views: Any) -> str:
+    from irscope.display.buffer_svg import buffer_svg
+    from irscope.report.panes import buffer_view, buffers_with_views
+
+    pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]
+    shown = [value for value, _ in zip(views.tensors(), range(_MOST_TABLE_ROWS), strict=False)]
+    more = sum(1 for _ in views.tensors()) - len(shown)
+    note = f"<p>and {more} more values; va.table() has all</p>" if more else ""
+    table = f"<details><summary>all values</summary>{views.table(shown).to_html(border=0)}{note}</details>"
+    return f"<pre>{in_markup(repr(views))}</pre>{''.join(pictures)}{table}"
 
 
 def _comparison(comparison: Any) -> str:

@@ -307,7 +307,7 @@ class Placements:
         for value, item in zip(node.outputs, items, strict=True):
             if is_tensor(value.type):
                 self._put(value, item)
-                if item.source in self._negated:
+                if item.source in self._negated and item.kind == "view":
                     self._negated.add(value)
 
     def _pick(self, node: Node) -> None:
@@ -349,8 +349,6 @@ class Placements:
     def _view(self, node: Node) -> None:
         source = node.inputs[0] if node.inputs else None
         operand = None if source is None else self.of.get(source)
-        if node.op in _NEGATES or source in self._negated:
-            self._negated.update(node.outputs)
         if source is None or operand is None or operand.layout is None or (source in self._negated and node.op in _DECLARE_NO_VIEW):
             self._without_layout(node)
             return
@@ -363,6 +361,8 @@ class Placements:
             self._items[node.outputs[0]] = tuple(_placed(result, operand, source) for result in results)
         else:
             self._put(node.outputs[0], _placed(results[0], operand, source))
+            if (node.op in _NEGATES or source in self._negated) and results[0].is_view:
+                self._negated.add(node.outputs[0])
 
     def _without_layout(self, node: Node) -> None:
         """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""

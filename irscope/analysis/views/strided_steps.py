@@ -202,7 +202,7 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
             return Failed("its strides do not allow the view")
         return Copied(Layout(target, row_major(target), 0, layout.dtype))
     if shape == target:
-        return layout
+        return make_layout(shape, None if strides is None else loose(shape, strides), layout.offset, layout.dtype)
     found = None if strides is None else regrouped(shape, strides, target)
     if found is not None or not step.may_copy:  # a view that runs at all is one
         return make_layout(target, found, layout.offset, layout.dtype)

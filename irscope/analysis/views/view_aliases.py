@@ -17,7 +17,7 @@ open, and answers "maybe". A view is claimed only where each step is one for all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,10 @@ class ViewAliases:
             what = f"%{self.graph.names[value]} is no tensor but {value.type}, and lies in no buffer"
             raise ArgumentError(what, hint="ask for the tensors that it holds")
         return found
+
+    def tensors(self) -> Iterator[Value]:
+        """All tensors of the graph, in textual order."""
+        return (value for value in self.graph.values() if value in self._placements.of)
 
     def _value(self, value: Value | str) -> Value:
         if not isinstance(value, Value):

@@ -1,6 +1,14 @@
 from .alias_view import (
     AliasViews,
 )
+from .buffer_view import (
+    AxisView,
+    BufferRow,
+    BufferView,
+    buffer_view,
+    buffers_with_views,
+    layout_view,
+)
 from .dedup_view import (
     class_sentence,
     class_views,
@@ -31,6 +39,12 @@ from .repeats_view import (
 )
 
 __all__ = [
+    "AxisView",
+    "BufferRow",
+    "BufferView",
+    "buffer_view",
+    "buffers_with_views",
+    "layout_view",
     "AliasViews",
     "KernelTexts",
     "KernelViews",

@@ -253,7 +253,7 @@ split_with_sizes unsafe_split_with_sizes tensor_split tensor_split.indices hspli
 _WORDS = {
     torch.float32: "Float", torch.float64: "Double", torch.int16: "Short", torch.uint8: "Byte", torch.complex64: "ComplexFloat",
 }  # fmt: skip
-_CODES = {torch.uint8: 0, torch.int16: 2, torch.float32: 6, torch.float64: 7, torch.complex64: 9}
+_CODES = {torch.complex128: 10, torch.uint8: 0, torch.int16: 2, torch.float32: 6, torch.float64: 7, torch.complex64: 9}
 
 
 def _of_another_type(p: Program, name: str, kind: str) -> str | None:
@@ -262,7 +262,7 @@ def _of_another_type(p: Program, name: str, kind: str) -> str | None:
         if kind == "view.dtype":
             if t.is_conj() or t.is_neg():
                 return None
-            dtype = p.rng.choice(list(_CODES))
+            dtype = p.rng.choice([torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex64])
             t.view(dtype)
             found = t.view(dtype)
             result = f"v{len(p.tensors)}"

@@ -1,0 +1,121 @@
+"""One buffer and the views of it as a map of its bytes: which value covers which, and where two meet that are no views of each other."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+import numpy as np
+
+from irscope.analysis.views import ByteSet, Layout, ViewAliases
+from irscope.ir import Value
+
+__all__ = ["AxisView", "BufferRow", "BufferView", "buffer_view", "buffers_with_views", "layout_view"]
+
+_CELLS: Final = 560
+_MOST_ROWS: Final = 40
+_MOST_RUNS: Final = 50_000
+"""Sets of more runs than this are drawn as the interval that they lie in."""
+
+
+class BufferRow(TypedDict):
+    """One value that lies in the buffer."""
+
+    id: int
+    name: str
+    depth: int
+    """How many views lead to it from the root."""
+    op: str
+    told: str
+    """Its layout in words."""
+    runs: list[tuple[float, float]]
+    """Where its bytes are, as parts of the buffer's length."""
+    shared: list[tuple[float, float]]
+    """Where it meets a value that it is no view of, nor the other way round."""
+
+
+class BufferView(TypedDict):
+    """A buffer with the values that lie in it, each after the one that it is a view of."""
+
+    root: str
+    bytes: int
+    rows: list[BufferRow]
+    left_out: int
+    """How many further views there are."""
+
+
+class AxisView(TypedDict):
+    """One axis of a tensor, in memory order."""
+
+    axis: int
+    extent: str
+    stride: str
+    flag: str
+
+
+def layout_view(layout: Layout) -> list[AxisView]:
+    """The axes of a tensor in memory order, the slowest first, with what is known of each."""
+    strides = layout.strides or ("?",) * len(layout.shape)
+    flags = layout.flags or ("gap",) * len(layout.shape)
+    return [
+        {"axis": axis, "extent": str(layout.shape[axis]), "stride": str(strides[axis]), "flag": flag}
+        for axis, flag in zip(layout.order, flags, strict=True)
+    ]
+
+
+def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
+    """The roots of the buffers that most values are views of, in textual order."""
+    counts: dict[Value, int] = {}
+    for value in views.tensors():
+        root = views.root(value)
+        if root is not None and views.kind(value) == "view" and _extent(views, root):
+            counts[root] = counts.get(root, 0) + 1
+    best = set(sorted(counts, key=lambda root: -counts[root])[:most])
+    return [value for value in views.graph.values() if value in best]
+
+
+def _extent(views: ViewAliases, root: Value) -> int:
+    """The bytes of the buffer up to the last one that some view covers."""
+    covered = views.bytes(root)
+    return 0 if covered is None else covered.stop
+
+
+def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
+    """The map of one buffer; values whose bytes are only known at the run are left out."""
+    root = views.graph.value(root)
+    names = views.graph.names
+    family = [value for value in views.tensors() if views.root(value) is root and views.bytes(value) is not None]
+    shown = family[:_MOST_ROWS]
+    sets = {value: views.bytes(value) for value in shown}
+    length = max((covered.stop for covered in sets.values() if covered is not None), default=0)
+    cells = {value: _cells(covered, length) for value, covered in sets.items() if covered is not None}
+    chains = {value: set(views.chain(value)) for value in shown}
+    rows: list[BufferRow] = []
+    for value in shown:
+        met = np.zeros(_CELLS, bool)
+        for other in shown:
+            if other not in chains[value] and value not in chains[other] and views.overlaps(value, other):
+                met |= cells[value] & cells[other]
+        producer = views.graph.producer.get(value)
+        rows.append({
+            "id": value.id, "name": f"%{names[value]}", "depth": len(chains[value]) - 1,
+            "op": "" if producer is None else producer.op, "told": str(views.layout(value)),
+            "runs": _runs(cells[value]), "shared": _runs(met),
+        })  # fmt: skip
+    return {"root": f"%{names[root]}", "bytes": length, "rows": rows, "left_out": len(family) - len(shown)}
+
+
+def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which of equal parts of the buffer have a byte of the set."""
+    found = np.zeros(_CELLS, bool)
+    if covered.is_empty or not length:
+        return found
+    size = covered.size
+    many = size is None or size // covered.width > _MOST_RUNS
+    for start, stop in [(covered.start, covered.stop)] if many else covered.runs():
+        found[start * _CELLS // length : -(-stop * _CELLS // length)] = True
+    return found
+
+
+def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[float, float]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], cells, [False]]).astype(np.int8)))
+    return [(int(a) / _CELLS, int(b) / _CELLS) for a, b in edges.reshape(-1, 2)]

@@ -301,16 +301,8 @@ def erase_refinements(type: Type) -> Type:
     match type:
         case TensorType():
             return TENSOR
-        case ListType(element):
-            return ListType(erase_refinements(element))
-        case OptionalType(element):
-            return OptionalType(erase_refinements(element))
-        case FutureType(element):
-            return FutureType(erase_refinements(element))
-        case AwaitType(element):
-            return AwaitType(erase_refinements(element))
-        case RRefType(element):
-            return RRefType(erase_refinements(element))
+        case ListType(element) | OptionalType(element) | FutureType(element) | AwaitType(element) | RRefType(element):
+            return type.__class__(erase_refinements(element))
         case DictType(key, value):
             return DictType(erase_refinements(key), erase_refinements(value))
         case TupleType(elements, name):

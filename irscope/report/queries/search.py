@@ -204,7 +204,7 @@ class Queries:
 
     def _remark(self, text: str) -> Iterable[Node | Value]:
         if text not in _REMARKS:
-            raise ArgumentError(f"there are no remarks of the kind {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
+            raise ArgumentError(f"remarks are not of a kind {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
         return self._remarked(lambda remark: bool(remark.kind == text))
 
     def _kind(self, text: str) -> Iterable[Node]:
@@ -271,7 +271,7 @@ def _matcher(text: str) -> Callable[[str], bool]:
         try:
             pattern = re.compile(text[1:-1])
         except re.error as error:
-            raise ArgumentError(f"{text} is no regular expression: {error}", hint="op:/^aten::add_?$/") from None
+            raise ArgumentError(f"{text} is not a regular expression: {error}", hint="op:/^aten::add_?$/") from None
         return lambda told: pattern.search(told) is not None
     wanted = text.lower()
     return lambda told: wanted in told.lower()

@@ -16,7 +16,7 @@ from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, group_traffic, same_group, why_apart
-from irscope.transforms.fusion.explain.why_not import given_group
+from irscope.transforms.fusion.explain.why_not import GivenGroups
 from irscope.transforms.fusion.planning import Plans
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
@@ -109,10 +109,14 @@ class Fusion:
         """Whether a node is one of `groups`, in constant time."""
         return node in self._members
 
+    @cached_property
+    def _given(self) -> GivenGroups:
+        return GivenGroups(self._plans.rules.graph)
+
     def _group(self, node: Node) -> Node | None:
         """The group that a node of the folded graph is in: one that was made, or one that stood there before."""
         made = self._group_of.get(node)
-        given = given_group(self._plans.rules.graph, node) if made is None else None
+        given = self._given.around(node) if made is None else None
         return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
@@ -188,7 +192,7 @@ class Fusion:
         if a is b or (group is not None and group is self._group(b)):
             return None
         for node in (a, b):
-            given = given_group(folded, node)
+            given = self._given.around(node)
             if given is not None:
                 what = f"{rules.db.node_words(node)} stands inside of {given.op}, which the program had already and which stays as it is"
                 return Refusal("given-group", what, (node, given))

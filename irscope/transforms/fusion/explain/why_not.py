@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from irscope._base.verdict import Verdict, yes
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, listed
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.dependence import Dependence
-from irscope.ir import CONTROL_FLOW, Graph, Node
+from irscope.ir import CONTROL_FLOW, Block, Graph, Node
 from irscope.transforms.fusion.policy import BlockPlan, Candidate, Policy
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["explain_path", "given_group", "obstacle", "same_group", "why_apart"]
+__all__ = ["GivenGroups", "explain_path", "obstacle", "same_group", "why_apart"]
 
 
 
@@ -137,18 +137,30 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
     return low
 
 
-def given_group(graph: Graph, node: Node) -> Node | None:
-    """The outermost node around one, other than ifs and loops, whose block was there before fusion: a group, or what nobody
-    knows. None where the node stands in a block that is fused."""
-    found = None
-    owner = graph.owner.get(graph.block_of[node])
-    while owner is not None:
-        found = found if owner.op in CONTROL_FLOW else owner
-        owner = graph.owner.get(graph.block_of[owner])
-    return found
+class GivenGroups:
+    """What stood around the nodes of a graph before it was fused."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._around: dict[Block, Node | None] = {}
+        """By block; each is asked of its outer ones once, however deep they nest."""
+
+    def around(self, node: Node) -> Node | None:
+        """The outermost node around one, other than ifs and loops, whose block was there before fusion: a group, or what
+        nobody knows. None where the node stands in a block that is fused."""
+        inner: list[tuple[Block, Node]] = []
+        block = self._graph.block_of[node]
+        while block not in self._around and (owner := self._graph.owner.get(block)) is not None:
+            inner.append((block, owner))
+            block = self._graph.block_of[owner]
+        found = self._around.get(block)
+        for block, owner in reversed(inner):
+            found = found or (None if owner.op in CONTROL_FLOW else owner)
+            self._around[block] = found
+        return found
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
     """The verdict on two nodes of one group."""
-    names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
+    names = listed(group.outputs, lambda value: f"%{graph.names[value]}")
     return yes(f"both are in the fusion group that makes {names}", group, a, b)

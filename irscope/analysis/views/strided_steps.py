@@ -203,6 +203,8 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
         return Copied(Layout(target, row_major(target), 0, layout.dtype))
     if shape == target:
         return make_layout(shape, None if strides is None else loose(shape, strides), layout.offset, layout.dtype)
+    if 0 in shape and _is_whole(*target):
+        return make_layout(target, row_major(target), layout.offset, layout.dtype)
     found = None if strides is None else regrouped(shape, strides, target)
     if found is not None or not step.may_copy:  # a view that runs at all is one
         return make_layout(target, found, layout.offset, layout.dtype)
@@ -369,7 +371,10 @@ def _joined(step: Joined, layout: Layout, base: Num | None) -> Outcome:
         return Failed("pairs along the last axis make complex numbers")
     if strides is None:
         return make_layout(shape[:-1], None, layout.offset, step.dtype)
-    halves = [0 if size == 1 and stride == 1 else quotient(stride, 2) for size, stride in zip(shape[:-1], strides[:-1], strict=True)]
+    halves = [
+        stride // 2 if size == 1 and isinstance(stride, int) else quotient(stride, 2)
+        for size, stride in zip(shape[:-1], strides[:-1], strict=True)
+    ]
     if strides[-1] != 1 or None in halves:
         return Failed("pairs must lie side by side, at even places")
     return make_layout(shape[:-1], tuple([half for half in halves if half is not None]), layout.offset, step.dtype)

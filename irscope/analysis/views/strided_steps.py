@@ -203,8 +203,9 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
         return Copied(Layout(target, row_major(target), 0, layout.dtype))
     if shape == target:
         return make_layout(shape, None if strides is None else loose(shape, strides), layout.offset, layout.dtype)
-    if 0 in shape and _is_whole(*target):
-        return make_layout(target, row_major(target), layout.offset, layout.dtype)
+    if 0 in shape:  # of a tensor without elements, the strides stay if the shape does
+        lies = row_major(target) if _is_whole(*shape, *target) else (_ANY,) * len(target)
+        return make_layout(target, lies, layout.offset, layout.dtype)
     found = None if strides is None else regrouped(shape, strides, target)
     if found is not None or not step.may_copy:  # a view that runs at all is one
         return make_layout(target, found, layout.offset, layout.dtype)

@@ -15,13 +15,14 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Final
 
 __all__ = ["SECONDS", "Ended", "Stage", "watched"]
 
 SECONDS: Final = 5.0
 _WAITING: Final = 12
-"""How many times `SECONDS` may pass on the clock: other programs may hold the processors."""
+"""How many times `SECONDS` may pass on the clock, without the time for which other programs held the processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,22 @@ class _Watch:
 
     def __init__(self, pid: int) -> None:
         self.clock = ((~pid) << 3) | 2  # Linux's number of the processor time of another process
+        self.queue = Path(f"/proc/{pid}/schedstat")
         self.restart()
 
     def restart(self) -> None:
-        self.since, self.worked = time.monotonic(), self._work()
+        self.since, self.worked = time.monotonic() - self._queued(), self._work()
 
     def is_late(self) -> bool:
-        passed = time.monotonic() - self.since
+        passed = time.monotonic() - self._queued() - self.since
         return self._work() - self.worked > SECONDS or passed > _WAITING * SECONDS
+
+    def _queued(self) -> float:
+        """Seconds for which it could have run, and had no processor: its second number in Linux's table."""
+        try:
+            return int(self.queue.read_text(encoding="ascii").split()[1]) * 1e-9
+        except (OSError, IndexError):  # another system, or the process is over
+            return 0.0
 
     def _work(self) -> float:
         try:

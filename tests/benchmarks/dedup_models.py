@@ -41,7 +41,7 @@ def bert() -> Model:
 def gpt2() -> Model:
     from transformers import GPT2Config, GPT2Model
 
-    config = GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=12, n_head=4, attn_implementation="eager")
+    config = GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=6, n_head=4, attn_implementation="eager")
     return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 100, (2, 16)),)
 
 
@@ -56,7 +56,7 @@ def vit() -> Model:
     from transformers import ViTConfig, ViTModel
 
     config = ViTConfig(
-        hidden_size=64, num_hidden_layers=12, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8,
+        hidden_size=64, num_hidden_layers=6, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8,
         attn_implementation="eager",
     )  # fmt: skip
     return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 32, 32),)

@@ -1,13 +1,14 @@
 """The holes of a class: what stands in each of them in each member, and how few parameters say all of it.
 
 Two holes in which the same thing stands in every member are one parameter. A size that is always the same multiple of another,
-or always as much more, follows from it. What is equal in all members is no hole at all, and stays what it is.
+or always as much more, follows from it; so does a float that is the same whole multiple of another to the bit. What is equal in all members is no hole at all, and stays what it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from irscope.transforms.dedup.holes import HoleKind, Site
@@ -124,9 +125,10 @@ def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> 
     return rows + equal
 
 
-def _size(values: tuple[Any, ...]) -> int:
+def _size(values: tuple[Any, ...]) -> float:
     """Small sizes come first, so that others are multiples of them."""
-    return sum(abs(value) for value in values) if all(type(value) is int for value in values) else 0
+    numbers = all(type(value) is int for value in values) or all(map(_is_plain_float, values))
+    return float(sum(abs(value) for value in values)) if numbers else 0.0
 
 
 def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
@@ -134,9 +136,15 @@ def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
 
     >>> _follows((2, 3), (2, 3)), _follows((8, 12), (2, 3)), _follows((3, 4), (2, 3)), _follows((2, 9), (2, 3))
     ('', '4 ×', '+ 1', None)
+    >>> _follows((0.5, 1.5), (0.25, 0.75)), _follows((0.3, 0.6), (0.1, 0.2)), _follows((0.6, 0.3), (0.2, 0.1))
+    ('2 ×', None, None)
     """
     if all(map(same_payload, values, base)):
         return ""
+    if all(map(_is_plain_float, (*values, *base))):
+        factor = values[0] / base[0]
+        exact = factor.is_integer() and all(one * factor == value for value, one in zip(values, base, strict=True))
+        return f"{factor:.0f} ×" if exact else None
     if not all(type(value) is int for value in (*values, *base)) or 0 in base:
         return None
     if all(value % one == 0 for value, one in zip(values, base, strict=True)):
@@ -145,3 +153,8 @@ def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
             return f"{factors.pop()} ×"
     offsets = {value - one for value, one in zip(values, base, strict=True)}
     return f"{'+' if (offset := offsets.pop()) > 0 else '-'} {abs(offset)}" if len(offsets) == 1 else None
+
+
+def _is_plain_float(value: Any) -> bool:
+    """Whether a value is a float of which another can be a multiple."""
+    return type(value) is float and isfinite(value) and value != 0

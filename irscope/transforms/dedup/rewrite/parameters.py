@@ -1,7 +1,8 @@
 """The holes of a class: what stands in each of them in each member, and how few parameters say all of it.
 
-Two holes in which the same thing stands in every member are one parameter. A size that is always the same multiple of another,
-or always as much more, follows from it; so does a float that is the same whole multiple of another to the bit. What is equal in all members is no hole at all, and stays what it is.
+Two holes in which the same thing stands in every member are one parameter. A size that is always the same multiple of
+another, or always as much more, follows from it; so does a float that is the same whole multiple of another to the bit.
+What is equal in all members is no hole at all, and stays what it is.
 """
 
 from __future__ import annotations

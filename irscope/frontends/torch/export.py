@@ -232,4 +232,9 @@ def _open(path: Path, trust: bool) -> Any:
         raise
     except Exception as error:
         what = f"{str(path)!r} is not a program that this torch reads"
-        raise LoadError(what, where=trimmed(str(error)), hint="save it again with torch.export.save") from None
+        told = trimmed(str(error).partition("Traceback (most recent")[0])[:_MOST_SAID]
+        raise LoadError(what, where=told, hint="save it again with torch.export.save") from None
+
+
+_MOST_SAID: Final = 1000
+"""Letters that are told of what torch says: it prints the program, and how it came there."""

@@ -297,10 +297,10 @@ class _Import:
         return payload_type(val)
 
     def location(self, node: Any) -> Location | None:
-        """The innermost frame of the user's code, or torch's where there is no other."""
+        """The innermost frame of the user's code, or torch's where there is no other; code in strings has no lines to show."""
         frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
         ours = str(Path(__file__).parent)
-        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", ours))]
+        frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
         users = [frame for frame in frames if not frame[0].startswith(self.torch_folder)]
         file, line = (users or frames or [("", "0")])[-1]
         return Location(file, int(line), live=self.is_live(file)) if file else None

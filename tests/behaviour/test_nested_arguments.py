@@ -93,6 +93,6 @@ def test_many_inputs_are_told_by_the_first_ones():
 
 def test_a_report_is_named_by_output():
     g = irs.parse("graph(%x : Float(2)):\n  return (%x)")
-    with pytest.raises(ArgumentError, match="no example argument") as error:
+    with pytest.raises(ArgumentError, match="is not an example argument") as error:
         irs.write_report(g, "page.html")
     assert "output='page.html'" in str(error.value)

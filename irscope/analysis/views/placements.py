@@ -3,7 +3,8 @@
 * **A view op** of which the steps are known puts its result where the steps lead from its operand's layout.
 * **An in-place op** gives back its operand.
 * **An op that shares memory by its schema**, and of which no more is known, leaves open where the result lies.
-* **Every other op** with a schema makes new buffers.
+* **Every other op** with a schema makes new buffers; where none tells of results (`prim::ConstantChunk`) it is open where
+  they lie.
 * **An if** gives what both branches give, where that is the same buffer; a carried value of a loop that every round hands on is
   what it was before the loop; of others it is open where they lie.
 * **A group** is its block on its operands. Anything else with a block, and an op that nobody knows, leaves all open.
@@ -38,6 +39,7 @@ from irscope.ir import (
     Node,
     OpSchema,
     OptionalType,
+    PrimitiveType,
     TensorType,
     TupleType,
     Type,
@@ -321,9 +323,9 @@ class Placements:
     def _other(self, node: Node) -> None:
         """An op without steps: its schema says whether results are operands, share with them, or are new."""
         schema, effect = schema_of(node), effect_of(node)
-        if effect == "opaque" and node.op not in KNOWN_SIDE_EFFECTS:
+        if schema is None or schema.is_varret or (effect == "opaque" and node.op not in KNOWN_SIDE_EFFECTS):
             self._open(node.outputs)
-        elif schema is None or effect == "pure":
+        elif effect == "pure" and all(_is_told(result.type) for result in schema.returns):
             self._made(node)
         else:
             self._by_schema(node, schema)
@@ -333,7 +335,7 @@ class Placements:
             result = schema.returns[index] if index < len(schema.returns) else None
             if not is_tensor(value.type):
                 continue
-            if result is None:
+            if result is None or not _is_told(result.type):
                 self._open((value,))
             elif result.alias is None:
                 self._put(value, Placement("copy", value, "made", self._computed(node, value)))
@@ -371,7 +373,7 @@ class Placements:
         operand = None if source is None else self.of.get(source)
         if operand is not None and node.op in ALWAYS_SHARES and is_tensor(node.outputs[0].type):
             self._put(node.outputs[0], operand._replace(kind="view", layout=None, source=source, in_place=False, failure=None))
-        elif schema is None or all(result.alias is None for result in schema.returns):
+        elif schema is not None and all(result.alias is None for result in schema.returns):
             self._made(node)
         else:
             self._open(node.outputs, source)
@@ -637,6 +639,11 @@ def by_flags(layout: Layout, name: str) -> Layout:
             strides[axis] = past if flag == "contiguous" else Extent.of(f"~stride({name}, {axis})")
             past = strides[axis] * layout.shape[axis]
     return make_layout(layout.shape, loose(layout.shape, strides), layout.offset, layout.dtype)
+
+
+def _is_told(type: Type) -> bool:
+    """Whether a schema tells what a result is. One that says `Any` or `t` may well give back an operand, or a part of one."""
+    return not (isinstance(type, PrimitiveType) and type.name in ("Any", "t"))
 
 
 def is_tensor(type: Type) -> bool:

@@ -199,7 +199,7 @@ def test_a_batch_norm_of_a_vector_is_left_to_the_library() -> None:
 
 def test_missing_facts_are_named() -> None:
     made = group(lambda b, x: call(b, "relu", x), [TENSOR])
-    with pytest.raises(CodegenError, match="element type and shape"):
+    with pytest.raises(CodegenError, match="element type and the shape"):
         spec_of_group(made, [TensorType("float32")])
     with pytest.raises(CodegenError, match="1 inputs, and 0 types"):
         spec_of_group(made, [])

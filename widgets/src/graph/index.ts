@@ -63,14 +63,14 @@ export class GraphPane {
   }
 
   /** Asks for what is in boxes, given by their ids, where it is not there; the outermost first. */
-  private async fetch(ids: readonly number[]): Promise<void> {
+  private async load(ids: readonly number[]): Promise<void> {
     const { records } = this.context;
-    const fetched = await records.fetchLevels(ids);
-    for (const level of fetched) {
+    const loaded = await records.fetchLevels(ids);
+    for (const level of loaded) {
       const around = records.hierarchy.find(level.around);
       this.levels.set(around, levelOf(records.hierarchy, around, level.edges));
     }
-    if (!fetched.length) return;
+    if (!loaded.length) return;
     this.edges.grown();
     this.picture.grown();
   }
@@ -80,7 +80,7 @@ export class GraphPane {
     const { hierarchy } = this.context.records;
     if (!hierarchy.isCluster(box)) return;
     if (hierarchy.lacks(box)) {
-      void this.fetch([hierarchy.boxes[box].id]).then(() => hierarchy.lacks(box) || this.toggle(box));
+      void this.load([hierarchy.boxes[box].id]).then(() => hierarchy.lacks(box) || this.toggle(box));
       return;
     }
     if (!this.open.delete(box)) this.open.add(box);
@@ -101,7 +101,7 @@ export class GraphPane {
     const { hierarchy } = this.context.records;
     const path = hierarchy.path(record).slice(0, -1);
     if (!hierarchy.holds(record) && path.some((id) => hierarchy.lacks(hierarchy.find(id)))) {
-      void this.fetch(path).then(() => hierarchy.holds(record) && this.show(record));
+      void this.load(path).then(() => hierarchy.holds(record) && this.show(record));
       return;
     }
     const box = hierarchy.find(record);

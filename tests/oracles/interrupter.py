@@ -8,6 +8,7 @@ Python delivers when it would have delivered Ctrl-C.
 from __future__ import annotations
 
 import ctypes
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -71,6 +72,7 @@ class Interrupter:
     def run(self, work: Callable[[], object], moment: int) -> bool:
         """Run work with an interrupt at a moment; whether anybody heard of it."""
         self._left.value = moment
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         try:
             try:
                 sys.setprofile(self._note)
@@ -80,4 +82,6 @@ class Interrupter:
             len("")  # one that was noted at the very end arrives here
         except KeyboardInterrupt:
             return True
+        finally:
+            signal.signal(signal.SIGINT, before)
         return False

@@ -72,7 +72,9 @@ class Interrupter:
     def run(self, work: Callable[[], object], moment: int) -> bool:
         """Run work with an interrupt at a moment; whether anybody heard of it."""
         self._left.value = moment
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.SIG_IGN:  # as in a shell's background jobs
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             try:
                 sys.setprofile(self._note)

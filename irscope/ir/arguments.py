@@ -37,10 +37,11 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
     Raises ArgumentError for nested arguments that are built otherwise than those which the program was loaded with, and
     for dictionaries where no keys are known.
     """
+    if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
+        return tuple(arguments)  # nearly always, and at each call: without a look at all of the graph's inputs
     wanted = len(graph.free_inputs)
     paths = graph.argument_paths
-    nested = any(isinstance(argument, list | tuple | dict) for argument in arguments)
-    if nested and len(paths) == wanted:
+    if len(paths) == wanted:
         return _by_path(arguments, paths)
     if len(arguments) == wanted:
         return tuple(arguments)

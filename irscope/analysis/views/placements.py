@@ -613,11 +613,6 @@ def _placed(result: _Result, operand: Placement, source: Value) -> Placement:
     return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
 
 
-def _fuller(layout: Layout | None, declared: Layout | None) -> Layout | None:
-    """What the type tells, where it tells more than the steps did."""
-    return layout if declared is None or (layout is not None and declared.strides is None) else declared
-
-
 def _has_numbers(layout: Layout) -> bool:
     return layout.strides is not None and all(isinstance(n, int) for n in (*layout.shape, *layout.strides))
 

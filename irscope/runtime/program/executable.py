@@ -365,7 +365,8 @@ class Executable:
         return results[0] if len(results) == 1 else results
 
     def _check(self, args: Sequence[Any]) -> None:
-        check_count(self.graph, args)
+        if len(args) != len(self._free):
+            check_count(self.graph, args)  # which says what is missing
         symbols: dict[str, int] = {}
         for check, argument in zip(self._checks, args, strict=True):
             if check is not None:

@@ -8,8 +8,7 @@ one that an op does nothing with (x · 1, x + 0), and is a register otherwise. A
 sizes its unrolling, and its vector loops their missing remainder unless all sizes have a common factor. Our own kernels take
 sizes as arguments in any case (`irscope.codegen.kernel`), so it costs them nothing.
 
-The slowdown is an estimate by these rules, in parts of the run time of the pieces; a measured one takes its place
-(`Dedup.recommend`).
+The slowdown is an estimate by these rules, in parts of the run time of the pieces. It is never measured.
 """
 
 from __future__ import annotations

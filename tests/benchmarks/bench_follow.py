@@ -18,16 +18,19 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
+from tests.benchmarks.harness import median_ms
 
 
 @dataclass
@@ -123,19 +126,9 @@ def fusion_records() -> None:
     for record in fusion.history.records:
         db = AliasDb(record.before)
         rebuilt = bool(db.follow(record).was_rebuilt)
-        times = [processor_ms(lambda db=db, record=record: db.follow(record), 60)]
-        times.append(processor_ms(lambda record=record: AliasDb(record.after), 60))
-        shown = "".join(f"{figure:>10.2f}" for figure in times)
-        print(f"{record.name:<16}{len(record.edits):>8} {shown}{'  (rebuilt)' if rebuilt else ''}")
-
-
-def processor_ms(action: Callable[[], object], repeat: int) -> float:
-    seconds = []
-    for _ in range(repeat):
-        started = time.process_time()
-        action()
-        seconds.append(time.process_time() - started)
-    return 1e3 * statistics.median(seconds)
+        following = median_ms(lambda _, db=db, record=record: db.follow(record), lambda: None, 60)
+        building = median_ms(lambda _, record=record: AliasDb(record.after), lambda: None, 60)
+        print(f"{record.name:<16}{len(record.edits):>8} {following:>10.2f}{building:>10.2f}{'  (rebuilt)' if rebuilt else ''}")
 
 
 def main() -> None:

@@ -5,16 +5,19 @@ Run it: `python tests/benchmarks/bench_ir.py`. It prints a table and asserts not
 
 from __future__ import annotations
 
-import gc
 import math
-import time
+import sys
 from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import print_graph
 from irscope.ir.verify import verify
+from tests.benchmarks.harness import Growth, milliseconds
 
 SIZES = (1_000, 10_000, 100_000)
 
@@ -68,14 +71,7 @@ def located(size: int) -> str:
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:
     """The fastest of some runs, in seconds of processor time."""
-    times = []
-    for _ in range(repeats):
-        gc.collect()
-        start = time.process_time()
-        result = work()
-        times.append(time.process_time() - start)
-        del result
-    return min(times)
+    return min(milliseconds(lambda _: work(), lambda: None, repeats)) / 1000
 
 
 def main() -> None:
@@ -90,7 +86,7 @@ def main() -> None:
         f"  {'again':>7}{'verify':>8}{'same':>8}  growth of parse, print"
     )
     for program in (straight, branching, located):
-        before: tuple[float, float] | None = None
+        growth = Growth(), Growth()
         for size in SIZES:
             text = program(size)
             graph, theirs = parse(text), torch._C.parse_ir(text)
@@ -102,19 +98,13 @@ def main() -> None:
             other = parse(text)
             verifying = best(lambda graph=graph: verify(graph), 2)
             comparing = best(lambda graph=graph, other=other: same_structure(graph, other), 2)
-            growth = (
-                ""
-                if before is None
-                else "  ".join(
-                    f"n^{math.log10(now / then):.2f}" for now, then in zip((reading, writing), before, strict=True)
-                )
-            )
+            slopes = [each.at(size, taken) for each, taken in zip(growth, (reading, writing), strict=True)]
+            told = "" if any(map(math.isnan, slopes)) else "  ".join(f"n^{slope:.2f}" for slope in slopes)
             print(
                 f"{program.__name__:<10}{len(graph.position):>8}  {reading:7.3f}{torch_reading:8.3f}"
                 f"{reading / torch_reading:7.1f}  {writing:7.3f}{torch_writing:8.3f}{writing / torch_writing:7.1f}"
-                f"  {again:7.3f}{verifying:8.3f}{comparing:8.3f}  {growth}"
+                f"  {again:7.3f}{verifying:8.3f}{comparing:8.3f}  {told}"
             )
-            before = reading, writing
 
 
 if __name__ == "__main__":

@@ -166,6 +166,27 @@ def test_opening_a_group_shows_its_ops_and_keeps_its_place(explorer: Lab) -> Non
     opened.locator(".irs-toggle").click()
 
 
+def test_a_selection_marks_what_is_drawn_and_draws_nothing_anew(explorer: Lab) -> None:
+    page = explorer.page
+    box = page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first
+    line = page.locator(f"{LIVE} .irs-line", has_text="%c0 =")
+    held = [box.element_handle(), line.element_handle()]
+    line.locator("[data-record]").first.click()
+    page.locator(f"{LIVE} .irs-sentence", has_text="may alias").wait_for()  # evidence has come, too
+    wait_marked(explorer, ".irs-box.selected")
+    assert [element.evaluate("element => element.isConnected") for element in held] == [True, True]
+    assert "selected" in held[1].get_attribute("class")
+
+
+def test_a_double_click_opens_and_closes_and_leaves_selected_what_it_is_about(explorer: Lab) -> None:
+    page = explorer.page
+    explorer.python("e.selection = '%g0'")
+    identity = wait_marked(explorer, ".irs-kind-group.selected").get_attribute("data-id")
+    for open_ in ("true", "false"):
+        page.locator(f"{LIVE} .irs-kind-group[data-id='{identity}'] .irs-label").dblclick()
+        page.locator(f"{LIVE} .irs-kind-group.selected[data-id='{identity}'][aria-expanded={open_}]").wait_for()
+
+
 def test_the_tables_sort_filter_and_select(explorer: Lab) -> None:
     page = explorer.page
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()

@@ -10,8 +10,8 @@ import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/vie
 import { colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
-import { boxElement, edgePath } from "./shapes";
-import { BoxStates, dress } from "./states";
+import { boxElement, edgePath, place } from "./shapes";
+import { BoxStates, dress, type Marked } from "./states";
 
 const MOST_ELEMENTS = 1200;
 const MARGIN = 60;
@@ -27,6 +27,9 @@ export class Picture {
   private readonly states: BoxStates;
   private readonly mountedBoxes = new Map<number, SVGGElement>();
   private readonly mountedEdges = new Map<number, SVGElement>();
+  private readonly shapes = new WeakMap<Element, string>();
+  /** How many frames were made so far. */
+  private made = 0;
   private readonly idBase = freshId("box");
   private layout!: Layout;
   private open: ReadonlySet<number> = new Set();
@@ -59,22 +62,32 @@ export class Picture {
       const [x0, x1] = points ? spanX(points) : [Math.min(leaves[0], enters[0]), Math.max(leaves[0], enters[0])];
       return [x0 - 4, Math.min(leaves[1], enters[1]), x1 + 4, Math.max(leaves[1], enters[1])];
     })));
-    this.clear();
+    // A box that looks the same is moved, not made anew: the second click of two is to find what the first one found.
+    for (const [index, element] of this.mountedBoxes) {
+      if (layout.visible[index] && this.shapes.get(element) === this.shape(index)) place(element, layout, index);
+      else this.drop(this.mountedBoxes, index);
+    }
+    for (const edge of [...this.mountedEdges.keys()]) this.drop(this.mountedEdges, edge);
   }
 
+  /** Takes the marks of a selection; the next drawing shows them on the boxes that are there. */
   setMarks(marks: Marks): void {
     this.marks = marks;
-    this.clear();
-  }
-
-  clear(): void {
-    for (const group of [this.frames, this.faces, this.lines]) group.replaceChildren();
-    this.mountedBoxes.clear();
-    this.mountedEdges.clear();
-    this.own.replaceChildren(...this.marks.paths.map((d) => s("path", { d })));
+    this.own.replaceChildren(...marks.paths.map((d) => s("path", { d })));
     const first = [...this.marks.selected][0];
     if (first === undefined) this.svg.removeAttribute("aria-activedescendant");
     else this.svg.setAttribute("aria-activedescendant", this.idOf(first));
+  }
+
+  /** Lets the next drawing make everything anew. */
+  clear(): void {
+    for (const index of [...this.mountedBoxes.keys()]) this.drop(this.mountedBoxes, index);
+    for (const edge of [...this.mountedEdges.keys()]) this.drop(this.mountedEdges, edge);
+  }
+
+  private drop(mounted: Map<number, Element>, index: number): void {
+    mounted.get(index)?.remove();
+    mounted.delete(index);
   }
 
   draw(view: Viewport, frame: Extent): void {
@@ -98,9 +111,11 @@ export class Picture {
         selected: new Set([...this.marks.selected, ...this.marks.holding, ...this.states.now]), tint: (box) => this.states.tint(box),
       });
     }
-    for (const [index, element] of this.mountedBoxes) dress(element, this.states.look(index, this.open), this.layout.w[index]);
+    for (const [index, element] of this.mountedBoxes) dress(element, this.states.look(index, this.open), this.marksOf(index), this.layout.w[index]);
     for (const [index, element] of this.mountedEdges) this.dressEdge(index, element);
+    const before = this.made;
     this.mount(this.mountedBoxes, crowded ? [] : boxes, (box) => this.makeBox(box));
+    if (this.made !== before) for (const box of boxes) if (this.isFrame(box)) this.frames.append(this.mountedBoxes.get(box)!); // outer before inner
     this.mount(this.mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.makeEdge(edge));
   }
 
@@ -112,11 +127,7 @@ export class Picture {
 
   private mount<E extends Element>(mounted: Map<number, E>, wanted: number[], make: (index: number) => E): void {
     const keep = new Set(wanted);
-    for (const [index, element] of mounted) {
-      if (keep.has(index)) continue;
-      element.remove();
-      mounted.delete(index);
-    }
+    for (const index of [...mounted.keys()]) if (!keep.has(index)) this.drop(mounted, index);
     for (const index of wanted) if (!mounted.has(index)) mounted.set(index, make(index));
   }
 
@@ -124,20 +135,35 @@ export class Picture {
     return `${this.idBase}-${box}`;
   }
 
+  private isFrame(index: number): boolean {
+    return this.open.has(index) && this.context.records.hierarchy.isCluster(index);
+  }
+
+  private marksOf(index: number): Marked {
+    const { selected, lit, holding } = this.marks;
+    return { selected: selected.has(index), lit: lit.has(index), holding: holding.has(index) };
+  }
+
+  /** All that the element of a box depends on but for its place, its marks, and what makes all of them anew. */
+  private shape(index: number): string {
+    const { records } = this.context;
+    const { reads, feeds } = this.crossings;
+    return [this.layout.w[index], this.layout.h[index], this.isFrame(index), records.copies(records.hierarchy.boxes[index]), reads[index], feeds[index]].join(" ");
+  }
+
   private makeBox(index: number): SVGGElement {
     const { records } = this.context;
     const box = records.hierarchy.boxes[index];
-    const open = this.open.has(index) && records.hierarchy.isCluster(index);
-    const marks = [
-      this.marks.selected.has(index) ? "selected" : "", this.marks.lit.has(index) ? "lit" : "", this.marks.holding.has(index) ? "holding" : "",
-    ];
+    const open = this.isFrame(index);
     const element = boxElement(box, this.layout, index, {
-      open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box), marks: marks.join(" "),
+      open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
       colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
       reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
     });
-    dress(element, this.states.look(index, this.open), this.layout.w[index]);
+    this.shapes.set(element, this.shape(index));
+    dress(element, this.states.look(index, this.open), this.marksOf(index), this.layout.w[index]);
     (open ? this.frames : this.faces).append(element);
+    if (open) this.made++;
     return element;
   }
 

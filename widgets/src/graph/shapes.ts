@@ -28,7 +28,6 @@ export interface Look {
   open: boolean;
   cluster: boolean;
   copies: number;
-  marks: string;
   /** The box's colour, as a CSS value. */
   colour: string;
   depth: number;
@@ -40,12 +39,12 @@ export interface Look {
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
-  const [x, y, w, height] = [layout.x[index], layout.y[index], layout.w[index], layout.h[index]];
+  const [w, height] = [layout.w[index], layout.h[index]];
   const element = s("g", {
-    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.marks}`,
-    transform: `translate(${x} ${y})`, "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
+    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""}`,
+    "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
     role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies),
-    "aria-selected": look.marks.includes("selected") ? "true" : "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
+    "aria-selected": "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
   }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}`));
   const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
@@ -54,7 +53,13 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   if (look.reads) element.append(s("path", { class: "irs-tick", d: `M${w / 2} -10V0${head([w / 2, 0], 1)}` }));
   if (look.feeds) element.append(s("path", { class: "irs-tick", d: `M${w / 2} ${height}v8` }));
   if (look.words) element.append(...words(box, w, height, look));
+  place(element, layout, index);
   return element;
+}
+
+/** Puts the element of a box where its layout has it. */
+export function place(element: SVGGElement, layout: Layout, index: number): void {
+  element.setAttribute("transform", `translate(${layout.x[index]} ${layout.y[index]})`);
 }
 
 function words(box: Box, w: number, height: number, look: Look): SVGElement[] {

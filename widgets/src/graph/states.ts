@@ -12,6 +12,7 @@ export interface BoxLook {
 }
 
 const PLAIN: BoxLook = { classes: "", colour: "", badge: "" };
+const PLAIN_STAMP = "|||";
 
 export class BoxStates {
   /** The boxes that show the nodes of the step. */
@@ -74,16 +75,25 @@ export function boxOf({ records, steps }: Context, node: number): number {
   return shows >= 0 && steps?.numberOf(records.hierarchy.boxes[shows].id) !== undefined ? -1 : shows;
 }
 
+/** What the selection makes of a box; `holding` is one around something selected. */
+export interface Marked {
+  selected: boolean;
+  lit: boolean;
+  holding: boolean;
+}
+
 const dressed = new WeakMap<SVGGElement, { base: string; stamp: string; badge: SVGElement | null }>();
 
-/** Makes a box look as it does at the step of the moment, touching as little of it as that takes. */
-export function dress(element: SVGGElement, look: BoxLook, width: number): void {
+/** Makes a box look as it does at the step and with the selection of the moment, touching as little of it as that takes. */
+export function dress(element: SVGGElement, look: BoxLook, marked: Marked, width: number): void {
   let known = dressed.get(element);
-  if (!known) dressed.set(element, (known = { base: element.getAttribute("class") ?? "", stamp: "", badge: null }));
-  const stamp = `${look.classes}|${look.colour}|${look.badge}`;
-  if (stamp === known.stamp || (stamp === "||" && !known.stamp)) return;
+  if (!known) dressed.set(element, (known = { base: element.getAttribute("class") ?? "", stamp: PLAIN_STAMP, badge: null }));
+  const marks = `${marked.selected ? "selected " : ""}${marked.lit ? "lit " : ""}${marked.holding ? "holding" : ""}`;
+  const stamp = `${marks}|${look.classes}|${look.colour}|${look.badge}`;
+  if (stamp === known.stamp) return;
   known.stamp = stamp;
-  element.setAttribute("class", `${known.base} ${look.classes}`);
+  element.setAttribute("class", `${known.base} ${marks} ${look.classes}`);
+  element.setAttribute("aria-selected", String(marked.selected));
   element.style.setProperty("--g", look.colour || null);
   if ((known.badge?.textContent ?? "") === look.badge) return;
   known.badge?.remove();

@@ -25,7 +25,7 @@ export function textPane(context: Context): HTMLElement {
 
   const refresh = (reveal: boolean) => {
     lines.mark();
-    scroller.redraw();
+    for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
     drawRuler(ruler, lines);
     const first = lines.marked.find(([, kind]) => kind === "selected")?.[0] ?? lines.marked[0]?.[0] ?? -1;
     const seen = lines.marked.some(([line, kind]) => kind === "selected" && scroller.isInSight(line));
@@ -106,22 +106,34 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
   }, h("span", { class: "irs-number", "aria-hidden": "true" }, lines.number(index)), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);
-  printedWords.set(element, lines.words(index));
+  printedWords.set(element, wordsOf(lines, index));
   return element;
 }
 
 const printedWords = new WeakMap<HTMLElement, string>();
 
-/** Makes a line look as it does at the step of the moment, touching as little of it as that takes. */
+/** Two lines of the same words print the same. */
+function wordsOf(lines: Lines, index: number): string {
+  return lines.isThere(index) ? lines.words(index) : "waits";
+}
+
+/** Makes a line look as it does at the step and with the selection of the moment, touching as little of it as that takes. */
 function redress(element: HTMLElement, lines: Lines, index: number, listId: string): void {
-  if (printedWords.get(element) !== lines.words(index)) {
+  const words = wordsOf(lines, index);
+  if (printedWords.get(element) !== words) {
     const made = row(lines, index, listId);
     element.replaceChildren(...made.childNodes);
-    printedWords.set(element, lines.words(index));
+    printedWords.set(element, words);
   }
   const look = lines.look(index);
-  const classes = `irs-line ${lines.markOf(index)} ${look.classes}`;
+  const mark = lines.markOf(index);
+  const classes = `irs-line ${mark} ${look.classes} ${words === "waits" ? words : ""}`;
   if (element.className !== classes) element.className = classes;
+  element.setAttribute("aria-selected", String(mark === "selected"));
+  for (const name of element.querySelectorAll<HTMLElement>("[data-record]")) {
+    const marked = lines.nameMark(Number(name.dataset.record));
+    for (const each of ["selected", "inside", "lit"] as const) name.classList.toggle(each, each === marked);
+  }
   if (element.style.getPropertyValue("--g") !== look.colour) element.style.setProperty("--g", look.colour || null);
 }
 

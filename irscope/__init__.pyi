@@ -10,6 +10,7 @@ from .ops.accuracy import error_bound
 from .ops.check import verify
 from .runtime.device import devices
 from .session import compare, compile, explore, load, profile, timeline, write_report
+from .teaching import quiz
 from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from .transforms.dedup import Dedup, dedup
 from .transforms.functionalize import functionalize
@@ -45,6 +46,7 @@ __all__ = [
     "memory_plan",
     "parse",
     "profile",
+    "quiz",
     "same_structure",
     "timeline",
     "trace",

@@ -1,0 +1,5 @@
+from . import quiz
+
+__all__ = [
+    "quiz",
+]

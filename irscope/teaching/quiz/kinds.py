@@ -1,0 +1,196 @@
+"""The questions of each kind about a given program; every right answer is what an analysis says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+from irscope._base.verdict import Verdict
+from irscope.analysis.alias import AliasDb
+from irscope.analysis.views import ViewAliases
+from irscope.ir import Graph, Node, TensorType, Value
+from irscope.ir.text import print_node
+from irscope.ops.traits import ALWAYS_SHARES, VIEWS
+from irscope.report.boxes import node_lines, writes_memory
+from irscope.teaching.quiz.question import Option, Question
+from irscope.transforms.dedup import Dedup
+from irscope.transforms.fusion import Fusion
+
+T = TypeVar("T")
+
+__all__ = ["MOST_OPTIONS", "alias_questions", "fusion_questions", "move_questions", "same_questions", "view_questions"]
+
+MOST_OPTIONS = 8
+"""A question lists no more: of a large program some are drawn."""
+
+
+def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
+    """Which tensors may lie in the storage of one."""
+    db = AliasDb(graph)
+    tensors = [value for value in graph.values() if isinstance(value.type, TensorType)]
+    for asked in [subject] if subject is not None else _shuffled(tensors, rng):
+        others = [value for value in tensors if value is not asked]
+        chosen = _some(others, rng, partial(_share, db, asked))
+        options = [_of_value(graph, value, _share(db, asked, value)) for value in chosen]
+        if subject is not None or _is_mixed(options):
+            yield Question(
+                "alias", graph, f"Which of these may alias %{graph.names[asked]}?", tuple(options), subject=asked,
+                note="Two tensors alias if they lie in one storage, be it at different bytes.",
+            )  # fmt: skip
+
+
+def _share(db: AliasDb, a: Value, b: Value) -> Verdict:
+    """Whether two tensors may lie in one storage. The alias db counts a `reshape` as a view; where strides are known, it is known
+    which of them are copies."""
+    shared = db.may_alias(a, b)
+    if shared and db.lie_apart(a, b) and db.views.root(a) is not db.views.root(b):
+        return db.views.overlaps(a, b)
+    return shared
+
+
+def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None) -> Iterator[Question]:
+    """Before which lines of its block a write may stand."""
+    db, lines = AliasDb(graph), node_lines(graph)
+    writes = [node for node in graph.nodes() if writes_memory(graph, node)]
+    for write in [subject] if subject is not None else _shuffled(writes, rng):
+        block = graph.block_of[write].nodes
+        place = block.index(write)
+        points = [node for k, node in enumerate(block) if k not in (place, place + 1) and node.op != "prim::Constant"]
+        chosen = _some(points, rng, partial(db.can_move_before, write))
+        options = [
+            Option(f"line {lines[p.id] + 1}", print_node(p, graph.names), db.can_move_before(write, p), p)
+            for p in chosen
+        ]
+        if subject is not None or _is_mixed(options):
+            what = f"line {lines[write.id] + 1}, {print_node(write, graph.names)}"
+            yield Question(
+                "moves", graph, f"The write in {what}: directly before which of these lines may it stand?", tuple(options), subject=write,
+                note="Lines that cannot be parted from it move along. Results, and what users of the memory see, must stay the same.",
+            )  # fmt: skip
+
+
+def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
+    """Which values are made by the kernel that makes one."""
+    graph = fusion.original
+    made = [node.outputs[0] for node in graph.body.nodes if len(node.outputs) == 1 and node.op != "prim::Constant"]
+    made = [value for value in made if isinstance(value.type, TensorType)]
+    grouped = [value for value in made if fusion.group_of(value) is not None]
+    for asked in [subject] if subject is not None else _shuffled(grouped, rng):
+        others = [value for value in made if value is not asked]
+        chosen = _some(others, rng, partial(fusion.why_not, asked))
+        options = [_of_value(graph, value, fusion.why_not(asked, value)) for value in chosen]
+        if subject is not None or _is_mixed(options):
+            prompt = f"One kernel computes %{graph.names[asked]}. Which of these will it compute too?"
+            yield Question(
+                "fusion",
+                graph,
+                prompt,
+                tuple(options),
+                subject=asked,
+                note=f"They are fused by the policy {fusion.policy!r}.",
+            )
+
+
+def view_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
+    """Whether an op that may do either copies, or gives a view; several at once where there are three of them."""
+    va = ViewAliases(graph)
+    open_ones = [
+        value for value in va.tensors()
+        if (node := graph.producer.get(value)) is not None and node.op in VIEWS - ALWAYS_SHARES and va.is_decided(value)
+    ]  # fmt: skip
+    if subject is None and len(open_ones) > 2:
+        options = [_of_value(graph, value, _copies(va, value)) for value in _some(open_ones, rng, partial(_copies, va))]
+        yield Question("views", graph, "Which of these are copies, with memory of their own?", tuple(options))
+    for value in [subject] if subject is not None else _shuffled(open_ones, rng):
+        told = va.explain(value)
+        op = graph.producer[value].op if value in graph.producer else "it"
+        is_view = va.kind(value) == "view"
+        options = [
+            Option(
+                "view",
+                "no byte moves: it lies in memory that was there",
+                Verdict(is_view, told.because, told.witness),
+                value,
+            ),
+            Option("copy", "it has memory of its own", Verdict(not is_view, told.because, told.witness), value),
+        ]
+        yield Question(
+            "views",
+            graph,
+            f"Will the {op} that gives %{graph.names[value]} copy?",
+            tuple(options),
+            several=False,
+            subject=value,
+        )
+
+
+def _copies(va: ViewAliases, value: Value) -> Verdict:
+    told = va.explain(value)
+    return Verdict(not told.holds, told.because, told.witness)
+
+
+def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
+    """Which two of some groups are the same: a class of two or more, and members of other classes."""
+    graph = found.source
+    if not isinstance(graph, Graph):
+        return
+    for group in _shuffled([group for group in found.classes if len(group) > 1], rng):
+        pair = rng.sample([member for member in group.members if isinstance(member, Node)], 2)
+        strangers = [
+            other.representative
+            for other in found.classes
+            if other is not group and isinstance(other.representative, Node)
+        ]
+        if not strangers:
+            continue
+        chosen = sorted([*pair, *rng.sample(strangers, min(len(strangers), 3))], key=lambda node: graph.position[node])
+        options = []
+        for node in chosen:
+            verdict = found.difference(pair[0], pair[1] if node is pair[0] else node)
+            options.append(Option(f"%{graph.names[node.outputs[0]]}", _ops_of(node), verdict, node))
+        yield Question(
+            "same",
+            graph,
+            "Which two of these fusion groups are the same?",
+            tuple(options),
+            exactly=2,
+            note=f"They are compared by the relation {found.relation!r}.",
+        )
+
+
+def _ops_of(group: Node) -> str:
+    ops = [
+        node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"
+    ]
+    return f"{len(ops)} ops"
+
+
+def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:
+    node = graph.producer.get(value)
+    text = print_node(node, graph.names).partition(" = ")[2] if node is not None and len(node.outputs) == 1 else ""
+    return Option(f"%{graph.names[value]}", text or str(value.type), verdict, value)
+
+
+def _is_mixed(options: Sequence[Option]) -> bool:
+    return len({bool(option.verdict) for option in options}) == 2
+
+
+def _shuffled(things: Iterable[T], rng: random.Random) -> list[T]:
+    found = list(things)
+    rng.shuffle(found)
+    return found
+
+
+def _some(things: Sequence[T], rng: random.Random, verdict_of: Callable[[T], Verdict]) -> list[T]:
+    """At most so many of them in their order; where some are right and some are not, both are among them."""
+    places = sorted(rng.sample(range(len(things)), min(len(things), MOST_OPTIONS)))
+    chosen = [things[k] for k in places]
+    if len(chosen) < len(things) and len({verdict_of(thing).holds for thing in chosen}) == 1:
+        other = next(
+            (k for k, thing in enumerate(things) if verdict_of(thing).holds != verdict_of(chosen[0]).holds), None
+        )
+        if other is not None:
+            places = sorted([*rng.sample(places, len(places) - 1), other])
+    return [things[k] for k in places]

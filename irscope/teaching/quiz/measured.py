@@ -1,0 +1,87 @@
+"""Which is faster, op by op or fused, and by how much: the question whose answer is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from irscope._base.verdict import Verdict
+from irscope._base.words import byte_count, plural
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, TensorType
+from irscope.report.words import duration
+from irscope.teaching.quiz.question import Option, Question
+from irscope.transforms.fusion import Fusion
+
+if TYPE_CHECKING:
+    from irscope.runtime.measure import Comparison
+
+__all__ = ["BRACKETS", "example_arguments", "speed_question"]
+
+BRACKETS = ((0.0, 0.8), (0.8, 1.25), (1.25, 2.0), (2.0, 4.0), (4.0, float("inf")))
+"""How many times as fast the fused program is, from and to; the second says that neither is faster."""
+
+_WORDS = (
+    "op by op is faster", "about the same, less than a quarter apart", "fused is 1.25 to 2 times as fast",
+    "fused is 2 to 4 times as fast", "fused is more than 4 times as fast",
+)  # fmt: skip
+
+
+def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -> Question:
+    """Measures both ways on the processor, in turn. Where the quartiles of the ratio lie in two brackets, both answers are right.
+
+    Raises ArgumentError for arguments that the program does not take.
+    """
+    from irscope.runtime.measure import compare
+
+    measured = compare(fusion, *arguments, devices=["cpu"], repeats=repeats)
+    low, ratio, high = speedup(measured)
+    moved = [fusion.traffic(group) for group in fusion.groups]
+    before, after = sum(each[0] for each in moved), sum(each[1] for each in moved)
+    fewer = (
+        f", and the fused ops move {byte_count(after)} in place of {byte_count(before)}"
+        if moved
+        else ", and nothing was fused"
+    )
+    because = f"fused is {ratio:.2f} times as fast here ({_times(measured)}){fewer}"
+    options = tuple(
+        Option("abcde"[k], words, Verdict(low < to and high >= since, because, fusion.groups))
+        for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
+    )
+    note = f"{plural(len(fusion.groups), 'kernel')} of groups; measured on this machine: {measured.caption}"
+    return Question(
+        "speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note
+    )
+
+
+def _rows(measured: Comparison) -> tuple[Any, Any]:
+    rows = {row.label: row for row in measured.rows}
+    alone = next(row for label, row in rows.items() if "op by op" in label)
+    fused = next(row for label, row in rows.items() if "fused" in label)
+    return alone, fused
+
+
+def speedup(measured: Comparison) -> tuple[float, float, float]:
+    """How many times as fast fused is, by the medians; before and after it the least and the most by the quartiles."""
+    alone, fused = _rows(measured)
+    return alone.low / fused.high, alone.median / fused.median, alone.high / fused.low
+
+
+def _times(measured: Comparison) -> str:
+    alone, fused = _rows(measured)
+    return f"{duration(alone.median)} op by op, {duration(fused.median)} fused"
+
+
+def example_arguments(graph: Graph, seed: int) -> list[Any]:
+    """Random arrays of the shapes that a program declares. Raises ArgumentError where it does not."""
+    import numpy as np
+
+    numbers = np.random.default_rng(seed)
+    found = []
+    for value in graph.free_inputs:
+        shape = value.type.shape if isinstance(value.type, TensorType) else None
+        if shape is None or not all(isinstance(extent, int) for extent in shape):
+            what = f"%{graph.names[value]} is {value.type}, which does not say its sizes"
+            raise ArgumentError(what, hint="give arguments to measure with: irs.quiz.speed(program, x)")
+        found.append(numbers.uniform(-1, 1, shape).astype(np.float32))  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,62 @@
+"""Points of quizzes, also of those that were answered in notebooks and saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irscope.errors import ArgumentError, LoadError
+from irscope.teaching.quiz.quiz import MIME, Quiz
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["saved_records", "score"]
+
+
+def score(*answered: Quiz | str | Path) -> pd.DataFrame:
+    """The points of quizzes, one row each; of a saved notebook (a path), those of all the quizzes that it shows.
+
+    Raises LoadError for a file that is no notebook.
+
+    >>> import irscope as irs
+    >>> q = irs.quiz.views(seed=3, count=2)
+    >>> judged = q.answer(*q.questions[0].answer)
+    >>> irs.quiz.score(q)[["title", "seed", "questions", "answered", "points"]].values.tolist()
+    [['views', 3, 2, 1, 1.0]]
+    """
+    import pandas as pd
+
+    rows = []
+    for source in answered:
+        records = [source.record()] if isinstance(source, Quiz) else saved_records(source)
+        where = "" if isinstance(source, Quiz) else Path(source).name
+        rows += [(where, r["title"], r["seed"], r["questions"], len(r["answers"]), r["points"]) for r in records]
+    return pd.DataFrame(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
+
+
+def saved_records(path: str | Path) -> list[dict[str, Any]]:
+    """The records of the quizzes that a saved notebook shows, the last state of each; `Quiz.restore` takes one."""
+    try:
+        notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+        return list(_records(notebook["cells"]))
+    except OSError as error:
+        raise LoadError(
+            f"{str(path)!r} cannot be read: {error.strerror}", hint="give the path of an .ipynb file"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LoadError(
+            f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file"
+        ) from None
+
+
+def _records(cells: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            record = output.get("data", {}).get(MIME)
+            if isinstance(record, dict):
+                if not {"title", "seed", "questions", "answers", "points"} <= record.keys():
+                    raise ArgumentError("a record of a quiz is incomplete")
+                yield record

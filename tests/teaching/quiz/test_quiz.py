@@ -1,0 +1,197 @@
+"""Quizzes: what an answer is worth, what is said of it, the text form, sets, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, LoadError
+from irscope.teaching.quiz.kinds import MOST_OPTIONS
+from irscope.teaching.quiz.measured import BRACKETS, example_arguments, speed_question
+from irscope.teaching.quiz.quiz import MIME
+
+HALVES = """graph(%x : Float(4, 6, strides=[6, 1])):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %all : int[] = prim::Constant[value=[-1]]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::slice(%a, %zero, %zero, %two, %one)
+  %c : Tensor = aten::transpose(%a, %zero, %one)
+  %w : Tensor = aten::relu_(%b)
+  %d : Tensor = aten::tanh(%c)
+  %e : Tensor = aten::sigmoid(%d)
+  %f : Tensor = aten::reshape(%c, %all)
+  %g : Tensor = aten::reshape(%b, %all)
+  return (%e, %f, %g)"""
+
+graph = irs.parse(HALVES)
+
+
+def test_each_right_option_is_what_the_analysis_answers() -> None:
+    db, fused = irs.AliasDb(graph), irs.fuse(graph)
+    (asked,) = irs.quiz.alias(graph, subject="b").questions
+    told = {option.name: bool(option.verdict) == bool(db.may_alias("b", option.record)) for option in asked.options}
+    assert [name for name, agrees in told.items() if not agrees] == ["%f"], "a reshape that is known to copy"
+    assert set(asked.answer) == {"%a", "%c", "%w", "%g"}
+    (asked,) = irs.quiz.moves(graph, subject="w").questions
+    assert all(bool(option.verdict) == bool(db.can_move_before("w", option.record)) for option in asked.options)
+    (asked,) = irs.quiz.fusion(fused, subject="d").questions
+    assert asked.answer == ("%e",)
+
+
+def test_a_view_question_has_one_answer_with_the_step_that_failed() -> None:
+    (asked,) = irs.quiz.views(graph, subject="f").questions
+    wrong = asked.judge(["view"])
+    assert not wrong and wrong.points == 0
+    assert "puts axes 0 and 1" in str(wrong)
+    assert asked.judge(["copy"])
+    (asked,) = irs.quiz.views(graph, subject="g").questions
+    assert asked.answer == ("view",)
+
+
+def test_wrong_picks_take_away_what_right_ones_give_and_none_goes_below_zero() -> None:
+    (asked,) = irs.quiz.alias(graph, subject="b").questions
+    assert asked.judge(["%a", "c", "%w", "%g"]).points == 1
+    assert asked.judge(["%a", "%x"]).points == 0
+    assert asked.judge(["%a", "%c", "%x"]).points == pytest.approx(1 / 4)
+    judged = asked.judge(["%a", "%x"])
+    assert [(remark.option.name, remark.mark) for remark in judged.remarks] == [
+        ("%x", "wrong"),
+        ("%a", "right"),
+        ("%c", "missed"),
+        ("%w", "missed"),
+        ("%g", "missed"),
+    ]
+    assert graph.value("x") in judged.witness or graph.value("b") in judged.witness
+
+
+def test_the_first_answer_counts_and_a_second_is_only_judged() -> None:
+    quiz = irs.quiz.alias(graph, subject="b")
+    heard: list[int] = []
+    quiz.on_answer.append(lambda: heard.append(1))
+    assert not quiz.answer("%x")
+    assert quiz.answer("%a", "%c", "%w", "%g", question=0).points == 1
+    assert (quiz.points, quiz.next, len(heard)) == (0, None, 1)
+
+
+def test_a_program_without_such_a_question_says_so() -> None:
+    bare = irs.parse("graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  return (%a)")
+    for kind in ("moves", "views", "same", "fusion"):
+        with pytest.raises(ArgumentError, match="nothing to ask"):
+            getattr(irs.quiz, kind)(bare)
+    with pytest.raises(ArgumentError, match="does not say its sizes"):
+        irs.quiz.speed(bare)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda: irs.quiz.alias(difficulty=4), "difficulty"),
+        (lambda: irs.quiz.alias(count=0), "questions"),
+        (lambda: irs.quiz.alias(subject="a"), "subject"),
+        (lambda: irs.quiz.alias("no graph"), "works on a Graph"),
+        (lambda: irs.quiz.mixed(kinds=["nonsense"]), "nonsense"),
+        (lambda: irs.quiz.mixed(kinds=[]), "no kinds"),
+        (lambda: irs.quiz.alias(graph).answer("%nothing"), "not an answer"),
+        (lambda: irs.quiz.alias(graph).answer(question=7), "no question 7"),
+        (lambda: irs.quiz.views(graph, subject="f").answer("view", "copy"), "2 answers"),
+    ],
+)
+def test_mistakes_are_told_in_the_users_terms(ask, says) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        ask()
+
+
+def test_the_text_has_the_program_the_options_and_the_key() -> None:
+    quiz = irs.quiz.alias(graph, subject="b")
+    assert "%w : Tensor = aten::relu_(%b)" in quiz.text()
+    assert "right: %a, %c, %w, %g" not in quiz.text()
+    assert "right: %a, %c, %w, %g" in quiz.text(answers=True)
+
+
+def test_a_long_program_is_shown_around_what_is_asked() -> None:
+    lines = [f"  %v{k} : Tensor = aten::relu(%v{k - 1})" for k in range(1, 3000)]
+    long = irs.parse(
+        "graph(%v0 : Tensor):\n" + "\n".join(lines) + "\n  %t : Tensor = aten::t(%v7)\n  return (%t, %v2999)"
+    )
+    (asked,) = irs.quiz.alias(long, subject="t").questions
+    assert len(asked.options) == MOST_OPTIONS
+    assert asked.answer == ("%v7",), "the right one is among those drawn"
+    assert len(asked.text().split("\n")) < 70
+
+
+def test_asking_in_a_terminal_goes_on_after_a_mistyped_answer() -> None:
+    quiz = irs.quiz.alias(graph, subject="b", seed=0)
+    said, shown = iter(["%nonsense", "%a, %c %w,g"]), []
+    assert quiz.ask(lambda prompt: next(said), shown.append) == 1
+    assert any("not an answer" in line for line in shown)
+    assert shown[-1] == "1 of 1 answered, 1 point"
+
+
+def test_asking_ends_with_the_input() -> None:
+    def ended(prompt: str) -> str:
+        raise EOFError
+
+    assert irs.quiz.alias(graph, subject="b").ask(ended, lambda line: None) == 0
+
+
+def test_sheets_for_a_class_are_different_and_can_be_made_again() -> None:
+    sheets = irs.quiz.sheets(3, count=4, seed=10)
+    assert len({sheet.text() for sheet in sheets}) == 3
+    assert irs.quiz.mixed(count=4, seed=11).text() == sheets[1].text()
+
+
+def test_a_saved_notebook_gives_the_answers_again(tmp_path: Path) -> None:
+    quiz = irs.quiz.alias(graph, subject="b", seed=3)
+    quiz.answer("%a")
+    output = {"output_type": "display_data", "metadata": {}, "data": json.loads(json.dumps(quiz._repr_mimebundle_()))}
+    path = tmp_path / "answered.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]}))
+    (row,) = irs.quiz.score(path).to_dict("records")
+    assert (row["notebook"], row["seed"], row["answered"]) == ("answered.ipynb", 3, 1)
+    again = irs.quiz.alias(graph, subject="b", seed=3).restore(output["data"][MIME])
+    assert again.judgements[0].picks == ("%a",)
+    with pytest.raises(ArgumentError, match="other questions"):
+        irs.quiz.alias(graph, subject="c").restore(output["data"][MIME])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"cells": [{"outputs": [{"data": {"application/vnd.irscope.quiz+json": {}}}]}]}',
+        '{"cells": [1]}',
+    ],
+)
+def test_a_file_that_is_no_such_notebook_is_told(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_text(content)
+    with pytest.raises(LoadError, match="not a notebook"):
+        irs.quiz.score(path)
+    with pytest.raises(LoadError, match="cannot be read"):
+        irs.quiz.score(tmp_path / "nowhere.ipynb")
+
+
+def test_the_right_speed_is_the_one_that_was_measured() -> None:
+    fused = irs.fuse(
+        irs.parse("""graph(%x : Float(256, 256, strides=[256, 1])):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::tanh(%a)
+  %c : Tensor = aten::mul(%b, %x)
+  return (%c)""")
+    )
+    asked = speed_question(fused, example_arguments(fused.original, 0), repeats=3)
+    told = re.search(r"fused is ([\d.]+) times as fast here", asked.options[0].verdict.because)
+    assert told
+    within = [
+        option.name for option, (low, high) in zip(asked.options, BRACKETS, strict=True) if low <= float(told[1]) < high
+    ]
+    assert set(within) <= set(asked.answer), "the median is right; so is what the quartiles reach"
+    assert asked.judge([asked.answer[0]]).points == 1

@@ -282,7 +282,8 @@ def explore(
     """Show a program in linked views, in one notebook cell.
 
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
-    passes), or a Profile: colour then may mean time. With example arguments it is also compiled
+    passes), or a Profile: colours then may mean time, bytes, memory or the share of the roof, and there is a Time table; `e.profile = p`
+    adds one later. With example arguments it is also compiled
     and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
     Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
     the folder `sources`.
@@ -324,13 +325,14 @@ def write_report(
 ) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
-    Of a History it writes the views of `timeline`, of a Profile its pictures.
+    Of a History it writes the views of `timeline`, of a Profile its explorer; of a Profile of more than 2,500 nodes its pictures.
 
     The page holds the lines of source files as `explore` shows them: of a
     program from a file, or in text, only those in the folder `sources`.
     """
     from irscope.display.html import history_html, standalone_html
     from irscope.display.profile_page import profile_html
+    from irscope.report.pages.explorer_view import is_sent_whole
     from irscope.runtime.profile import Profile
     from irscope.transforms.history import History
 
@@ -340,7 +342,7 @@ def write_report(
         raise ArgumentError(f"{str(named)!r} is not an example argument", hint=f"the file is named by output={str(named)!r}")
     if isinstance(source, History):
         page = history_html(source)
-    elif isinstance(source, Profile):
+    elif isinstance(source, Profile) and not is_sent_whole(source.graph()):
         page = profile_html(source)
     else:
         page = standalone_html(_exploration(source, example_args, measure=measure, sources=sources, **load_options))

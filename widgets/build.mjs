@@ -23,7 +23,8 @@ function sourcesDigest() {
 }
 
 const digest = sourcesDigest();
-const { code: css } = await transform(readFileSync(join(here, "src", "style.css"), "utf8"), { loader: "css", minify: true });
+const sheets = readdirSync(join(here, "src"), { recursive: true }).filter((name) => name.endsWith(".css")).sort((a, b) => Number(b === "style.css") - Number(a === "style.css") || (a < b ? -1 : 1));
+const { code: css } = await transform(sheets.map((name) => readFileSync(join(here, "src", name), "utf8")).join("\n"), { loader: "css", minify: true });
 const { outputFiles } = await build({
   entryPoints: [join(here, "src", "index.ts")],
   bundle: true,

@@ -12,6 +12,7 @@ from hashlib import sha256
 from irscope._base.escaping import in_markup, in_script
 from irscope.display.embedded import embedded_svg
 from irscope.display.front_end import front_end
+from irscope.display.profile_page import profile_body
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages import Exploration
@@ -62,4 +63,5 @@ def _page(view: ExplorerView) -> str:
 def static_html(view: ExplorerView) -> str:
     """The picture and the overview in plain HTML, for readers without scripts, a kernel, or trust."""
     picture = embedded_svg(graph_svg(view["graph"]), f"the graph of {view['title']}")
-    return f"{picture}<pre>{in_markup(overview(view))}</pre>"
+    times = profile_body(view["profile"]) if "profile" in view else ""
+    return f"{times}{picture}<pre>{in_markup(overview(view))}</pre>"

@@ -18,7 +18,7 @@ from irscope.report.panes import profile_view
 from irscope.report.view_models import ProfileView
 from irscope.runtime.profile import Profile
 
-__all__ = ["profile_cell", "profile_html"]
+__all__ = ["profile_body", "profile_cell", "profile_html"]
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -53,8 +53,12 @@ def profile_html(profile: Profile) -> str:
 
 
 def profile_cell(profile: Profile) -> str:
-    """The same for a cell: pictures as images, which a notebook's sanitizer leaves alone; all but the first fold away."""
-    view = profile_view(profile)
+    """The same for a cell."""
+    return profile_body(profile_view(profile))
+
+
+def profile_body(view: ProfileView) -> str:
+    """The pictures as images, which a notebook's sanitizer leaves alone; all but the first fold away."""
     parts = [f"<p><b>{in_markup(view['title'])}</b> · {in_markup(view['verdict'])}</p>"]
     for place, (label, svg) in enumerate(_pictures(view)):
         image = embedded_svg(svg, label)

@@ -82,7 +82,7 @@ class TextView(TypedDict):
     """How many lines that text has."""
 
 
-PaneName = Literal["text", "graph", "inspector", "tables", "timeline"]
+PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time"]
 BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
 
 
@@ -107,8 +107,6 @@ class Box(TypedDict):
     """Number of its class, -1 for none."""
     size: int
     """Number of ops inside, 1 for an op."""
-    share: NotRequired[float]
-    """Of the time of a run, with all inside; missing where nothing was measured."""
     copies: NotRequired[int]
     """Of a box for modules that are alike, how many they are."""
     holds: NotRequired[bool]
@@ -294,7 +292,8 @@ class TimedSpan(TypedDict):
 
     id: int
     label: str
-    lane: Literal["host", "stream"]
+    lane: Literal["host", "kernels", "stream"]
+    """What the processor does alone, what kernels do on its threads, or what a stream of a GPU does."""
     start: float
     duration: float
 
@@ -356,7 +355,7 @@ class HelpView(TypedDict):
 
 
 class ProfileView(TypedDict):
-    """Where the time goes."""
+    """Where the time goes. What is selected are records of the program that is shown."""
 
     title: str
     verdict: str
@@ -370,6 +369,13 @@ class ProfileView(TypedDict):
     """GB/s of a copy of 64 MiB; 0 where it is not known."""
     peak: float
     """10^9 additions and multiplications a second; 0 where it is not known."""
+    heat: NotRequired[dict[int, list[float]]]
+    """What records and boxes take, for colours: the share of the time, bytes moved, bytes alive, and the share of what memory and
+    arithmetic allow, -1 where that is not known. A page that holds a part of a program asks for it."""
+    most: NotRequired[list[float]]
+    """The largest of each, of records."""
+    source_heat: NotRequired[dict[str, dict[int, list[float]]]]
+    """The same of the lines of source files."""
 
 
 class MemoryBar(TypedDict):
@@ -623,6 +629,10 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    profile: NotRequired[ProfileView]
+    """Where the time goes, if that was measured."""
+    opens: NotRequired[str]
+    """The table that is shown at first."""
     later: NotRequired[list[str]]
     """What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`."""
     timeline: NotRequired[TimelineView]

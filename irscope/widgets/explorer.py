@@ -21,6 +21,7 @@ from irscope.widgets.hub import Hub, Runtime, View
 if TYPE_CHECKING:
     from irscope.ir import Node, Value
     from irscope.report.pages import Exploration
+    from irscope.runtime.profile import Profile
 
 try:
     import anywidget
@@ -44,7 +45,7 @@ Resolve = Callable[[Any], int]
 class Explorer(View):
     """Linked views of one program. `selection` holds the ids of what is selected; setting it selects in every view."""
 
-    _given = ("view", "hub", "runtime")
+    _given = ("view", "hub", "runtime", "measured")
     view = traitlets.Bytes().tag(sync=True)
     """The view model as JSON text: the browser parses it once, and no trait looks into it."""
     hub = anywidget.WidgetTrait().tag(sync=True)
@@ -55,6 +56,11 @@ class Explorer(View):
 
     Negative numbers count from the last state, which is -1.
     """
+    profile = traitlets.Any(None, allow_none=True)
+    """A profile of the program, as `irs.profile` gives it: colours may then mean time, bytes, memory or the share of the roof, and
+    there is a Time table. `irs.explore(p)` begins with one; `e.profile = p` adds it later."""
+    measured = traitlets.Bytes().tag(sync=True)
+    """What a profile that was set later adds to the view, as JSON text."""
 
     _links: tuple[traitlets.link, ...] = ()
 
@@ -71,6 +77,8 @@ class Explorer(View):
         query: Callable[[str], list[Value | Node]] | None = None,
         last_step: int | None = None,
         summary: str = "",
+        profile: Profile | None = None,
+        measure: Callable[[Profile], Mapping[str, Any]] | None = None,
     ) -> None:
         self._inspect = inspect
         self._questions = dict(questions or {})
@@ -83,7 +91,9 @@ class Explorer(View):
         self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else last_step
         text = in_script(view)
         step = self._last_step or 0
-        super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step)
+        self._measure: Callable[[Profile], Mapping[str, Any]] | None = None
+        super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
+        self._measure = measure
         self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
         self._links = (
             traitlets.link((self, "selection"), (self.hub, "selection")),
@@ -106,16 +116,25 @@ class Explorer(View):
     def of(cls, exploration: Exploration) -> Explorer:
         """The views of everything that was found out about a program."""
         from irscope.display.html import static_html
-        from irscope.report.pages import Inspection, ProgramIndex
+        from irscope.report.pages import Inspection, Measurements, ProgramIndex
         from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
 
         index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
-        view = without_collector(explorer_view, exploration, whole=is_sent_whole(exploration.graph), index=index)
+        whole = is_sent_whole(exploration.graph)
+        view = without_collector(explorer_view, exploration, whole=whole, index=index)
         static, steps = static_html(view), without_collector(lambda: exploration.fusion.history.count)
+        times = Measurements(exploration, index)
+
+        def measure(profile: Profile) -> Mapping[str, Any]:
+            inspection.measured(profile)
+            return times.part(profile, whole=whole)
+
         return cls(
             view, inspection, static, resolve=exploration.resolve, kernel_in=inspection.kernel_text,
-            questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))}},
-            records=exploration.records_of, query=exploration.queries, last_step=steps or None,
+            questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))},
+                       "heat": times.answer},
+            records=exploration.records_of, query=exploration.queries, last_step=steps or None, profile=exploration.profile,
+            measure=measure,
         )  # fmt: skip
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
@@ -166,10 +185,28 @@ class Explorer(View):
             raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
         return step if step >= 0 else last + 1 + step
 
+    @traitlets.validate("profile")  # type: ignore[untyped-decorator]
+    def _profile_of_this(self, proposal: Mapping[str, Any]) -> Profile:
+        """Raises ArgumentError for what is no profile, and for the profile of another program; None is not asked about."""
+        profile: Profile = proposal["value"]
+        if self._measure is None:
+            return profile
+        from irscope.runtime.profile import Profile as Measured
+
+        if not isinstance(profile, Measured):
+            raise ArgumentError(f"a profile is what irs.profile gives, not {type(profile).__name__}", hint="e.profile = irs.profile(f, x)")
+        self.measured = in_script(self._measure(profile)).encode()
+        return profile
+
+    @traitlets.observe("profile")  # type: ignore[untyped-decorator]
+    def _without_profile(self, change: Mapping[str, Any]) -> None:
+        if change["new"] is None:
+            self.measured = b""
+
     def pane(self, name: str) -> Pane:
         """One pane for a cell of its own, linked with the rest.
 
-        It is `"text"`, `"graph"`, `"inspector"`, `"tables"` or `"timeline"`.
+        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"` or `"time"`.
         """
         panes = Pane.pane.values
         if name not in panes:

@@ -18,8 +18,7 @@ from irscope.display.profile_page import profile_cell, profile_html
 from irscope.display.profile_text import profile_text
 from irscope.errors import ArgumentError
 from irscope.magics import load
-from irscope.report.pages.details import Inspection
-from irscope.report.pages.exploration import Exploration
+from irscope.report.pages import Exploration, Inspection, Measurements, ProgramIndex
 from irscope.report.pages.explorer_view import explorer_view
 from irscope.report.panes import profile_view
 
@@ -85,8 +84,10 @@ def test_the_terminal_says_what_fuses_and_what_does_not(profile: Any) -> None:
     assert "what fuses: 1 group" in text and "what does not fuse" in text and "%" in text
 
 
-def test_a_report_of_a_profile_is_its_page(profile: Any, tmp_path: Path) -> None:
-    assert "What would help" in irs.write_report(profile, output=tmp_path / "p.html").read_text()
+def test_a_report_of_a_profile_is_its_explorer_and_has_its_pictures_for_readers_without_scripts(profile: Any, tmp_path: Path) -> None:
+    page = irs.write_report(profile, output=tmp_path / "p.html").read_text()
+    static = page[page.index('data-irscope="explorer"') : page.index('<script type="application/json"')]
+    assert "What would help" in static and static.count("data:image/svg+xml") >= 7 and '"opens":"Time"' in page.replace(": ", ":")
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -173,14 +174,59 @@ def test_mistakes_in_magics_are_told(line: str, cell: str | None, told: str) -> 
 # -- in the explorer -------------------------------------------------------------------------------------------------
 
 
-def test_boxes_have_their_share_and_outer_ones_that_of_all_inside(profile: Any) -> None:
+def test_boxes_have_the_heat_of_all_inside(profile: Any) -> None:
     exploration = Exploration.of(profile.measured.fusion, profile=profile)
     view = explorer_view(exploration)
-    shares = {box["id"]: box["share"] for box in view["graph"]["boxes"]}
-    inside = {box["id"]: box["parent"] for box in view["graph"]["boxes"]}
-    assert sum(share for id, share in shares.items() if inside[id] == 0) == pytest.approx(1.0)
+    heat = json.loads(json.dumps(view["profile"]["heat"]))
+    time = {box["id"]: heat.get(str(box["id"]), [0.0])[0] for box in view["graph"]["boxes"]}
+    around = {box["id"]: box["parent"] for box in view["graph"]["boxes"]}
+    assert sum(share for id, share in time.items() if around[id] == 0) == pytest.approx(1.0, abs=1e-4)
+    group = profile.measured.fusion.groups[0]
+    assert sum(share for id, share in time.items() if around[id] == group.id) == pytest.approx(time[group.id], abs=1e-4)
+    assert heat[str(group.id)][1] == profile.row_of(group.id).cost.bytes
+    lines = view["profile"]["source_heat"][__file__]
+    assert sum(line[0] for line in lines.values()) == pytest.approx(1.0, abs=1e-4) and view["opens"] == "Time"
+    assert "of the run" in Inspection(exploration).detail(group.id)["time"]
+    assert any(count["label"] == "a call" for count in view["headline"])
+    assert "profile" not in explorer_view(Exploration.of(profile.measured.fusion))
+
+
+def test_what_is_clicked_is_in_the_program_that_is_shown(profile: Any) -> None:
+    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    view = explorer_view(exploration)["profile"]
+    for way in view["ways"]:
+        ids = [*(node["id"] for node in way["nodes"]), *(span["id"] for span in way["spans"]), *(mark["id"] for mark in way["marks"])]
+        chosen = {id for box in way["icicle"] for id in box["selects"]} | {id for id in ids if id}
+        assert chosen and chosen <= set(exploration.records)
+
+
+def test_a_page_that_holds_a_part_asks_for_the_heat_of_what_it_shows(profile: Any) -> None:
+    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    index = ProgramIndex(exploration.graph)
+    view = explorer_view(exploration, whole=False, index=index)
+    assert view["profile"]["heat"] == {}
+    answered = Measurements(exploration, index).answer({"ids": [box["id"] for box in view["graph"]["boxes"]]})["heat"]
+    whole = explorer_view(exploration)["profile"]["heat"]
+    assert answered and all(whole[id] == values for id, values in answered.items())
+    assert Measurements(Exploration.of(profile.measured.fusion), index).answer({"ids": list(answered)}) == {"heat": {}}
+
+
+def test_a_profile_may_come_later_and_must_be_of_the_program(profile: Any) -> None:
+    pytest.importorskip("anywidget")
+    from irscope.widgets.explorer import Explorer
+
+    e = Explorer.of(Exploration.of(profile.measured.fusion))
+    assert e.profile is None and e.measured == b""
+    e.profile = profile
+    part = json.loads(e.measured)
+    assert part["opens"] == "Time" and part["profile"]["heat"]
     group = profile.measured.fusion.groups[0].id
-    parts = [share for id, share in shares.items() if inside[id] == group]
-    assert not any(parts) or sum(parts) == pytest.approx(shares[group])
-    assert "of the run" in Inspection(exploration).detail(group)["time"]
-    assert all("share" not in box for box in explorer_view(Exploration.of(profile.measured.fusion))["graph"]["boxes"])
+    assert "of the run" in e._inspect([group])["time"]
+    for wrong, told in ((irs.profile(lambda x: np.exp(x) + 1, X, seconds=0.02), "not those of the program"), ("p", "not str")):
+        with pytest.raises(ArgumentError, match=told):
+            e.profile = wrong
+        assert e.profile is profile and json.loads(e.measured) == part
+    e.set_state({"measured": "{}"})
+    assert json.loads(e.measured) == part
+    e.profile = None
+    assert e.measured == b"" and Explorer.of(Exploration.of(profile.measured.fusion, profile=profile)).profile is profile

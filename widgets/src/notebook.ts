@@ -11,7 +11,7 @@ import type { Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place,
 interface Model {
   get(name: "selection"): number[];
   get(name: "step"): number;
-  get(name: "view"): DataView | string;
+  get(name: "view" | "measured"): DataView | string;
   get(name: "hub"): string;
   get(name: "explorer"): string | undefined;
   get(name: "pane"): PaneName;
@@ -38,6 +38,7 @@ type Reply =
   | { kind: "levels"; token: string; levels: Level[] }
   | { kind: "places"; token: string; places: Place[] }
   | { kind: "find"; token: string; found: Found }
+  | { kind: "heat"; token: string; heat: Record<number, number[]> }
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
   | { kind: "error"; token: string; message: string };
 
@@ -73,8 +74,15 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
     onChange: (listener: () => void) => listen(hub, "change:step", listener),
   };
   const view = JSON.parse(text) as ExplorerView;
+  const measured = () => {
+    const data = model.get("measured");
+    const text = !data || typeof data === "string" ? data : new TextDecoder().decode(data);
+    return text ? (JSON.parse(text) as Partial<ExplorerView>) : null;
+  };
+  Object.assign(view, measured() ?? {});
+  const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
   const panes = explorer ? { only: shown.get("pane") } : {};
-  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), signal: gone.signal, ...panes });
+  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), onPart, signal: gone.signal, ...panes });
   return () => {
     unmount();
     gone.abort();
@@ -122,6 +130,7 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
       find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
+      heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
       part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,
     },
   };

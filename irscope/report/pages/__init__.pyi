@@ -7,6 +7,9 @@ from .exploration import (
 from .history_view import (
     HistoryInspection,
 )
+from .measurements import (
+    Measurements,
+)
 from .program_index import (
     ProgramIndex,
 )
@@ -15,5 +18,6 @@ __all__ = [
     "Exploration",
     "HistoryInspection",
     "Inspection",
+    "Measurements",
     "ProgramIndex",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
@@ -26,6 +27,9 @@ from irscope.report.value_names import Renaming
 from irscope.report.view_models import AliasDetail, Detail, KernelText, PairDetail, VerdictView
 from irscope.report.words import short_type
 from irscope.runtime.cpu import CpuDevice
+
+if TYPE_CHECKING:
+    from irscope.runtime.profile import Profile
 
 __all__ = ["Inspection", "declared", "title_of", "verdict_view"]
 
@@ -78,6 +82,10 @@ class Inspection:
         """
         return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0], state)
 
+    def measured(self, profile: Profile) -> None:
+        """Tell of the times of a profile from now on. Raises ArgumentError for one of another program."""
+        self._of = self._of.with_profile(profile)
+
     def _record(self, id: int) -> Value | Node:
         record = self._of.records.get(id)
         if record is None:
@@ -101,7 +109,7 @@ class Inspection:
             fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
             same=self._same(node),
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
-            time=time_sentence(self._of.profile, node.id) if node is not None else "",
+            time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
         )
 
     def _text(self, node: Node) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
-from irscope.errors import UnknownName
+from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.report.queries import Queries
 from irscope.transforms.dedup import Dedup, dedup
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
 
 __all__ = ["Exploration"]
+
+_KEPT = ("dedup", "db", "records", "class_of", "queries")
+"""What does not depend on measurements."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,28 @@ class Exploration:
     ) -> Exploration:
         """Everything that follows from a fusion."""
         return Exploration(fusion, comparison, sources, profile)
+
+    def with_profile(self, profile: Profile) -> Exploration:
+        """The same program, with what it took; what was found out about it is kept. Raises ArgumentError for the profile of
+        another program."""
+        known = {name: found for name, found in vars(self).items() if name in _KEPT}
+        made = replace(self, profile=profile)
+        vars(made).update(known)
+        if made.way is None:
+            what = f"this is a profile of {profile.name!r}, whose nodes are not those of the program that is shown"
+            raise ArgumentError(what, hint="irs.explore(profile) shows the program that was measured")
+        return made
+
+    @cached_property
+    def way(self) -> str | None:
+        """The way of the profile whose nodes are those of the program that is shown; None if there is none."""
+        profile = self.profile
+        for label in (profile.main, "op by op") if profile is not None else ():
+            rows = profile.rows(label) if profile is not None and label in profile.ways else []
+            here = sum(row.self_time.median for row in rows if row.node.id in self.records)
+            if rows and 2 * here >= sum(row.self_time.median for row in rows):
+                return label
+        return None
 
     @property
     def graph(self) -> Graph:

@@ -14,9 +14,10 @@ from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.headline import headline, quick_headline
+from irscope.report.pages.measurements import measured_part
 from irscope.report.pages.precomputed import store_details
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.panes import class_views, no_remarks, remarks_table, with_times
+from irscope.report.panes import Heat, class_views, no_remarks, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
@@ -45,7 +46,7 @@ def explorer_view(
         headline=headline(exploration, inspection),
         text=text,
         source=_sources(exploration),
-        graph=with_times(graph_view(graph, exploration.class_of), exploration.profile),
+        graph=graph_view(graph, exploration.class_of),
         remarks=remarks_table(exploration.fusion.history),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
@@ -54,6 +55,10 @@ def explorer_view(
     )
     if timeline is not None:
         view["timeline"] = timeline
+    if exploration.profile is not None:
+        boxes = [(box["id"], box["parent"]) for box in view["graph"]["boxes"]]
+        part = measured_part(exploration, Heat(exploration.profile, boxes, exploration.way), whole=True)
+        view["profile"], view["opens"] = part["profile"], part["opens"]
     if details:
         answers, view["kernels"] = _answered_ahead(exploration, inspection)
         view["kernel_texts"] = _machine_code(exploration, inspection)
@@ -75,7 +80,7 @@ def is_sent_whole(graph: Graph) -> bool:
 def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
     graph = exploration.graph
     few = len(exploration.fusion.groups) <= _FEW_GROUPS
-    return ExplorerView(
+    view = ExplorerView(
         version=VIEW_VERSION,
         title=shortened(graph.name, 200),
         headline=headline(exploration, Inspection(exploration)) if few else quick_headline(exploration),
@@ -89,6 +94,10 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         kernels={},
         details={},
     )
+    if exploration.profile is not None:
+        part = measured_part(exploration, Heat(exploration.profile, (), exploration.way), whole=False)
+        view["profile"], view["opens"] = part["profile"], part["opens"]
+    return view
 
 
 def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from irscope.ir import GROUPS, Graph, Node
 from irscope.report.boxes import writes_memory
@@ -15,6 +16,10 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count
 from irscope.report.words import amount, byte_count, duration, plural
+from irscope.runtime.profile import time_words
+
+if TYPE_CHECKING:
+    from irscope.runtime.profile import Profile
 
 __all__ = ["headline", "in_place_writes", "quick_headline"]
 
@@ -46,6 +51,8 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     counts.append(
         _count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed")
     )
+    if exploration.profile is not None:
+        counts.append(_call(exploration.profile))
     if exploration.comparison is not None:
         best = min(exploration.comparison.rows, key=lambda row: row.median)
         counts.append(Count(label=best.label, value=duration(best.median), selects=[], hint="the fastest median run"))
@@ -54,7 +61,8 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
 
 def quick_headline(exploration: Exploration) -> list[Count]:
     """The numbers that are there at once; the others take a look at every group."""
-    return _sizes(exploration)
+    profile = exploration.profile
+    return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile)]
 
 
 def _sizes(exploration: Exploration) -> list[Count]:
@@ -82,6 +90,13 @@ def _traffic(exploration: Exploration) -> tuple[int, int]:
         alone, fused = exploration.fusion.traffic(groups[0])
         before, after = before + len(groups) * alone, after + len(groups) * fused
     return before, after
+
+
+def _call(profile: Profile) -> Count:
+    """The time of a call in each way that was measured."""
+    times = [profile.total(label).median for label in profile.ways]
+    hint = f"median time of a call {' and '.join(profile.ways)}"
+    return Count(label="a call", value=" → ".join(map(time_words, times)), selects=[], hint=hint)
 
 
 def _storages(graph: Graph) -> Count:

@@ -19,6 +19,9 @@ from .fusion_view import (
     planner_renaming,
     remarks_table,
 )
+from .heat import (
+    Heat,
+)
 from .kernel_languages import (
     KernelTexts,
 )
@@ -31,7 +34,6 @@ from .memory_view import (
 from .profile_view import (
     profile_view,
     time_sentence,
-    with_times,
 )
 from .repeats_view import (
     repeat_sentence,
@@ -46,6 +48,7 @@ __all__ = [
     "buffers_with_views",
     "layout_view",
     "AliasViews",
+    "Heat",
     "KernelTexts",
     "KernelViews",
     "class_sentence",
@@ -57,7 +60,6 @@ __all__ = [
     "profile_view",
     "remarks_table",
     "time_sentence",
-    "with_times",
     "repeat_sentence",
     "repeat_views",
 ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from irscope._base.loaded_code import loaded_lines
 from irscope.report.view_models import (
-    GraphView,
     HeatLine,
     HelpView,
     IcicleBox,
@@ -24,9 +23,9 @@ from irscope.report.words import byte_count
 from irscope.runtime.profile import place, shares, time_words
 
 if TYPE_CHECKING:
-    from irscope.runtime.profile import NodeRow, Profile, Share
+    from irscope.runtime.profile import Instruction, NodeRow, Profile, Share
 
-__all__ = ["profile_view", "time_sentence", "with_times"]
+__all__ = ["profile_view", "time_sentence"]
 
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000
@@ -36,45 +35,37 @@ _LEAST_SHARE: Final = 0.002
 _AROUND: Final = 1
 """Lines shown before and after each that takes time."""
 _MOST_LINES: Final = 60
+_MOST_MARKS: Final = 60
+_MOST_SELECTED: Final = 200
+"""Records that one click selects."""
 
 
-def profile_view(profile: Profile) -> ProfileView:
-    """All that a display draws of a profile; the sources of live code only."""
+class _Everything:
+    """Holds every id."""
+
+    def __contains__(self, id: object) -> bool:
+        return True
+
+
+def profile_view(profile: Profile, known: Container[int] = _Everything()) -> ProfileView:
+    """All that a display draws of a profile; the sources of live code only. What is not among `known` ids, those of the
+    program that is shown, cannot be selected: it has the id 0."""
     return ProfileView(
         title=profile.name, verdict=profile.verdict(), caption=profile.caption(),
-        ways=[_way(profile, label) for label in profile.ways], groups=_groups(profile), lines=_lines(profile),
+        ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
         helps=[
-            HelpView(text=str(remark), rule=remark.rule, gain=remark.gain_ms, selects=[node.id for node in remark.nodes])
+            HelpView(
+                text=str(remark), rule=remark.rule, gain=remark.gain_ms, selects=[node.id for node in remark.nodes if node.id in known]
+            )
             for remark in profile.remarks[:12]
         ],
         bandwidth=_per_ns(1 << 26, profile.speeds.copy_ns(1 << 26)), peak=_per_ns(1e9, profile.speeds.flops_ns(1e9)),
     )  # fmt: skip
 
 
-def with_times(picture: GraphView, profile: Profile | None) -> GraphView:
-    """The graph view with the share of each box in the time, that of outer boxes with all inside; as it is without a profile."""
-    if profile is None:
-        return picture
-    own: dict[int, float] = {}
-    inside: set[int] = set()
-    for share in shares(profile, profile.main):
-        own[share.row.node.id] = own.get(share.row.node.id, 0.0) + share.ns
-        if share.is_estimated and share.node.id != share.row.node.id:
-            own[share.node.id] = share.ns
-            inside.add(share.node.id)
-    whole = sum(ns for id, ns in own.items() if id not in inside) or 1.0
-    totals: dict[int, float] = {box["id"]: own.get(box["id"], 0.0) for box in picture["boxes"]}
-    for box in reversed(picture["boxes"]):  # each comes after its parent
-        if box["parent"] in totals and box["id"] not in inside:
-            totals[box["parent"]] += totals[box["id"]]
-    for box in picture["boxes"]:
-        box["share"] = totals[box["id"]] / whole
-    return picture
-
-
-def time_sentence(profile: Profile | None, id: int) -> str:
+def time_sentence(profile: Profile | None, id: int, way: str | None = None) -> str:
     """What a node takes, in a line; empty where nothing was measured."""
-    row = profile.row_of(id) if profile is not None else None
+    row = profile.row_of(id, way) if profile is not None else None
     if row is None:
         return ""
     took = row.self_time
@@ -90,30 +81,37 @@ def _per_ns(amount: float, ns: float) -> float:
     return amount / ns if ns else 0.0
 
 
-def _way(profile: Profile, label: str) -> TimedWay:
+def _way(profile: Profile, label: str, known: Container[int]) -> TimedWay:
     way, total = profile.ways[label], profile.total(label)
     slowest = sorted(profile.rows(label), key=lambda row: -row.self_time.median)
     steps = way.timeline()
-    is_gpu = profile.device == "cuda"
-    spans = [
-        TimedSpan(
-            id=step.node.id, label=step.node.op, lane="stream" if is_gpu else "host", start=step.start / 1e6,
-            duration=step.duration / 1e6,
-        )
-        for step in steps[:_MOST_SPANS]
-    ]  # fmt: skip
+    spans = [span for step in steps[:_MOST_SPANS] for span in _spans(profile, label, step, known)]
     memory = [[(step.host_start + step.host_duration) / 1e6, float(step.live_bytes)] for step in steps[:_MOST_SPANS]]
     return TimedWay(
         label=label, ms=total.median / 1e6, low=total.low / 1e6, high=total.high / 1e6,
-        nodes=[_node(row) for row in slowest[:_MOST_NODES]], icicle=_icicle(profile, label), spans=spans, memory=memory,
-        marks=[mark for row in slowest[:60] if (mark := _mark(row)) is not None],
+        nodes=[_node(row, known) for row in slowest[:_MOST_NODES]], icicle=_icicle(profile, label, known), spans=spans,
+        memory=memory, marks=[mark for row in slowest[:_MOST_MARKS] if (mark := _mark(row, known)) is not None],
     )  # fmt: skip
 
 
-def _node(row: NodeRow) -> TimedNode:
+def _spans(profile: Profile, label: str, step: Instruction, known: Container[int]) -> Iterator[TimedSpan]:
+    """An instruction in its lanes: of a GPU the launch, and what the stream does."""
+    node = step.node
+    id = node.id if node.id in known else 0
+    if profile.device == "cuda":
+        yield TimedSpan(id=id, label=node.op, lane="host", start=step.host_start / 1e6, duration=step.host_duration / 1e6)
+        yield TimedSpan(id=id, label=node.op, lane="stream", start=step.start / 1e6, duration=step.duration / 1e6)
+        return
+    row = profile.row_of(node.id, label)
+    lane: Literal["host", "kernels"] = "kernels" if row is not None and row.launches else "host"
+    yield TimedSpan(id=id, label=node.op, lane=lane, start=step.start / 1e6, duration=step.duration / 1e6)
+
+
+def _node(row: NodeRow, known: Container[int]) -> TimedNode:
     took, where = row.self_time, place(row.node)
     return TimedNode(
-        id=row.node.id, label=row.name, op=row.node.op, line=f"{where.file}:{where.line}" if where is not None else "",
+        id=row.node.id if row.node.id in known else 0, label=row.name, op=row.node.op,
+        line=f"{where.file}:{where.line}" if where is not None else "",
         module=row.node.scope, ms=took.median / 1e6, low=took.low / 1e6, high=took.high / 1e6, share=row.share,
         of_copy=row.copy_ns / took.median if took.median and row.copy_ns else None,
         of_peak=row.flops_ns / took.median if took.median and row.flops_ns else None,
@@ -121,13 +119,13 @@ def _node(row: NodeRow) -> TimedNode:
     )  # fmt: skip
 
 
-def _mark(row: NodeRow) -> RoofMark | None:
+def _mark(row: NodeRow, known: Container[int]) -> RoofMark | None:
     cost, took = row.cost, row.self_time.median
     if not (cost.bytes and cost.flops and took):
         return None
     return RoofMark(
-        id=row.node.id, label=f"{row.name} = {row.node.op.partition('::')[2]}", intensity=cost.flops / cost.bytes,
-        gflops=cost.flops / took, share=row.share,
+        id=row.node.id if row.node.id in known else 0, label=f"{row.name} = {row.node.op.partition('::')[2]}",
+        intensity=cost.flops / cost.bytes, gflops=cost.flops / took, share=row.share,
     )  # fmt: skip
 
 
@@ -145,15 +143,16 @@ class _Part:
         self.inside: dict[str, _Part] = {}
 
 
-def _icicle(profile: Profile, label: str) -> list[IcicleBox]:
+def _icicle(profile: Profile, label: str, known: Container[int]) -> list[IcicleBox]:
     """Boxes from the whole down to ops, in the order of the program; each level divides the one above."""
     root = _Part()
     for share in shares(profile, label):
         part = root
-        _count(part, share)
+        id = next((node.id for node in (share.node, share.row.node) if node.id in known), 0)
+        _count(part, share, id)
         for name in _path(share):
             part = part.inside.setdefault(name, _Part())
-            _count(part, share)
+            _count(part, share, id)
     whole = root.ns or 1.0
     found: list[IcicleBox] = []
     pending = [(profile.name, root, 0, 0.0)]
@@ -171,10 +170,10 @@ def _icicle(profile: Profile, label: str) -> list[IcicleBox]:
     return sorted(found, key=lambda box: -box["share"])[:_MOST_BOXES]
 
 
-def _count(part: _Part, share: Share) -> None:
+def _count(part: _Part, share: Share, id: int) -> None:
     part.ns += share.ns
-    if len(part.nodes) < 200:
-        part.nodes.append(share.row.node.id)
+    if id and len(part.nodes) < _MOST_SELECTED:
+        part.nodes.append(id)
 
 
 def _path(share: Share) -> Iterator[str]:
@@ -186,7 +185,7 @@ def _path(share: Share) -> Iterator[str]:
     yield share.node.op.partition("::")[2]
 
 
-def _lines(profile: Profile) -> list[HeatLine]:
+def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
     """The user's lines with their times, and the lines around them; of the file that takes most, and then the next."""
     found: dict[tuple[str, int], list[Share]] = {}
     per_file: Counter[str] = Counter()
@@ -215,7 +214,9 @@ def _lines(profile: Profile) -> list[HeatLine]:
             made.append(
                 HeatLine(
                     file=file, line=line, text=text[line - 1] if line <= len(text) else "", ms=ns / 1e6, share=ns / whole,
-                    selects=list(dict.fromkeys(share.row.node.id for share in found.get((file, line), ()))),
+                    selects=[
+                        id for id in dict.fromkeys(share.row.node.id for share in found.get((file, line), ())) if id in known
+                    ],
                 )
             )  # fmt: skip
     return made[:_MOST_LINES]

@@ -20,8 +20,12 @@ from .tables import (
     Share,
     shares,
 )
+from .way import (
+    Instruction,
+)
 
 __all__ = [
+    "Instruction",
     "Measured",
     "NodeRow",
     "Profile",

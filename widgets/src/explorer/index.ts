@@ -4,6 +4,7 @@ import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import type { Context } from "../lib/model/context";
+import { Heat } from "../lib/model/heat";
 import { h } from "../lib/dom/dom";
 import { Records, type Supply } from "../lib/model/records";
 import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
@@ -11,6 +12,7 @@ import { Selection, type Shared } from "../lib/model/selection";
 import { Steps, type SharedStep } from "../lib/model/steps";
 import { dock } from "../tables/index";
 import { textPane } from "../text/index";
+import { timePane } from "../profile/index";
 import { stepBar } from "../timeline/index";
 import { headLine } from "./head";
 import { splitter } from "./splitters";
@@ -25,6 +27,8 @@ export interface Host {
   ask?: Ask;
   askKernel?: AskKernel;
   supply?: Supply;
+  /** Tells of what is added to the view later. */
+  onPart?: (listener: (part: Partial<ExplorerView>) => void) => void;
   /** The one pane to show. */
   only?: PaneName;
   /** Whether the explorer fills the page. */
@@ -45,7 +49,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), signal: gone.signal, supply: host.supply ?? null,
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), signal: gone.signal, supply: host.supply ?? null,
     remount: (part) => {
       const { text, graph } = whole;
       again();
@@ -67,6 +71,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
   listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
   element.append(root);
+  host.onPart?.((part) => !gone.signal.aborted && context.remount(part));
   let again = () => {
     gone.abort();
     root.remove();
@@ -91,7 +96,7 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
   else if (context.view.later?.includes("timeline")) root.append(stepOffer(context));
   if (context.view.only_history) return head.focusSearch;
   let tables = dock(context);
-  root.append(splitter(root, "--irs-dock", "bottom", 22), tables);
+  root.append(splitter(root, "--irs-dock", "bottom", context.view.profile ? 36 : 22), tables);
   void later(context, () => {
     head.refresh();
     const next = dock(context);
@@ -135,7 +140,7 @@ function stepOffer(context: Context): HTMLElement {
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
-    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context),
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());

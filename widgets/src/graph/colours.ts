@@ -1,19 +1,23 @@
 // What colour means at the moment: the kind of op, which equal part a box is, or what it takes.
 
+import { MEASURES, type Heat, type Measure } from "../lib/model/heat";
 import type { Box } from "../lib/model/schema";
 
-export type Meaning = "kind" | "equal" | "time";
+export type Meaning = "kind" | "equal" | Measure;
 
-/** From cold to hot. */
-export const HEAT = ["#94a3b8", "#eab308", "#f59e0b", "#f97316", "#ef4444", "#b91c1c"];
+/** The measure that a meaning is; null for the others. */
+export function measureOf(meaning: Meaning): Measure | null {
+  return MEASURES.find((measure) => measure === meaning) ?? null;
+}
 
 export const CATEGORIES = [
   "convolution", "matmul", "normalization", "reduction", "pointwise", "view", "memory", "random", "container", "scalar", "control", "other",
 ];
 
 /** A CSS value for a box. */
-export function colourOf(box: Box, meaning: Meaning): string {
-  if (meaning === "time") return HEAT[Math.min(HEAT.length - 1, Math.floor(Math.sqrt(box.share ?? 0) * HEAT.length))];
+export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
+  const measure = measureOf(meaning);
+  if (measure) return heat.colour(box.id, measure);
   if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
   if (box.kind === "group") return "var(--irs-cat-group)";
   if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";

@@ -5,7 +5,8 @@ import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
 import { LEGIBLE, READABLE, firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
-import type { Meaning } from "./colours";
+import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
+import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
 import { legend } from "./legend";
 import { SmallMap } from "./map";
@@ -30,6 +31,7 @@ export class GraphPane {
   private marks: Marks;
   private readonly map: SmallMap;
   private readonly stage: HTMLElement;
+  private readonly meanings = h("select", { "aria-label": "what colour means", title: "what colour means" });
   private readonly legendHolder = h("div", { class: "irs-legend-holder" });
   private readonly redraw = oncePerFrame(() => this.draw());
 
@@ -56,6 +58,7 @@ export class GraphPane {
     this.picture.setLayout(this.layout, this.open);
     this.picture.setMarks(this.marks);
     this.setMeaning("kind");
+    context.heat.subscribe(oncePerFrame(() => this.setMeaning(measureOf(this.picture.meaning) ? context.heat.measure : this.picture.meaning)));
     listen(this, context.signal);
     context.selection.subscribe((moved) => (moved ? this.follow() : this.mark()));
     context.steps?.subscribe(oncePerFrame(() => this.followStep()));
@@ -186,6 +189,10 @@ export class GraphPane {
   }
 
   private setMeaning(meaning: Meaning): void {
+    const measure = measureOf(meaning);
+    if (measure) this.context.heat.show(measure);
+    this.meanings.value = meaning;
+    this.element.classList.toggle("irs-heated", measure !== null);
     this.picture.meaning = meaning;
     this.picture.clear();
     this.legendHolder.replaceChildren(legend(this.context, meaning));
@@ -196,7 +203,7 @@ export class GraphPane {
   private draw(): void {
     this.picture.draw(this.viewport, this.frame);
     this.map.draw(this.viewport, this.frame, {
-      boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.picture.meaning,
+      boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.picture.meaning, heat: this.context.heat,
       shown: this.layout.boxes, selected: this.marks.selected,
     });
   }
@@ -218,15 +225,14 @@ export class GraphPane {
   private toolbar(): HTMLElement {
     const button = (label: string, title: string, action: () => void) =>
       h("button", { type: "button", title, "aria-label": /\w/u.test(label) ? null : title, onclick: action }, label);
-    const meaning = h("select", {
-      "aria-label": "what colour means", title: "what colour means",
-      onchange: (event: Event) => this.setMeaning((event.target as HTMLSelectElement).value as Meaning),
-    }, h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"),
-      ...(this.context.view.graph.boxes.some((box) => box.share !== undefined) ? [h("option", { value: "time" }, "colour: time")] : []));
+    const { meanings } = this;
+    meanings.addEventListener("change", () => this.setMeaning(meanings.value as Meaning));
+    meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
+    if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),
       button("open all", "open all boxes", () => this.setAllOpen(true)), button("close all", "close all boxes", () => this.setAllOpen(false)),
-      h("span", { class: "irs-spring" }), meaning);
+      h("span", { class: "irs-spring" }), meanings);
   }
 }

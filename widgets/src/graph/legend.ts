@@ -2,7 +2,8 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
-import { CATEGORIES, colourOf, HEAT, type Meaning } from "./colours";
+import { HEAT_COLOURS, type Measure } from "../lib/model/heat";
+import { CATEGORIES, colourOf, measureOf, type Meaning } from "./colours";
 
 const MOST = 12;
 
@@ -15,7 +16,8 @@ interface Entry {
 }
 
 export function legend(context: Context, meaning: Meaning): HTMLElement {
-  const entries = meaning === "kind" ? kinds(context) : meaning === "time" ? times(context) : classes(context);
+  const measure = measureOf(meaning);
+  const entries = measure ? degrees(context, measure) : meaning === "kind" ? kinds(context) : classes(context);
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
@@ -47,18 +49,23 @@ function kinds({ view }: Context): Entry[] {
   return CATEGORIES.filter((word) => held.has(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: held.get(word)! }));
 }
 
-function times({ view }: Context): Entry[] {
-  const ops = view.graph.boxes.filter((box) => box.share !== undefined && (box.kind === "op" || box.kind === "group"));
-  return HEAT.map((colour, step) => ({
-    word: `${Math.round(100 * (step / HEAT.length) ** 2)} %`, colour,
-    ids: ops.filter((box) => colourOf(box, "time") === colour).map((box) => box.id),
-  }));
+/** The colours of a measure with where each begins; a click selects what has it, of the slowest where the page holds a part. */
+function degrees({ view, records, heat }: Context, measure: Measure): Entry[] {
+  const nodes = records.isPart ? (heat.profile?.ways.at(-1)?.nodes ?? []).map(({ id }) => id)
+    : view.graph.boxes.filter((box) => box.kind === "op" || box.kind === "group").map(({ id }) => id);
+  const from = (step: number) => (step / HEAT_COLOURS.length) ** 2;
+  const word = (step: number) => {
+    if (measure === "roof") return step ? `below ${Math.round(100 * (1 - from(step)))} % of the roof` : "at the roof";
+    const part = `${Math.round(100 * from(step))} %`;
+    return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the most bytes" : "0 % of the most alive";
+  };
+  return HEAT_COLOURS.map((colour, step) => ({ word: word(step), colour, ids: nodes.filter((id) => id && heat.step(id, measure) === step) }));
 }
 
-function classes({ view, records }: Context): Entry[] {
+function classes({ view, records, heat }: Context): Entry[] {
   const largest = [...view.classes].sort((a, b) => b.members.length - a.members.length).slice(0, MOST);
   return largest.map(({ label, members }) => {
     const box = records.hierarchy.boxes[records.hierarchy.find(members[0])];
-    return { word: `${label} ×${members.length}`, colour: box ? colourOf(box, "equal") : "var(--irs-cat-other)", ids: members };
+    return { word: `${label} ×${members.length}`, colour: box ? colourOf(box, "equal", heat) : "var(--irs-cat-other)", ids: members };
   });
 }

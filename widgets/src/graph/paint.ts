@@ -4,6 +4,7 @@
 import type { Layout } from "../lib/layout/layout";
 import type { Viewport } from "../lib/layout/viewport";
 import { colourOf, paintOf, type Meaning } from "./colours";
+import type { Heat } from "../lib/model/heat";
 import type { Box } from "../lib/model/schema";
 
 export interface Painted {
@@ -11,6 +12,7 @@ export interface Painted {
   layout: Layout;
   open: ReadonlySet<number>;
   meaning: Meaning;
+  heat: Heat;
   /** Box positions to draw, outer before inner. */
   shown: readonly number[];
   selected: ReadonlySet<number>;
@@ -37,7 +39,7 @@ export function paint(canvas: HTMLCanvasElement, width: number, height: number, 
   for (const box of what.shown) {
     const { x, y, w, h } = what.layout;
     const open = what.open.has(box);
-    const name = what.tint?.(box) || colourOf(what.boxes[box], what.meaning);
+    const name = what.tint?.(box) || colourOf(what.boxes[box], what.meaning, what.heat);
     let colour = colours.get(name);
     if (colour === undefined) colours.set(name, (colour = paintOf(name, styles)));
     if (open) {

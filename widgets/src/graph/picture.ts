@@ -107,7 +107,7 @@ export class Picture {
     this.states.begin(this.open);
     if (crowded) {
       paint(this.canvas, frame.width, frame.height, view, {
-        boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.meaning, shown: boxes,
+        boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.meaning, heat: this.context.heat, shown: boxes,
         selected: new Set([...this.marks.selected, ...this.marks.holding, ...this.states.now]), tint: (box) => this.states.tint(box),
       });
     }
@@ -157,7 +157,7 @@ export class Picture {
     const open = this.isFrame(index);
     const element = boxElement(box, this.layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
-      colour: colourOf(box, this.meaning), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
+      colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
       reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
     });
     this.shapes.set(element, this.shape(index));

@@ -3,6 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
+import { timePane } from "../profile/index";
 import { stepList } from "../timeline/list";
 import { classList } from "./classes";
 import { remarkTable } from "./remarks";
@@ -22,6 +23,7 @@ export function dock(context: Context): HTMLElement {
   ];
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });
+  if (view.profile) pages.push({ name: "Time", count: "", make: () => timePane(context) });
   const { timing } = view;
   if (timing) pages.push({ name: "Timing", count: "", make: () => timingChart(timing) });
   const panel = h("div", { class: "irs-dock-panel", role: "tabpanel" });
@@ -37,6 +39,6 @@ export function dock(context: Context): HTMLElement {
       panel.replaceChildren(made.get(name)!);
     },
   });
-  list.choose(timing ? "Timing" : "Remarks");
+  list.choose(view.opens && page.has(view.opens) ? view.opens : timing ? "Timing" : "Remarks");
   return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, list.element, panel);
 }

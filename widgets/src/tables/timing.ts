@@ -20,7 +20,8 @@ export function timingChart(timing: TimingView): HTMLElement {
   return h("div", { class: "irs-timing" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), h("p", { class: "irs-quiet" }, timing.caption));
 }
 
-function barElement(bar: Measured, longest: number): SVGSVGElement {
+/** A bar to the median with a whisker over the middle half. */
+export function barElement(bar: Pick<Measured, "label" | "median" | "low" | "high">, longest: number): SVGSVGElement {
   const part = (time: number) => `${(100 * time) / longest}%`;
   const words = `${bar.label}: median ${milliseconds(bar.median)}, the middle half from ${milliseconds(bar.low)} to ${milliseconds(bar.high)}`;
   return s("svg", { class: "irs-time-bar", width: "100%", height: 18, role: "img", "aria-label": words }, s("title", {}, words),

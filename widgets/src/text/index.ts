@@ -73,6 +73,7 @@ export function textPane(context: Context): HTMLElement {
     },
   }, "removed");
   selection.subscribe((moved) => refresh(moved));
+  context.heat.subscribe(oncePerFrame(() => scroller.redraw()));
   context.records.onText(oncePerFrame(() => refresh(false)));
   steps?.subscribe(oncePerFrame(follow));
   listen(scroller, () => lines, signal);
@@ -104,10 +105,18 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
   const element = h("div", {
     class: `irs-line ${mark} ${look.classes} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
-  }, h("span", { class: "irs-number", "aria-hidden": "true" }, lines.number(index)), h("code", {}, ...pieces));
+  }, numberOf(lines, index), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);
   printedWords.set(element, wordsOf(lines, index));
   return element;
+}
+
+/** The number of a line, on the colour of what the line takes. */
+function numberOf(lines: Lines, index: number): HTMLElement {
+  const heat = lines.heat(index);
+  const number = h("span", { class: heat ? "irs-number irs-heat" : "irs-number", "aria-hidden": "true", title: heat?.told }, lines.number(index));
+  if (heat) number.style.setProperty("--c", heat.colour);
+  return number;
 }
 
 const printedWords = new WeakMap<HTMLElement, string>();

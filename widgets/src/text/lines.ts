@@ -1,6 +1,7 @@
 // What the lines of a text stand for: of the IR, and of the user's source.
 
 import type { Context } from "../lib/model/context";
+import { HEAT_COLOURS, stepOf } from "../lib/model/heat";
 import type { GoneLine } from "../lib/model/schema";
 import { withoutTypes } from "../lib/model/tokens";
 import type { LineLook } from "./states";
@@ -26,6 +27,8 @@ export interface Lines {
   number(line: number): string;
   /** How a line looks at the step of the moment, and whether it prints the same as before: the same words, the same text. */
   look(line: number): LineLook;
+  /** What a line takes, as a colour and in words; null for nothing. */
+  heat(line: number): { colour: string; told: string } | null;
   words(line: number): string;
   /** What to print for a name on a line, and whether its value needs no memory any more. */
   meant(line: number, name: string, nth: number): { record: number | undefined; name: string; kept: boolean };
@@ -122,6 +125,7 @@ export function irLines(context: Context): Lines {
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
+    heat: (row) => (shown[row] < 0 || !view.text.nodes[shown[row]] ? null : heatOf(context, context.heat.of(view.text.nodes[shown[row]]), context.heat.values(view.text.nodes[shown[row]]))),
     words: (row) => `${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
     meant(row, name, nth) {
       const old = earlier(shown[row]) ?? gone[-1 - shown[row]];
@@ -170,6 +174,11 @@ export function irLines(context: Context): Lines {
   return lines;
 }
 
+function heatOf({ heat }: Context, hot: number | undefined, values: readonly number[] | undefined): { colour: string; told: string } | null {
+  const step = stepOf(hot);
+  return step === undefined ? null : { colour: step ? HEAT_COLOURS[step] : "transparent", told: heat.told(values) };
+}
+
 export function sourceLines(context: Context, file: string): Lines {
   const { view, records, selection } = context;
   const source = view.source?.[file] ?? [];
@@ -197,6 +206,7 @@ export function sourceLines(context: Context, file: string): Lines {
     hint: () => "",
     number: (line) => String(line + 1),
     look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.has(node)) ? "t-now" : "", colour: "" }),
+    heat: (line) => heatOf(context, context.heat.ofLine(file, line + 1), context.heat.profile?.source_heat?.[file]?.[line + 1]),
     words: () => "",
     meant: (_line, name) => ({ record: undefined, name, kept: false }),
     lineOf(node) {

@@ -6,7 +6,7 @@ import { h, oncePerFrame } from "../lib/dom/dom";
 import type { Steps } from "../lib/model/steps";
 import { clamp } from "../lib/layout/viewport";
 import { spark } from "./spark";
-import { bytes } from "./words";
+import { bytes } from "../lib/model/sizes";
 
 const SPOKEN_AFTER_MS = 500;
 const PLAY_SECONDS = 20;

@@ -4,7 +4,7 @@ import type { Context } from "../lib/model/context";
 import { dataNumber, freshId, h, oncePerFrame } from "../lib/dom/dom";
 import { Scroller } from "../lib/dom/scroller";
 import type { Steps } from "../lib/model/steps";
-import { bytes } from "./words";
+import { bytes } from "../lib/model/sizes";
 
 const ROW = 22;
 

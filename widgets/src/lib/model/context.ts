@@ -1,6 +1,7 @@
 // What every pane is given: the view, what its ids stand for, the selection, and whom to ask for more.
 
 import type { Answers } from "./answers";
+import type { Heat } from "./heat";
 import type { Records, Supply } from "./records";
 import type { ExplorerView } from "./schema";
 import type { Selection } from "./selection";
@@ -11,6 +12,8 @@ export interface Context {
   records: Records;
   selection: Selection;
   answers: Answers;
+  /** What was measured, as colours. */
+  heat: Heat;
   /** The state of the program that is shown; null where the view has no history. */
   steps: Steps | null;
   /** Whom to ask for more of the program; null in a page without Python. */

@@ -14,6 +14,8 @@ export interface Supply {
   levels(boxes: readonly number[]): Promise<Level[]>;
   places(ids: readonly number[]): Promise<Place[]>;
   find(query: string): Promise<Found>;
+  /** What records and boxes take. */
+  heat(ids: readonly number[]): Promise<Record<number, number[]>>;
   part(name: string): Promise<Partial<ExplorerView>>;
 }
 

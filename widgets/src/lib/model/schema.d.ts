@@ -25,7 +25,7 @@ export interface TextView {
   total?: number;
 }
 
-export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline";
+export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline" | "time";
 
 export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "input" | "output";
 
@@ -48,8 +48,6 @@ export interface Box {
   equivalence_class: number;
   /** Number of ops inside, 1 for an op. */
   size: number;
-  /** Of the time of a run, with all inside; missing where nothing was measured. */
-  share?: number;
   /** Of a box for modules that are alike, how many they are. */
   copies?: number;
   /** Whether there is something in it that may be asked for. */
@@ -221,7 +219,8 @@ export interface IcicleBox {
 export interface TimedSpan {
   id: number;
   label: string;
-  lane: "host" | "stream";
+  /** What the processor does alone, what kernels do on its threads, or what a stream of a GPU does. */
+  lane: "host" | "kernels" | "stream";
   start: number;
   duration: number;
 }
@@ -278,7 +277,7 @@ export interface HelpView {
   selects: number[];
 }
 
-/** Where the time goes. */
+/** Where the time goes. What is selected are records of the program that is shown. */
 export interface ProfileView {
   title: string;
   verdict: string;
@@ -292,6 +291,12 @@ export interface ProfileView {
   bandwidth: number;
   /** 10^9 additions and multiplications a second; 0 where it is not known. */
   peak: number;
+  /** What records and boxes take, for colours: the share of the time, bytes moved, bytes alive, and the share of what memory and arithmetic allow, -1 where that is not known. A page that holds a part of a program asks for it. */
+  heat?: Record<number, number[]>;
+  /** The largest of each, of records. */
+  most?: number[];
+  /** The same of the lines of source files. */
+  source_heat?: Record<string, Record<number, number[]>>;
 }
 
 /** One memory of a plan: a rectangle of addresses by moments. */
@@ -528,6 +533,10 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** Where the time goes, if that was measured. */
+  profile?: ProfileView;
+  /** The table that is shown at first. */
+  opens?: string;
   /** What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`. */
   later?: string[];
   /** What the passes did, step by step; missing where none did anything. */

@@ -1,0 +1,104 @@
+"""What every box and every line takes, for colours: its share of the time, bytes moved, bytes alive, and how near it comes to what
+memory and arithmetic allow.
+
+What a box holds counts for it: times and bytes are sums, of what is alive the most. Inside of a kernel no clock tells ops apart:
+their times are shares of the kernel's, as they are op by op, and count for nothing around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from irscope._base.concurrency.cached import cached_property
+from irscope.report.view_models import ProfileView
+from irscope.runtime.profile import shares
+
+if TYPE_CHECKING:
+    from irscope.runtime.profile import NodeRow, Profile
+
+__all__ = ["Heat"]
+
+
+@dataclass(slots=True)
+class _Taken:
+    ns: float = 0.0
+    bytes: float = 0.0
+    alive: float = 0.0
+    roof_ns: float = 0.0
+
+    def add(self, other: _Taken) -> None:
+        self.ns += other.ns
+        self.bytes += other.bytes
+        self.alive = max(self.alive, other.alive)
+        self.roof_ns += other.roof_ns
+
+    def told(self, whole: float) -> list[float]:
+        roof = min(1.0, self.roof_ns / self.ns) if self.ns and self.roof_ns else -1.0
+        return [round(self.ns / whole, 6), self.bytes, self.alive, round(roof, 4)]
+
+
+class Heat:
+    """The heat of one profile, of the boxes of one picture: pairs of a box's id and that of the box around it, outer ones first."""
+
+    def __init__(self, profile: Profile, boxes: Iterable[tuple[int, int]], way: str | None = None) -> None:
+        self._profile = profile
+        self._boxes = boxes
+        self._way = profile.label(way)
+
+    @cached_property
+    def _whole(self) -> float:
+        return sum(row.self_time.median for row in self._profile.rows(self._way)) or 1.0
+
+    @cached_property
+    def _by_id(self) -> dict[int, _Taken]:
+        """What takes something: nodes, and boxes around them."""
+        taken: dict[int, _Taken] = {}
+        inside: set[int] = set()
+        for share in shares(self._profile, self._way):
+            row = share.row
+            if row.node.id not in taken:
+                taken[row.node.id] = _of_row(row)
+            if share.is_estimated and share.node.id != row.node.id:
+                taken[share.node.id] = _Taken(share.ns, self._profile.cost(share.node).bytes)
+                inside.add(share.node.id)
+        for id, around in reversed(list(self._boxes)):
+            if around and id in taken and id not in inside:
+                taken.setdefault(around, _Taken()).add(taken[id])
+        return taken
+
+    def of(self, ids: Iterable[int]) -> dict[int, list[float]]:
+        """The heat of some boxes and nodes; those that take nothing are left out."""
+        return {id: self._by_id[id].told(self._whole) for id in ids if id in self._by_id}
+
+    def all(self) -> dict[int, list[float]]:
+        """The heat of everything."""
+        return self.of(self._by_id)
+
+    def of_sources(self) -> dict[str, dict[int, list[float]]]:
+        """The heat of each line of a source file, in files by name."""
+        found: dict[str, dict[int, _Taken]] = {}
+        for share in shares(self._profile, self._way):
+            where = share.node.location
+            if where is not None:
+                row = _of_row(share.row)
+                part = _Taken(share.ns, row.bytes * share.part, row.alive, row.roof_ns * share.part)
+                found.setdefault(where.file, {}).setdefault(where.line, _Taken()).add(part)
+        return {file: {line: taken.told(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
+
+    def most(self) -> list[float]:
+        """The largest time, bytes, and bytes alive of one node, and 1."""
+        told = self.of(row.node.id for row in self._profile.rows(self._way)).values()
+        return [*(max((values[k] for values in told), default=0.0) for k in range(3)), 1.0]
+
+    def put(self, view: ProfileView, files: Container[str], *, whole: bool) -> ProfileView:
+        """A profile's view with its heat; that of all boxes only for a page that holds the whole program."""
+        view["most"] = self.most()
+        view["source_heat"] = {file: lines for file, lines in self.of_sources().items() if file in files}
+        view["heat"] = self.all() if whole else {}
+        return view
+
+
+def _of_row(row: NodeRow) -> _Taken:
+    return _Taken(row.self_time.median, row.cost.bytes, row.cost.live_bytes, row.roof_ns)

@@ -1,0 +1,136 @@
+"""Where the time goes, in the explorer: heat on boxes and lines, and the Time table, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from tests.browser.conftest import ACTIVE, Lab
+
+
+def program(x: Any) -> Any:
+    hot = np.exp(x) * 2 + np.tanh(x)
+    return np.sort(hot) @ x
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with the profile of a small program."""
+    x = np.linspace(-1, 1, 96 * 96, dtype=np.float32).reshape(96, 96)
+    return irs.write_report(irs.profile(program, x, seconds=0.05), output=tmp_path_factory.mktemp("report") / "p.html").as_uri()
+
+
+@pytest.fixture
+def page(browser: Any, report: str) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(report)
+    page.locator(".irs-slow.irs-item").first.wait_for()
+    yield page
+    context.close()
+    assert errors == []
+
+
+def test_a_slow_node_is_selected_by_mouse_and_its_box_is_hot(page: Any) -> None:
+    page.locator(".irs-slow.irs-item", has_text="sort").click()
+    page.locator(".irs-line.selected", has_text="aten::sort").wait_for()
+    page.locator(".irs-graph select").select_option("time")
+    colour = "e => getComputedStyle(e).getPropertyValue('--c')"
+    hot, input_ = (page.locator(f".irs-kind-{kind}").first.evaluate(colour) for kind in ("op", "input"))
+    assert hot != input_
+    page.locator(".irs-legend button", has_text="of the time").wait_for()
+    page.locator(".irs-graph select").select_option("roof")
+    page.locator(".irs-legend button", has_text="at the roof").wait_for()
+    assert page.locator(".irs-time-head select").last.input_value() == "roof"
+
+
+def test_lines_of_text_and_source_are_as_hot_as_what_they_take(page: Any) -> None:
+    sort = page.locator(".irs-line", has_text="aten::sort").locator(".irs-heat")
+    assert "of the time" in (sort.get_attribute("title") or "")
+    page.locator(".irs-text select").select_option(label=Path(__file__).name)
+    line = page.locator(".irs-line", has_text="np.sort(hot) @ x").locator(".irs-heat")
+    assert "moved" in (line.get_attribute("title") or "")
+
+
+def test_the_icicle_is_walked_with_arrow_keys_and_looked_into_with_enter(page: Any) -> None:
+    page.get_by_role("tab", name="Slowest").focus()
+    page.keyboard.press("ArrowRight")
+    icicle = page.get_by_role("listbox", name="modules, lines and ops")
+    icicle.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown"):  # the program, its first line, the first op there
+        page.keyboard.press(key)
+    chosen = page.locator(".irs-icicle-box.current")
+    assert chosen.inner_text() in ("exp", "mul", "tanh", "add")
+    page.locator(".irs-line.selected").first.wait_for()
+    narrow = chosen.evaluate("e => e.offsetWidth")
+    page.keyboard.press("Enter")
+    assert chosen.evaluate("e => e.offsetWidth") > narrow
+    page.keyboard.press("Backspace")
+    assert chosen.evaluate("e => e.offsetWidth") == narrow
+    assert "µs" in page.locator(".irs-said-below").inner_text()
+
+
+def test_one_run_and_its_memory_select_and_are_selected(page: Any) -> None:
+    page.get_by_role("tab", name="One run").click()
+    page.locator(".irs-span").first.click()
+    page.locator(".irs-line.selected").first.wait_for()
+    page.locator(".irs-line", has_text="aten::sort").locator("code").click(position={"x": 2, "y": 6})
+    assert page.locator(".irs-span.selected").count() == 1
+    page.get_by_role("listbox", name="one run").focus()
+    wide = page.locator(".irs-run-wide")
+    before = wide.evaluate("e => e.offsetWidth")
+    page.keyboard.press("+")
+    assert wide.evaluate("e => e.offsetWidth") > before
+    assert page.locator(".irs-run-curve path").count() == 1
+
+
+def test_the_roofline_is_clicked_brushed_and_walked(page: Any) -> None:
+    page.get_by_role("tab", name="Roofline").click()
+    marks = page.locator(".irs-mark")
+    if not marks.count():
+        pytest.skip("the limits of this machine are not known")
+    page.locator(".irs-roofline").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".irs-mark.selected").count() == 1 and "allows" in page.locator(".irs-said-below").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator(".irs-mark.selected").count() == 0
+    box = page.locator(".irs-roofline").bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2, steps=3)
+    page.mouse.up()
+    assert page.locator(".irs-mark.selected").count() == marks.count()
+
+
+def test_a_group_before_and_after_and_what_would_help(page: Any) -> None:
+    page.get_by_role("tab", name="Before and after").click()
+    page.locator(".irs-pair").first.click()
+    page.locator(".irs-kind-group.selected, .irs-box.holding").first.wait_for()
+    page.get_by_role("tab", name="What would help").click()
+    page.locator(".irs-time-panel p, .irs-help").first.wait_for()
+
+
+def test_a_profile_that_is_set_later_appears_in_a_notebook(lab: Lab) -> None:
+    lab.open("profile.ipynb", "from tests.browser.test_profile import program\nimport numpy as np, irscope as irs\n"
+             "x = np.ones((32, 32), np.float32)\nf = irs.fuse(irs.load(program, x))\ne = irs.explore(f)\ne")  # fmt: skip
+    lab.run_all()
+    live = lab.page.locator(f"{ACTIVE} .irs")
+    live.locator(".irs-box").first.wait_for(timeout=60_000)
+    assert live.get_by_role("tab", name="Time", exact=True).count() == 0
+    assert lab.python("p = irs.profile(f, x, seconds=0.05); e.profile = p") == ""
+    live.locator(".irs-slow.irs-item", has_text="sort").click()
+    for _ in range(40):
+        if lab.python("print([n.op for n in e.selected])") == "['aten::sort']":
+            break
+        lab.page.wait_for_timeout(50)
+    assert lab.python("print([n.op for n in e.selected])") == "['aten::sort']"
+    lab.close()
+    assert lab.errors == []

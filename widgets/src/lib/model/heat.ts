@@ -1,0 +1,107 @@
+// What records, boxes and lines take, as colours from cold to hot: known to a page that holds the whole program, and asked for by
+// one that holds a part.
+
+import type { Supply } from "./records";
+import type { ProfileView } from "./schema";
+import { bytes as sizeInWords } from "./sizes";
+
+export const MEASURES = ["time", "bytes", "memory", "roof"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** What a reader calls them. */
+export const MEASURE_NAMES: Record<Measure, string> = { time: "time", bytes: "bytes", memory: "memory", roof: "share of roof" };
+
+/** From cold to hot. */
+export const HEAT_COLOURS = ["#94a3b8", "#eab308", "#f59e0b", "#f97316", "#ef4444", "#b91c1c"];
+
+export class Heat {
+  /** What colours mean where nothing else is said: of lines, and of the pictures of a profile. */
+  measure: Measure = "time";
+  private readonly known = new Map<number, readonly number[]>();
+  private readonly asked = new Set<number>();
+  private waiting: number[] = [];
+  private readonly listeners = new Set<() => void>();
+  private readonly isWhole: boolean;
+
+  constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null) {
+    for (const [id, values] of Object.entries(profile?.heat ?? {})) this.known.set(Number(id), values);
+    this.isWhole = this.known.size > 0;
+  }
+
+  /** Called when heat came that was asked for, and when another measure is shown. */
+  subscribe(listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  show(measure: Measure): void {
+    if (measure === this.measure) return;
+    this.measure = measure;
+    this.tell();
+  }
+
+  /** How hot a record or box is, from 0 to 1; undefined for what takes nothing, and for what was asked for just now. */
+  of(record: number, measure: Measure = this.measure): number | undefined {
+    return this.rated(this.values(record), measure);
+  }
+
+  ofLine(file: string, line: number): number | undefined {
+    return this.rated(this.profile?.source_heat?.[file]?.[line], this.measure);
+  }
+
+  /** Which of the colours it has; undefined for none. */
+  step(record: number, measure: Measure = this.measure): number | undefined {
+    return stepOf(this.of(record, measure));
+  }
+
+  colour(record: number, measure: Measure = this.measure): string {
+    return HEAT_COLOURS[this.step(record, measure) ?? 0];
+  }
+
+  /** What it takes, in words; empty for nothing. */
+  told(values: readonly number[] | undefined): string {
+    if (!values) return "";
+    const [time, bytes, alive, roof] = values;
+    const parts = [`${percent(time)} of the time`, bytes ? `${sizeInWords(bytes)} moved` : "", alive ? `${sizeInWords(alive)} alive` : "", roof >= 0 ? `${percent(roof)} of the roof` : ""];
+    return parts.filter((part) => part).join(", ");
+  }
+
+  values(record: number): readonly number[] | undefined {
+    const found = this.known.get(record);
+    if (found || this.isWhole || !this.profile || !this.supply || this.asked.has(record)) return found;
+    this.asked.add(record);
+    if (this.waiting.push(record) === 1) queueMicrotask(() => this.ask());
+    return undefined;
+  }
+
+  private ask(): void {
+    const ids = this.waiting;
+    this.waiting = [];
+    this.supply?.heat(ids).then((heat) => {
+      for (const [id, values] of Object.entries(heat)) this.known.set(Number(id), values);
+      if (Object.keys(heat).length) this.tell();
+    }, () => ids.forEach((id) => this.asked.delete(id)));
+  }
+
+  private rated(values: readonly number[] | undefined, measure: Measure): number | undefined {
+    const place = MEASURES.indexOf(measure);
+    const value = values?.[place];
+    if (value === undefined || value < 0) return undefined;
+    if (measure === "roof") return 1 - value;
+    const most = measure === "time" ? 1 : (this.profile?.most?.[place] ?? 0);
+    return most > 0 ? Math.min(1, value / most) : 0;
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** The root keeps what is small in sight. */
+export function stepOf(heat: number | undefined): number | undefined {
+  return heat === undefined ? undefined : Math.min(HEAT_COLOURS.length - 1, Math.floor(Math.sqrt(heat) * HEAT_COLOURS.length));
+}
+
+export function percent(share: number): string {
+  const shown = 100 * share;
+  return `${shown >= 9.95 || shown < 0.005 ? shown.toFixed(0) : shown < 0.95 ? shown.toFixed(2) : shown.toFixed(1)} %`;
+}

@@ -18,7 +18,8 @@ What an op does to a layout is worked out once for each layout and arguments, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 from irscope.analysis.shapes import Shapes
@@ -27,7 +28,7 @@ from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Kind, Origin, Placement
 from irscope.analysis.views.scalars import is_whole_list, number_of
-from irscope.analysis.views.strided_steps import Failed, Undecided, apply, loose, row_major
+from irscope.analysis.views.strided_steps import ANY_STRIDE, Failed, Undecided, apply, loose, row_major
 from irscope.errors import ArgumentError
 from irscope.ir import (
     GROUPS,
@@ -49,7 +50,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import effect_of, op_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, JOINS, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
-from irscope.ops.typing import Unknown, static_shape
+from irscope.ops.typing import Unknown, like_strides, static_shape
 from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
 
 __all__ = ["Placements", "is_tensor"]
@@ -172,20 +173,37 @@ class Placements:
             return declared
         operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
         if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
-            type = self._by_type_rule(node)
-            if type is not None and type.shape is not None:
-                return self._one(make_layout(type.shape, type.strides, 0, type.dtype))
+            type = self._by_type_rule(node, self._fact)
+            if type is not None and type.shape is not None and type.strides is not None:
+                strides = type.strides if 1 not in type.shape else self._unless_marked(node, type.strides)
+                return self._one(make_layout(type.shape, strides, 0, type.dtype))
             return declared
         if declared is None:
             return None
         return self._one(computed_layout(node, declared, operands))
 
-    def _by_type_rule(self, node: Node) -> TensorType | None:
+    def _unless_marked(self, node: Node, strides: tuple[Num, ...]) -> tuple[Num, ...]:
+        """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
+        as negated: torch computes it first, in memory of its own."""
+        if not any((self.of[v].layout.dtype or "").startswith("complex") or v in self._negated for v in self._tensors_of(node)):  # type: ignore[union-attr]
+            return strides
+        type = self._by_type_rule(node, self._computed_fact)
+        assert type is not None and type.strides is not None, "it told of operands that lie otherwise"
+        return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
+
+    def _computed_fact(self, value: Value) -> Any:
+        """What a type rule is given of an operand that torch computes first."""
+        found = self._fact(value)
+        if isinstance(found, TensorType) and found.strides is not None:
+            return replace(found, strides=like_strides(found.shape, found.strides))  # type: ignore[arg-type]
+        return found
+
+    def _by_type_rule(self, node: Node, fact: Callable[[Value], Any]) -> TensorType | None:
         """What the op's type rule says of operands of which more is known here than type rules told."""
         op, schema = op_of(node), schema_of(node)
         if op is None or op.type_rule is None or schema is None or len(node.outputs) != 1 or schema.is_vararg:
             return None
-        given = [self._fact(value) for value in node.inputs]
+        given = [fact(value) for value in node.inputs]
         named = {a.name: given[i] if i < len(given) else a.default for i, a in enumerate(schema.arguments)}
         try:
             found = op.type_rule(**named)

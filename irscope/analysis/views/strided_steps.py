@@ -46,11 +46,12 @@ from irscope.ops.view_steps import (
 )
 
 __all__ = [
-    "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "loose", "memory_order", "row_major",
+    "ANY_STRIDE", "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "loose", "memory_order",
+    "row_major",
 ]  # fmt: skip
 
 
-_ANY: Final = Extent.of("~any")
+ANY_STRIDE: Final = Extent.of("~any")
 """The stride of an axis of one index, where torch's rule for it depends on numbers that are not known."""
 
 
@@ -159,6 +160,8 @@ def _cut(step: Cut, layout: Layout, base: Num | None) -> Outcome:
             by = None if step.start is None else step.start * strides[axis]
         if step.step != 1:
             strides = (*strides[:axis], strides[axis] * step.step, *strides[axis + 1 :])
+    if strides is not None and step.length in (0, 1) and not _is_whole(shape[axis]):  # it may be of an axis of any stride
+        strides = (*strides[:axis], ANY_STRIDE, *strides[axis + 1 :])
     cut = (*shape[:axis], step.length, *shape[axis + 1 :])
     return make_layout(cut, strides, _further(layout, by), layout.dtype)
 
@@ -203,8 +206,8 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
         return Copied(Layout(target, row_major(target), 0, layout.dtype))
     if shape == target:
         return make_layout(shape, None if strides is None else loose(shape, strides), layout.offset, layout.dtype)
-    if 0 in shape:  # of a tensor without elements, the strides stay if the shape does
-        lies = row_major(target) if _is_whole(*shape, *target) else (_ANY,) * len(target)
+    if 0 in shape or 0 in target:  # of a tensor without elements, the strides stay if the shape does
+        lies = row_major(target) if _is_whole(*shape, *target) else (ANY_STRIDE,) * len(target)
         return make_layout(target, lies, layout.offset, layout.dtype)
     found = None if strides is None else regrouped(shape, strides, target)
     if found is not None or not step.may_copy:  # a view that runs at all is one
@@ -238,7 +241,7 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
 
 def loose(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[Num, ...]:
     """These strides, but for axes of extent 1, which may have any."""
-    return tuple([_ANY if size == 1 else stride for size, stride in zip(shape, strides, strict=True)])
+    return tuple([ANY_STRIDE if size == 1 else stride for size, stride in zip(shape, strides, strict=True)])
 
 
 def gap_between(shape: Sequence[Num], strides: Sequence[Num], outer: int, inner: int) -> bool:
@@ -326,7 +329,7 @@ def _retyped(step: Retyped, layout: Layout, base: Num | None) -> Outcome:
     old, new = layout.item_size, STORED_SIZE.get(step.dtype)
     shape, strides = layout.shape, layout.strides
     if old is None or new is None:
-        return make_layout(shape, None, layout.offset, step.dtype)
+        return Failed(f"elements of type {layout.dtype} cannot be seen as {step.dtype}: one of them has no size in bytes")
     if old == new:
         return make_layout(shape, strides, layout.offset, step.dtype)
     if not shape:
@@ -343,19 +346,29 @@ def _retyped(step: Retyped, layout: Layout, base: Num | None) -> Outcome:
 def _of_larger_elements(layout: Layout, dtype: str, ratio: int) -> Outcome:
     last = quotient(layout.shape[-1], ratio)
     if last is None:
-        return Failed(f"the last extent is no multiple of {ratio}") if _is_whole(layout.shape[-1]) else _lost(layout, dtype)
+        if _is_whole(layout.shape[-1]):
+            return Failed(f"the last extent is no multiple of {ratio}")
+        last = Extent.of(f"({layout.shape[-1]})/({ratio})")
+    shape = (*layout.shape[:-1], last)
     if layout.strides is None:
-        return make_layout((*layout.shape[:-1], last), None, layout.offset, dtype)
-    outer = [quotient(stride, ratio) for stride in layout.strides[:-1]]
-    if None in outer:
-        return Failed(f"a stride is no multiple of {ratio}") if _is_whole(*layout.strides) else _lost(layout, dtype)
-    strides = tuple([stride for stride in outer if stride is not None])
-    return make_layout((*layout.shape[:-1], last), (*strides, 1), layout.offset, dtype)
+        return make_layout(shape, None, layout.offset, dtype)
+    outer = _divided(shape[:-1], layout.strides[:-1], ratio)
+    if outer is None:
+        if _is_whole(*layout.strides):
+            return Failed(f"a stride is no multiple of {ratio}")
+        return make_layout(shape, None, layout.offset, dtype)
+    return make_layout(shape, (*outer, 1), layout.offset, dtype)
 
 
-def _lost(layout: Layout, dtype: str) -> Layout:
-    """The view of which little is known."""
-    return make_layout(layout.shape, None, layout.offset, dtype)
+def _divided(shape: Sequence[Num], strides: Sequence[Num], by: int) -> tuple[Num, ...] | None:
+    """The strides counted in elements so many times larger; None if one is not known to be a multiple."""
+    result: list[Num] = []
+    for size, stride in zip(shape, strides, strict=True):
+        whole = ANY_STRIDE if size == 1 and not _is_whole(stride) else quotient(stride, by)
+        if whole is None:
+            return None
+        result.append(whole)
+    return tuple(result)
 
 
 def _paired(step: Paired, layout: Layout, base: Num | None) -> Outcome:
@@ -372,13 +385,11 @@ def _joined(step: Joined, layout: Layout, base: Num | None) -> Outcome:
         return Failed("pairs along the last axis make complex numbers")
     if strides is None:
         return make_layout(shape[:-1], None, layout.offset, step.dtype)
-    halves = [
-        stride // 2 if size == 1 and isinstance(stride, int) else quotient(stride, 2)
-        for size, stride in zip(shape[:-1], strides[:-1], strict=True)
-    ]
-    if strides[-1] != 1 or None in halves:
-        return Failed("pairs must lie side by side, at even places")
-    return make_layout(shape[:-1], tuple([half for half in halves if half is not None]), layout.offset, step.dtype)
+    if _is_whole(*shape, *strides):
+        if strides[-1] != 1 or any(size != 1 and stride % 2 for size, stride in zip(shape, strides[:-1], strict=False)):  # type: ignore[operator]
+            return Failed("pairs must lie side by side, at even places")
+        return make_layout(shape[:-1], tuple([stride // 2 for stride in strides[:-1]]), layout.offset, step.dtype)  # type: ignore[operator]
+    return make_layout(shape[:-1], _divided(shape[:-1], strides[:-1], 2), layout.offset, step.dtype)
 
 
 def _dense(step: Dense, layout: Layout, base: Num | None) -> Outcome:
@@ -410,6 +421,8 @@ def memory_order(memory_format: int, rank: int) -> tuple[int, ...]:
 def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
     shape, strides = layout.shape, layout.strides
     order = memory_order(step.memory_format, len(shape))
+    if 0 in shape:  # a tensor without elements lies row by row whatever its strides
+        return layout if step.memory_format == 0 and not step.suggested else Undecided(Layout(shape, None, None, layout.dtype))
     if strides is not None and not step.suggested and lies_in_order(shape, strides, order):
         return layout
     wanted = row_major([shape[axis] for axis in order])

@@ -258,7 +258,7 @@ def _view(self: _Self) -> Steps:
 
 def _view_of_dtype(self: _Self) -> Steps:
     dtype = dtype_name(self.given["dtype"], None)
-    if dtype is None:
+    if dtype is None or self.dtype is None:
         raise _NotKnown
     return (Retyped(dtype),)
 

@@ -69,9 +69,10 @@ class Program:
 
 
 def random_tensor(rng: random.Random) -> torch.Tensor:
-    """In any order of the axes, with gaps, with repeated axes, with extents of 0 and 1, somewhere in its storage."""
+    """In any order of the axes, with gaps, with repeated axes, with extents of 0 and 1, these of any stride, somewhere in its storage."""
     rank = rng.choice([0, 1, 2, 2, 3, 3, 4, 4, 5])
-    shape = [rng.choice([1, 2, 2, 3, 4, 4, 5, 6, 0] if rng.random() < 0.1 else [1, 2, 2, 3, 4, 4, 6]) for _ in range(rank)]
+    sizes = [1, 1, 1, 2, 3, 6] if rng.random() < 0.2 else [1, 2, 2, 3, 4, 4, 6]
+    shape = [rng.choice([*sizes, 0] if rng.random() < 0.1 else sizes) for _ in range(rank)]
     order = list(range(rank))
     if rng.random() < 0.5:
         rng.shuffle(order)
@@ -81,7 +82,7 @@ def random_tensor(rng: random.Random) -> torch.Tensor:
     for axis in reversed(order):
         if rng.random() < 0.1:
             continue  # expanded
-        strides[axis] = step
+        strides[axis] = step if shape[axis] != 1 or rng.random() < 0.6 else rng.randrange(1, 40)
         step *= max(shape[axis], 1) + (rng.choice([0, 0, 0, 1, 2]) if rng.random() < 0.3 else 0)
     offset = rng.choice([0, 0, 3])
     reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n)

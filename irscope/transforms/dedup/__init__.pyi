@@ -1,5 +1,6 @@
 from .canonical import (
     fingerprint,
+    is_told_by_form,
 )
 from .dedup_pass import (
     Dedup,
@@ -38,6 +39,7 @@ __all__ = [
     "Site",
     "dedup",
     "fingerprint",
+    "is_told_by_form",
     "match",
     "pieces_of",
 ]

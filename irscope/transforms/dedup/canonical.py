@@ -25,12 +25,20 @@ from functools import lru_cache
 from typing import Any, Final
 
 from irscope.ir import Block, Node, Type, Value
-from irscope.transforms.dedup.encoding import digest, prefixed, spell_attrs, spell_leaf, spell_type, type_slots
+from irscope.transforms.dedup.encoding import (
+    digest,
+    is_spelled,
+    prefixed,
+    spell_attrs,
+    spell_leaf,
+    spell_type,
+    type_slots,
+)
 from irscope.transforms.dedup.flow import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
-from irscope.transforms.dedup.piece import Body, Piece, inner_blocks, renamed_symbols, symbols_in
+from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks, renamed_symbols, symbols_in
 from irscope.transforms.dedup.steps import HOLED, RANK, Relation
 
-__all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "may_permute"]
+__all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "is_told_by_form", "may_permute"]
 
 Symbols = Callable[[str], str] | None
 """How an attribute that names symbols is written."""
@@ -40,6 +48,20 @@ _ROUNDS: Final = 8
 def fingerprint(piece: Piece, relation: Relation) -> bytes:
     """Sixteen bytes that pieces share when the relation holds between them, and (but for a collision) hardly else."""
     return digest(canonical_form(piece, relation))
+
+
+def is_told_by_form(piece: Piece) -> bool:
+    """Whether fingerprints of a piece mean the same in every process: nothing in it is written as its identity."""
+    bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
+    todo = [body.block for body in bodies]
+    if not all(map(is_spelled, (payload for body in bodies for payload in body.attrs.values()))):
+        return False
+    while todo:
+        for node in todo.pop().nodes:
+            if node.attrs and not all(map(is_spelled, node.attrs.values())):
+                return False
+            todo.extend(inner_blocks(node))
+    return True
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
@@ -153,7 +175,7 @@ def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]
             yield (
                 prefixed(node.op)
                 + read(node.inputs)
-                + spell_attrs(node.attrs, relation, symbols)
+                + spell_attrs(attrs_of(node), relation, symbols)
                 + define(node.outputs)
             )
             if inner:
@@ -218,7 +240,7 @@ class Colors:
         if term.node is None:
             return self._param(term)
         types = {value.type: self._type(value.type) for value in term.node.outputs}
-        return head_of(term, types, spell_attrs(term.node.attrs, self.relation, self._symbols))
+        return head_of(term, types, spell_attrs(attrs_of(term.node), self.relation, self._symbols))
 
     def _param(self, term: Term) -> bytes:
         if term.value is None:

@@ -18,7 +18,7 @@ from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type, w
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 
 __all__ = [
-    "RELATIONS", "Relation", "Role", "Slot", "digest", "leaf_slots", "prefixed", "role_of_attr", "spell_attrs", "spell_leaf",
+    "RELATIONS", "Relation", "Role", "Slot", "digest", "is_spelled", "leaf_slots", "prefixed", "role_of_attr", "spell_attrs", "spell_leaf",
     "spell_payload", "spell_type", "split_text", "type_slots",
 ]  # fmt: skip
 
@@ -318,6 +318,22 @@ def spell_payload(payload: Any) -> bytes:
         case Opaque() if payload.original is not None:
             return b"o%d;" % id(payload.original)
     return b"o%d;" % id(payload)
+
+
+def is_spelled(payload: Any) -> bool:
+    """Whether `spell_payload` writes what a constant says, the same in every process; it writes the identity of the others.
+
+    >>> is_spelled((1, "a")), is_spelled(object())
+    (True, False)
+    """
+    match payload:
+        case tuple() | list():
+            return all(map(is_spelled, payload))
+        case Mapping():
+            return all(map(is_spelled, payload.values()))
+        case TensorData():
+            return payload.array is not None
+    return payload is None or isinstance(payload, bool | int | float | complex | str | Graph | Type)
 
 
 def prefixed(text: str) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from irscope.ir import Block, Graph, Node, TensorData, Type, Value
 from irscope.transforms.dedup.encoding import spell_payload, spell_type
-from irscope.transforms.dedup.piece import Body, Piece, inner_blocks, renamed_symbols, symbols_in
+from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks, renamed_symbols, symbols_in
 
 __all__ = ["ListedKeys"]
 
@@ -67,7 +67,7 @@ class ListedKeys:
         while stack:
             block, nodes = stack[-1]
             for node in nodes:
-                inputs, outputs, attrs = node.inputs, node.outputs, node.attrs
+                inputs, outputs, attrs = node.inputs, node.outputs, attrs_of(node)
                 out += (node.op, len(inputs), len(outputs), self._attrs(attrs, piece, places) if attrs else 0)
                 for value in inputs:
                     place = number.get(value)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from irscope.ir import Block, Node, Value
 from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name, told
 from irscope.transforms.dedup.pairing import SymbolMap, pair_attributes, pair_types
-from irscope.transforms.dedup.piece import Body, Piece, inner_blocks
+from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks
 from irscope.transforms.dedup.steps import Relation
 
 __all__ = ["Listing"]
@@ -112,7 +112,7 @@ class Listing:
         if not self._read(one.inputs, other.inputs, one, "operand"):
             return False
         self.nodes[one] = other
-        self._attributes(one.attrs, other.attrs, one)
+        self._attributes(attrs_of(one), attrs_of(other), one)
         for x, y in zip(one.outputs, other.outputs, strict=True):
             self._define(x, y, f"result of {one.op}")
         return True

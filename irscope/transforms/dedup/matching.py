@@ -33,7 +33,7 @@ from irscope.transforms.dedup.pairing import (
     same_identities,
     same_payload,
 )
-from irscope.transforms.dedup.piece import Body, Piece
+from irscope.transforms.dedup.piece import Body, Piece, attrs_of
 from irscope.transforms.dedup.steps import RANK, Relation
 
 __all__ = ["Match", "match"]
@@ -266,7 +266,7 @@ class _Bodies:
             return False
         if not all(map(self._types, one.outputs, other.outputs)):
             return False
-        return self._attributes(one.attrs, other.attrs, one)
+        return self._attributes(attrs_of(one), attrs_of(other), one)
 
     def _regions(self, x: Term, y: Term) -> bool:
         assert x.node is not None

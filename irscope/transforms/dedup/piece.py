@@ -18,6 +18,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.ir import (
     ANY,
+    BOOL,
     GENERATOR,
     GROUPS,
     Block,
@@ -36,7 +37,7 @@ from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
-__all__ = ["NO_BLOCK", "Body", "Piece", "inner_blocks", "known_arguments", "pieces_of", "renamed_symbols", "symbols_in"]
+__all__ = ["NO_BLOCK", "Body", "Piece", "attrs_of", "inner_blocks", "known_arguments", "pieces_of", "renamed_symbols", "symbols_in"]
 
 NO_BLOCK: Final[Block] = make_block(0, (), (), ())
 """The block of a symbol that is declared and has no body."""
@@ -157,6 +158,13 @@ def inner_blocks(node: Node) -> tuple[Block, ...]:
     """The blocks of a node, and the bodies of graphs among its attributes."""
     graphs = [node.attrs[key] for key in sorted(node.attrs) if isinstance(node.attrs[key], Graph)] if node.attrs else []
     return (*node.blocks, *(graph.body for graph in graphs)) if graphs else node.blocks
+
+
+def attrs_of(node: Node) -> Mapping[str, Any]:
+    """What a node says of itself. A constant bool is one, whether the frontend stores it as a number, as TorchScript does, or not."""
+    if node.op == "prim::Constant" and node.outputs and node.output.type == BOOL and node.attrs.get("value") in (0, 1):
+        return FrozenDict({**node.attrs, "value": bool(node.attrs["value"])})
+    return node.attrs
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+from . import corpus
 from .analysis.alias import AliasDb
 from .analysis.memory import MemoryPlan, memory_plan
 from .analysis.views import ViewAliases
@@ -36,6 +37,7 @@ __all__ = [
     "autodiff_subgraphs",
     "compare",
     "compile",
+    "corpus",
     "dedup",
     "devices",
     "error_bound",

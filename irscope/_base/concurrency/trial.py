@@ -29,8 +29,12 @@ class TrialError(Exception):
     """The work came to no end, crashed, or raised what it should not; says which."""
 
 
-def tried(work: Callable[[], object], *, seconds: int, memory: int, expected: type[Exception]) -> None:
+def tried(
+    work: Callable[[], object], *, seconds: int, memory: int, expected: type[Exception], patience: float = _PATIENCE
+) -> None:
     """Do a work in a forked process, with so much processor time, and so many bytes of memory more than this one has.
+
+    On the clock it may take `patience` times as long as that.
 
     The copy has one thread and no signals, opens no files of its own, and ends without finalisers. Where the system cannot
     fork, nothing is done. Raises TrialError where the copy dies, takes too long, or where the work raises something other
@@ -54,7 +58,7 @@ def tried(work: Callable[[], object], *, seconds: int, memory: int, expected: ty
                 _in_copy(there, work, seconds, memory, expected)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        status = _ended(child, seconds)
+        status = _ended(child, patience * seconds)
         os.set_blocking(here, False)
         with contextlib.suppress(BlockingIOError):
             told = os.read(here, _SAID)
@@ -75,10 +79,11 @@ def tried(work: Callable[[], object], *, seconds: int, memory: int, expected: ty
 _LATE: Final = (getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGKILL", 0))
 
 
-def _ended(child: int, seconds: int) -> int:
-    """The signal that a copy ended with, however it is stopped; 0 if with none, or nobody knows."""
+def _ended(child: int, seconds: float) -> int:
+    """The signal that a copy ended with, however it is stopped, at the latest after so long on the clock; 0 if with none, or
+    nobody knows."""
     wait, most = _LOOKS
-    end = time.monotonic() + _PATIENCE * seconds
+    end = time.monotonic() + seconds
     with contextlib.suppress(ChildProcessError):  # somebody else took its status
         while True:
             if time.monotonic() > end:

@@ -1,0 +1,11 @@
+from .findings import (
+    Survey,
+)
+from .run import (
+    survey,
+)
+
+__all__ = [
+    "Survey",
+    "survey",
+]

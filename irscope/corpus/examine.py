@@ -1,0 +1,190 @@
+"""One model: load, alias, fuse, views, fingerprints; and what a survey keeps of it, as plain JSON.
+
+A group is kept with two digests. By `alpha` equal digests are equal kernels (`irscope.transforms.dedup.canonical` says why), whatever
+model they are of; by `dtype`, the coarsest relation, equal digests say which kernels are worth comparing. A group that holds something
+of which only the identity is known equals none of another model: its digest has the model's key in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from irscope._base.escaping import shortened
+from irscope.analysis.per_graph import alias_db_of
+from irscope.analysis.views import ViewAliases
+from irscope.codegen.lowering import spec_of_group
+from irscope.corpus.sources import Settings, Source
+from irscope.errors import CodegenError
+from irscope.ir import GROUPS, Graph, Module, Node, has_kernel, make_block, new_id
+from irscope.ir.module import graphs_of
+from irscope.ir.text import print_graph
+from irscope.ops.registry import category_of
+from irscope.session import load, one_graph
+from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, is_told_by_form, pieces_of
+from irscope.transforms.dedup.regions.block_index import free_values
+from irscope.transforms.dedup.rewrite import compile_seconds
+from irscope.transforms.fusion import Fusion, fuse
+
+__all__ = ["Record", "examined", "program_of"]
+
+Record = dict[str, Any]
+_MOST_TEXT: Final = 1 << 16
+"""Characters; larger groups are not compared with their near-misses."""
+_MOST_OPS: Final = 8
+
+
+def examined(source: Source, settings: Settings) -> Record:
+    """What a survey keeps of a model. Raises whatever loading and analysing it raises."""
+    started = time.process_time()
+    program = program_of(source, settings)
+    if isinstance(program, Module):
+        record = _classes(dedup(program), source.key, None)
+        nodes = sum(1 for _, graph in graphs_of(program) for _ in graph.nodes())
+        record |= {"model": {"nodes": nodes}, "remarks": [], "ops": []}
+    else:
+        fusion = fuse(program, policy=settings.policy)
+        record = _classes(dedup(fusion), source.key, fusion)
+        record |= {"model": _facts(program, fusion), "remarks": _remarks(fusion), "ops": _ops(fusion)}
+    record["model"] |= {"groups": len(record["groups"]), "classes": len(record["bodies"])}
+    return {**record, "seconds": round(time.process_time() - started, 3)}
+
+
+def program_of(source: Source, settings: Settings) -> Graph | Module:
+    """A source's program: one graph, or a module of executables."""
+    made: Any = Path(source.path) if source.path else pickle.loads(source.pickled)
+    arguments: tuple[Any, ...] = ()
+    if callable(made) and not _is_model(made):
+        made = made()
+    if isinstance(made, tuple) and made:
+        made, *rest = made
+        arguments = tuple(rest)
+    program = load(made, *arguments, name=source.name, trust=settings.trust)
+    return program if isinstance(program, Module) and program.modules else one_graph(program)
+
+
+def _is_model(made: Any) -> bool:
+    """Whether a callable is itself a program: a TorchScript function, or a model of torch's."""
+    return any(kind.__module__.partition(".")[0] == "torch" for kind in type(made).__mro__[:-1])
+
+
+def _facts(graph: Graph, fusion: Fusion) -> Record:
+    views, db = ViewAliases(fusion.original), alias_db_of(fusion.original)
+    kinds = {value: views.kind(value) for value in views.tensors()}
+    traffic = [fusion.traffic(group) for group in fusion.groups]
+    nodes = [node for node in fusion.original.nodes() if node.op != "prim::Constant"]
+    return {
+        "nodes": sum(node.op != "prim::Constant" for node in graph.nodes()),
+        "in_groups": sum(node.op != "prim::Constant" for group in fusion.groups for node in group.blocks[0].nodes),
+        "writes": sum(bool(db.is_mutable(node)) for node in nodes),
+        "views": sum(kind == "view" for kind in kinds.values()),
+        "view_copies": sum(kinds.get(value) == "copy" for node in nodes if category_of(node) == "view" for value in node.outputs),
+        "bytes_before": sum(before for before, _ in traffic),
+        "bytes_after": sum(after for _, after in traffic),
+    }
+
+
+def _classes(found: Dedup, key: str, fusion: Fusion | None) -> Record:
+    """The groups of a model, and each distinct one of them once."""
+    rows: list[Record] = []
+    bodies: list[Record] = []
+    place = {member: number for number, member in enumerate(pieces_of(found.source)[0])}
+    for cls in found.classes:
+        if fusion is not None and not isinstance(cls.representative, Node):
+            continue  # a graph without groups
+        piece = found.piece(cls.representative)
+        own = "" if is_told_by_form(piece) else f"{key} {len(bodies)}"
+        for member in cls.members:
+            made = fusion is not None and isinstance(member, Node) and fusion.made(member)
+            before, after = fusion.traffic(member) if fusion is not None and isinstance(member, Node) and made else (0, 0)
+            rows.append({
+                "group": place[member], "result": shortened(found.piece(member).label, 200), "body": len(bodies),
+                "bytes_before": before, "bytes_after": after,
+            })  # fmt: skip
+        bodies.append(_body(piece, own))
+    return {"groups": sorted(rows, key=lambda row: int(row["group"])), "bodies": bodies}
+
+
+def _body(piece: Piece, own: str) -> Record:
+    node = piece.member
+    runs = isinstance(node, str) or has_kernel(node)
+    return {
+        "fingerprint": _mark(piece, "alpha", own), "coarse": _mark(piece, "dtype", own), "nodes": len(piece.nodes),
+        "ops": _told_ops(piece.nodes), "kind": "executable" if isinstance(node, str) else str(piece.attrs.get("kind", "group")),
+        "compile_s": compile_seconds(piece, {}) if runs else 0.0,
+        "kernels": _kernels(node) if isinstance(node, Node) and runs else [],
+        "text": "" if own or isinstance(node, str) else _text(node),
+    }  # fmt: skip
+
+
+def _mark(piece: Piece, relation: Relation, own: str) -> str:
+    mark = fingerprint(piece, relation)
+    return blake2b(own.encode(), digest_size=16).hexdigest() if own else mark.hex()
+
+
+def _told_ops(nodes: Sequence[Node]) -> str:
+    counts = Counter(node.op.partition("::")[2] or node.op for node in nodes).most_common(_MOST_OPS)
+    return ", ".join(op + (f" ×{count}" if count > 1 else "") for op, count in counts)
+
+
+def _kernels(group: Node) -> list[str]:
+    """The names of the kernels that would be compiled for a group; none where that depends on what it is called with."""
+    try:
+        plan = spec_of_group(group, [value.type for value in group.inputs])
+    except CodegenError:
+        return []
+    return sorted({launch.spec.name for launch in plan.launches})
+
+
+def _text(group: Node) -> str:
+    """A program that holds nothing but a group, if it is small."""
+    outer = free_values(group)
+    block = make_block(new_id(), (*dict.fromkeys((*group.inputs, *outer)),), (group,), group.outputs)
+    text = print_graph(Graph(block, "group"), locations=False)
+    return text if len(text) <= _MOST_TEXT else ""
+
+
+def _remarks(fusion: Fusion) -> list[Record]:
+    """How often each rule decided, for which op, and the first decision in words."""
+    found: dict[tuple[str, str, str], Record] = {}
+    for record in fusion.history.records:
+        for remark in record.remarks:
+            op = remark.subject.op if isinstance(remark.subject, Node) else ""
+            row = found.setdefault(
+                (remark.kind, remark.rule, op),
+                {"kind": remark.kind, "rule": remark.rule, "op": op, "count": 0, "example": shortened(remark.because, 300)},
+            )
+            row["count"] += 1
+    return list(found.values())
+
+
+def _ops(fusion: Fusion) -> list[Record]:
+    """How many nodes of each op are in groups and how many are not, and why the first of these is not."""
+    inside, outside = Counter[str](), Counter[str]()
+    first: dict[str, Node] = {}
+    for node in fusion.graph.nodes():
+        if node.op in GROUPS and node.blocks:
+            inside.update(_body_ops(node))
+        elif node.op != "prim::Constant" and not _is_inside(fusion.graph, node):
+            outside[node.op] += 1
+            first.setdefault(node.op, node)
+    because = {op: shortened(fusion.why_alone(node).because, 300) for op, node in first.items()}
+    return [
+        {"op": op, "in_groups": inside[op], "alone": outside[op], "because": because.get(op, "")}
+        for op in sorted({*inside, *outside})
+    ]
+
+
+def _body_ops(group: Node) -> Iterator[str]:
+    return (node.op for block in group.blocks for node in block.nodes if node.op != "prim::Constant")
+
+
+def _is_inside(graph: Graph, node: Node) -> bool:
+    """Whether the block of a node is a group's."""
+    owner = graph.owner.get(graph.block_of[node])
+    return owner is not None and owner.op in GROUPS

@@ -1,0 +1,206 @@
+"""What a survey found: tables that are read when they are asked for, and the way back into each model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.words import byte_count, plural
+from irscope.corpus.sources import Settings, Source
+from irscope.corpus.tables import read_rows
+from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from irscope.ir import Graph
+    from irscope.transforms.fusion import Fusion
+    from irscope.widgets.explorer import Explorer
+
+__all__ = ["MANIFEST", "TABLES", "Survey"]
+
+MANIFEST: Final = "survey.json"
+TABLES: Final = "tables"
+
+
+class Survey:
+    """What many models have in common. `Survey(folder)` reads one that was made before.
+
+    Sizes are in bytes, times in seconds; those to compile are estimates (`irs.dedup(f).ladder()` says of what).
+    """
+
+    def __init__(self, out: str | Path, sources: Mapping[str, tuple[Source, Settings]] | None = None) -> None:
+        self.out = Path(out)
+        """The folder that holds it."""
+        self._sources = sources or {}
+        try:
+            done = json.loads((self.out / MANIFEST).read_bytes())["done"]
+        except (OSError, ValueError, KeyError):
+            what = f"the folder {str(out)!r} holds no survey"
+            raise LoadError(what, hint="irs.corpus.survey(sources, out=folder) makes one") from None
+        if not done and not (self.out / TABLES).exists():
+            what = f"the survey in {str(out)!r} was interrupted before its tables were written"
+            raise LoadError(what, hint="start it again with the same sources: what is done is not done again")
+
+    @cached_property
+    def classes(self) -> pd.DataFrame:
+        """One row for each class of equal groups, whatever models they are in; the one with the most members first.
+
+        `members` is how many groups there are of it, `models` in how many models, `bytes_before` and `bytes_after` what all its members
+        move op by op and fused, `compile_s` how long one takes to compile, `saved_s` what is saved by compiling it once and not once
+        in each model, `first` a model that has it, `kernels` what is compiled for it, `text` a program with only this group.
+        """
+        frame = self._table("classes")
+        frame["saved_s"] = frame["compile_s"] * (frame["models"] - 1)
+        frame = frame.sort_values(["members", "fingerprint"], ascending=[False, True], ignore_index=True)
+        frame.index.name = "class"
+        order = ["members", "models", "nodes", "ops", "kind", "bytes_before", "bytes_after", "compile_s", "saved_s", "first"]
+        return frame[[*order, "kernels", "fingerprint", "text"]]
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """One row for each kernel that `irs.compile` would build: in how many models and groups it runs, and for how many classes.
+
+        Kernels take sizes as arguments, so several classes may share one.
+        """
+        launches = self._table("launches").groupby("kernel").agg(groups=("groups", "sum"), models=("model", "nunique"))
+        named = self.classes["kernels"].str.split().explode().dropna()
+        launches["classes"] = named.groupby(named).size().reindex(launches.index).fillna(0).astype(int)
+        return launches.sort_values(["groups", "kernel"], ascending=[False, True]).reset_index()
+
+    @cached_property
+    def models(self) -> pd.DataFrame:
+        """One row for each model that could be looked at, in the order of the sources."""
+        return self._table("models")
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """One row for each fusion group: its model, its number and result there, and its class."""
+        frame = self._table("groups")
+        number = dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
+        frame["class"] = frame.pop("fingerprint").map(number)
+        return frame
+
+    @cached_property
+    def near(self) -> pd.DataFrame:
+        """One row for each family of classes that are the same but for one hole: where it is, what stands there, which classes they are,
+        and what one body for all of them would save."""
+        frame = self._table("near")
+        number = dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
+        frame["members of"] = [[number[mark] for mark in marks.split()] for marks in frame.pop("fingerprints")]
+        frame = frame.rename(columns={"compile_s": "saved_s"})
+        return frame.sort_values(["saved_s", "members", "hole"], ascending=[False, False, True], ignore_index=True)
+
+    @cached_property
+    def remarks(self) -> pd.DataFrame:
+        """What was fused and what was not, counted by rule and op over all models, with the first in words."""
+        return _counted(self._table("remarks"), ["kind", "rule", "op"], {"count": "sum"}, "example")
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Each op: how often it stands in a group and how often alone, and why the first of these does."""
+        frame = self._table("ops").sort_values("because", key=lambda said: said == "", kind="stable")
+        return _counted(frame, ["op"], {"in_groups": "sum", "alone": "sum"}, "because")
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """One row for each model that was left out, and why."""
+        return self._table("failures")
+
+    def ladder(self) -> pd.DataFrame:
+        """How many classes there are by each relation of `irs.dedup`, and how long one body for each takes to compile.
+
+        By `arguments` and finer ones classes are interchangeable; by coarser ones they differ in holes. Every merge is proven.
+        """
+        from irscope.transforms.dedup import RELATIONS
+        from irscope.transforms.dedup.steps import GIVES_UP
+
+        frame = self._table("ladder").groupby("relation").agg({"classes": "sum", "largest": "max", "compile_s": "sum"})
+        frame = frame.reindex([relation for relation in RELATIONS if relation in frame.index])
+        frame["gives up"] = [GIVES_UP[relation] for relation in frame.index]
+        return frame
+
+    def fusion(self, model: str) -> Fusion:
+        """A model, loaded and fused again. Raises UnknownName, or what loading it raises."""
+        from irscope.corpus.examine import program_of
+        from irscope.errors import IrscopeError
+        from irscope.ir import Graph
+        from irscope.transforms.fusion import fuse
+
+        source, settings = self._source(model)
+        program = program_of(source, settings)
+        if not isinstance(program, Graph):
+            raise IrscopeError(f"{model!r} is a module of executables: nothing of it is fused", hint="irs.dedup(irs.load(path))")
+        return fuse(program, policy=settings.policy)
+
+    def explore(self, model: str | int, group: int | None = None) -> Explorer:
+        """The explorer of a model, with one of its groups selected; of a class, by its number, of the first model that has it."""
+        from irscope.ir import GROUPS
+        from irscope.session import explore
+
+        if isinstance(model, int):
+            found = self._members(model)
+            model, group = str(found["model"].iloc[0]), int(found["group"].iloc[0])
+        fusion = self.fusion(model)
+        shown = explore(fusion)
+        if group is not None:
+            nodes = [node for node in fusion.graph.nodes() if node.op in GROUPS and node.blocks]
+            if not 0 <= group < len(nodes):
+                raise UnknownNumber(f"{model!r} has no group {group}", hint=f"it has {len(nodes)}, counted from 0")
+            shown.selection = nodes[group]
+        return shown
+
+    def program(self, cls: int) -> Graph:
+        """A graph that holds nothing but a group of a class: to be shown, compiled, or compared. Raises UnknownNumber."""
+        from irscope.frontends.text import parse
+
+        self._members(cls)
+        text = self.classes["text"].iloc[cls]
+        if not text:
+            raise UnknownName(f"class {cls} is kept without its text", hint="survey.explore(class) opens it in its model")
+        return parse(text)
+
+    def _members(self, cls: int) -> pd.DataFrame:
+        if not 0 <= cls < len(self.classes):
+            raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
+        return self.groups[self.groups["class"] == cls]
+
+    def _source(self, model: str) -> tuple[Source, Settings]:
+        if model in self._sources:
+            return self._sources[model]
+        known = self.models.set_index("model")
+        if model not in known.index:
+            raise UnknownName(f"there is no model {model!r} in the survey", hint="survey.models lists them")
+        path = str(known.loc[model, "source"])
+        if not path:
+            raise ArgumentError(f"{model!r} was built by a function, which this survey does not have", hint="make the survey again")
+        return Source(model, str(known.loc[model, "key"]), path), Settings()
+
+    def _table(self, name: str) -> pd.DataFrame:
+        frame: pd.DataFrame = read_rows(self.out / TABLES / name, name).to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        left_out = f", {len(self.failures)} left out" if len(self.failures) else ""
+        return f"<Survey of {plural(len(self.models), 'model')}{left_out}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """The numbers that matter, in a line."""
+        classes = self.classes
+        once, each = classes["compile_s"].sum(), (classes["compile_s"] * classes["models"]).sum()
+        moved = f"{byte_count(classes['bytes_before'].sum())} → {byte_count(classes['bytes_after'].sum())} moved"
+        return (
+            f"{plural(int(classes['members'].sum()), 'group')} in {plural(len(classes), 'class', 'classes')}, "
+            f"{plural(len(self.kernels), 'kernel')}; {moved}; "
+            f"compiling each class once takes about {once:.3g} s, in each model {each:.3g} s"
+        )
+
+
+def _counted(frame: pd.DataFrame, by: list[str], sums: dict[str, Any], words: str) -> pd.DataFrame:
+    found = frame.groupby(by, sort=False).agg({**sums, "model": "nunique", words: "first"}).rename(columns={"model": "models"})
+    first = next(iter(sums))
+    return found.reset_index().sort_values([first, *by], ascending=[False, *[True for _ in by]], ignore_index=True)

@@ -1,0 +1,64 @@
+"""What a survey keeps of each model, one file a model, there as a whole or not at all.
+
+A worker writes a record under a name of its own and renames it: that is the moment at which the model is done. Whoever does it again,
+because a worker was thought dead, writes the same file. So nothing is counted twice, and what is done stays done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from irscope.corpus.sources import Settings, Source
+
+__all__ = ["failure", "has_record", "read_record", "record_path", "write_atomically", "write_record"]
+
+_FOLDER: Final = "models"
+
+
+def record_path(out: Path, key: str) -> Path:
+    """Where the record of a source is. A folder holds one part of 256: some systems are slow with many files in one."""
+    return out / _FOLDER / key[:2] / f"{key}.json"
+
+
+def read_record(out: Path, source: Source) -> dict[str, Any] | None:
+    """The record of a source; None if it is not done, or if what stands there cannot be read."""
+    with suppress(OSError, ValueError):
+        record: dict[str, Any] = json.loads(record_path(out, source.key).read_bytes())
+        return record
+    return None
+
+
+def has_record(out: Path, source: Source, settings: Settings) -> bool:
+    """Whether a source is done. One that failed for want of time or memory is not, if it gets more now."""
+    record = read_record(out, source)
+    if record is None:
+        return False
+    limits = record.get("failure", {}).get("limits")
+    return limits is None or (limits[0] >= settings.seconds and limits[1] >= settings.memory)
+
+
+def write_record(out: Path, source: Source, record: dict[str, Any]) -> None:
+    """Put a record in its place."""
+    data = json.dumps({"key": source.key, "name": source.name, "source": source.path, **record}, separators=(",", ":"))
+    write_atomically(record_path(out, source.key), data.encode())
+
+
+def failure(kind: str, what: str, *, limits: Sequence[int] | None = None) -> dict[str, Any]:
+    """The record of a source that is left out: why, in words, and the limits if another one might do."""
+    return {"failure": {"kind": kind, "what": what, "limits": None if limits is None else list(limits)}}
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that others see all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ours = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        ours.write_bytes(data)
+        ours.replace(path)
+    finally:
+        ours.unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""Surveying: which models are left to do, doing them, and putting together what all of them have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from irscope._base.progress import progress
+from irscope.corpus.findings import MANIFEST, TABLES, Survey
+from irscope.corpus.grouping import grouped
+from irscope.corpus.records import has_record, write_atomically
+from irscope.corpus.sources import Settings, Source, sources_of
+from irscope.corpus.tables import arrow, merged
+from irscope.corpus.workers import Workers, workers_of
+from irscope.errors import ArgumentError
+
+__all__ = ["survey"]
+
+_BATCH: Final = 256
+"""Models whose records are merged at once."""
+_PARTITION: Final = 1 << 14
+"""Models for each partition of their fingerprints; there are never fewer than one, nor more than 4,096."""
+
+
+def survey(
+    sources: Any, client: Any = None, out: str | Path = "survey/", *, processes: int | None = None, seconds: int = 300,
+    memory: int | None = None, policy: str = "greedy", trust: bool = False,
+) -> Survey:  # fmt: skip
+    """Load, fuse and fingerprint many models, and say what they have in common.
+
+    `sources` is a folder, a file that `irs.load` reads, a function without arguments that gives what `irs.load` takes (a program, or a
+    tuple of a model and its example arguments), a list of these, or a dictionary of them by name. What is found out is written below the
+    folder `out`, model by model: called again, interrupted or not, only what is new or has changed is looked at.
+
+    Without a `client`, `processes` of this machine work (one per core). A `distributed.Client`, or a scheduler's address, has the workers
+    of a Dask cluster do it; they must see `out` and the files under the same paths.
+
+    Each model may take so many `seconds` of processor time (four times that on the clock) and bytes of `memory` (its share of the
+    machine's); one that takes more, crashes or cannot be read is a row of `.failures`, and the others go on. `policy` is that of
+    `irs.fuse`, `trust` that of `irs.load`.
+
+    Gives a Survey: `.classes`, `.kernels`, `.near`, `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it
+    and keeps what is done. Raises LoadError, ArgumentError, or MissingExtra where pyarrow or Dask is missing.
+
+    >>> import irscope as irs, tempfile
+    >>> text = "graph(%x : Float(4)):\\n  %a : Float(4) = aten::relu(%x)\\n  %b : Float(4) = aten::tanh(%a)\\n  return (%b)"
+    >>> with tempfile.TemporaryDirectory() as folder:                           # doctest: +SKIP
+    ...     s = irs.corpus.survey({"one": text, "other": text.replace("%x", "%y")}, out=folder)
+    ...     s.classes[["members", "models", "ops"]].values.tolist()
+    [[2, 2, 'relu, tanh']]
+    """
+    arrow()
+    folder = Path(out).expanduser().resolve()
+    workers = workers_of(client, processes)
+    settings = Settings(policy, trust, _checked(seconds, "seconds"), _checked(memory or _share(processes), "memory"))
+    listed = sources_of(sources, settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest = {"models": len(listed), "policy": policy, "done": False}
+        write_atomically(folder / MANIFEST, json.dumps(manifest).encode())
+    except OSError as error:
+        what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
+        raise ArgumentError(what, hint="give a folder of yours: out=…") from None
+    left = [source for source in listed if not has_record(folder, source, settings)]
+    with progress(len(left), "surveying") as step:
+        for _ in workers.examine(left, folder, settings) if left else ():
+            step()
+    _put_together(listed, folder, workers)
+    write_atomically(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())
+    return Survey(folder, {source.name: (source, settings) for source in listed})
+
+
+def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> None:
+    """Make the tables beside those that are there, and exchange them when they are whole."""
+    ours = out / f".tables.{os.getpid()}.{os.urandom(4).hex()}"
+    partitions = min(max(1, len(sources) // _PARTITION * 16), 4096)
+    batches = [sources[start : start + _BATCH] for start in range(0, len(sources), _BATCH)]
+    jobs = [(str(out), str(ours), number, batch, partitions) for number, batch in enumerate(batches)]
+    try:
+        with progress(len(jobs) + partitions, "grouping") as step:
+            for _ in workers.each(merged, jobs):
+                step()
+            for _ in workers.each(grouped, [(str(ours), partition) for partition in range(partitions)]):
+                step()
+        shutil.rmtree(ours / "bodies", ignore_errors=True)
+        ours.mkdir(exist_ok=True)
+        if (out / TABLES).exists():
+            (out / TABLES).replace(ours.with_suffix(".old"))
+        ours.replace(out / TABLES)
+    finally:
+        shutil.rmtree(ours, ignore_errors=True)
+        shutil.rmtree(ours.with_suffix(".old"), ignore_errors=True)
+
+
+def _checked(number: float, name: str) -> int:
+    if number < 1:
+        raise ArgumentError(f"{name}={number!r} is too little for any model", hint=f"leave {name} out, or give more")
+    return int(number)
+
+
+def _share(processes: int | None) -> int:
+    """The memory of the machine for each of the processes, and a little less."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        whole = 1 << 35
+    return max(1 << 31, int(0.9 * whole / (processes or os.cpu_count() or 1)))

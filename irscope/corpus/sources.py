@@ -1,0 +1,168 @@
+"""Which programs a survey looks at, what each is called, and by what it is known again.
+
+A source's key is a digest of what it is (a file's place, size and time; a function's name, arguments and code) and of what is done
+with it. A file that changes, another policy or another irscope make another key: a result is never taken for that of something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from irscope import __version__
+from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.ir import Graph, Module
+
+__all__ = ["Settings", "Source", "sources_of"]
+
+_NOT_LOOKED_FOR: Final = (".txt",)
+"""What a folder holds besides programs; such a file is read where it is named."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is done with each model, and with how much."""
+
+    policy: str = "greedy"
+    trust: bool = False
+    seconds: int = 300
+    """Of processor time, for each model."""
+    memory: int = 8 << 30
+    """Bytes, for each model."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One model that is to be looked at."""
+
+    name: str
+    key: str
+    """Thirty-two hexadecimal digits; the name of its result's file."""
+    path: str = ""
+    """Of a file; empty for what is called."""
+    pickled: bytes = field(default=b"", repr=False)
+    """The function that builds it, or the program itself."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the file, or of the pickle."""
+        path = Path(self.path)
+        return path.stat().st_size if self.path and path.exists() else len(self.pickled)
+
+
+def sources_of(sources: Any, settings: Settings) -> list[Source]:
+    """What a user means: a folder, a file, a function without arguments that gives what `irs.load` takes, a program, several of
+    these in a list, or by name in a dictionary. Names are made distinct. Raises LoadError or ArgumentError."""
+    found: list[Source] = []
+    taken: dict[str, int] = {}
+    for name, source in _named(sources):
+        for made in _made(name, source, settings):
+            count = taken[made.name] = taken.get(made.name, 0) + 1
+            if count > 1:
+                again = f"{made.name} #{count}"
+                made = Source(again, _digest(made.key, again), made.path, made.pickled)
+            found.append(made)
+    if not found:
+        raise ArgumentError("there is nothing to survey", hint="give files, folders, or functions that build a model")
+    return found
+
+
+def _named(sources: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(sources, Mapping):
+        yield from ((str(name), source) for name, source in sources.items())
+    elif isinstance(sources, str | Path | tuple | Graph | Module) or callable(sources) or not isinstance(sources, Iterable):
+        yield "", sources
+    else:
+        yield from (("", source) for source in sources)
+
+
+def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
+    if isinstance(source, str | Path) and "graph(" not in str(source):
+        path = Path(source).expanduser()
+        if path.is_dir():
+            yield from (_file(f"{name}/{inside}" if name else str(inside), path / inside, settings) for inside in _files(path))
+            return
+        if not path.exists():
+            raise LoadError(f"there is no file or folder {str(path)!r}", hint="a survey reads folders, files and functions")
+        yield _file(name or path.name, path, settings)
+        return
+    name = name or _called(source)
+    key = _digest("object", name, _code(source), _done(settings))
+    yield Source(name, key, pickled=_pickled(source, name))
+
+
+def _file(name: str, path: Path, settings: Settings) -> Source:
+    place = path.resolve()
+    what = place.stat()
+    key = _digest("file", str(place), str(what.st_size), str(what.st_mtime_ns), name, _done(settings))
+    return Source(name, key, str(place))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The programs below a folder, by their suffixes, in order of their names."""
+    from irscope.frontends.registry import FRONTENDS
+
+    suffixes = {suffix for home in FRONTENDS for suffix in import_module(home).suffixes} - {*_NOT_LOOKED_FOR}
+    found = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file()]
+    if not found:
+        raise LoadError(
+            f"the folder {str(folder)!r} holds no programs", hint=f"looked for {', '.join(sorted(suffixes))}, in folders inside too"
+        )
+    return sorted(found)
+
+
+def _called(source: Any) -> str:
+    """A name for something that is no file: a function's, with its arguments."""
+    if isinstance(source, partial):
+        given = [*map(_short, source.args), *(f"{name}={_short(value)}" for name, value in source.keywords.items())]
+        return f"{_called(source.func)}({', '.join(given)})"
+    if isinstance(source, tuple) and source:
+        return _called(source[0])
+    name = getattr(source, "__qualname__", None) or getattr(source, "name", None) or type(source).__name__
+    return str(name).removeprefix("<locals>.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 40 and " at 0x" not in text else type(value).__name__
+
+
+def _code(source: Any) -> str:
+    """What tells a function from another of its name, as far as that can be read."""
+    if isinstance(source, partial):
+        return f"{_code(source.func)}{source.args!r}{source.keywords!r}"
+    if isinstance(source, Graph | Module | str):
+        return str(source)
+    try:
+        return inspect.getsource(source)
+    except (OSError, TypeError):
+        return ""
+
+
+def _pickled(source: Any, name: str) -> bytes:
+    try:
+        dumps: Callable[[Any], bytes] = import_module("cloudpickle").dumps
+    except ImportError:
+        dumps = pickle.dumps
+    try:
+        return dumps(source)
+    except Exception as error:
+        if dumps is pickle.dumps:
+            raise MissingExtra("cloudpickle", extra="corpus", purpose=f"to hand {name!r} to other processes") from None
+        what = f"{name!r} cannot be handed to other processes: {type(error).__name__}: {error}"
+        raise ArgumentError(what, hint="give a function that builds it, or write it to a file") from None
+
+
+def _done(settings: Settings) -> str:
+    return f"{settings.policy} {settings.trust} {__version__}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()

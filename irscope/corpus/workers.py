@@ -1,0 +1,162 @@
+"""Who does the work of a survey: processes of this machine, or the workers of a Dask cluster. Both do the same to each model."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from irscope._base.concurrency.waiting import Errand, join
+from irscope.corpus.examiner import Examiner, StoppedError
+from irscope.corpus.records import failure, has_record, write_record
+from irscope.corpus.sources import Settings, Source
+from irscope.errors import ArgumentError, LoadError, MissingExtra
+
+__all__ = ["Here", "OnDask", "Workers", "workers_of"]
+
+
+class Workers(Protocol):
+    """Those who do the work."""
+
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+        """Have the record of each source written; gives each when it is done, with why it is left out, in any order."""
+
+    def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
+        """What a function of a module gives for each item, in any order."""
+
+
+class Here:
+    """Processes of this machine, one per core, each busy with one model."""
+
+    def __init__(self, processes: int | None = None) -> None:
+        self.processes = processes or os.cpu_count() or 1
+
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+        """Hand out the largest first, so that the last to end is a small one. An interrupt stops those at work; what is done stays."""
+        left = deque(sorted(sources, key=lambda source: -source.size_bytes))
+        done: SimpleQueue[tuple[Source, str] | BaseException] = SimpleQueue()
+        examiners = [Examiner(out, settings) for _ in range(min(self.processes, len(left)))]
+
+        def help(examiner: Examiner) -> None:
+            try:
+                while True:
+                    source = left.popleft()
+                    done.put((source, examiner.examine(source)))
+            except (IndexError, StoppedError):
+                return  # another thread has taken the last one
+            except BaseException as error:
+                done.put(error)
+            finally:
+                examiner.stop()
+
+        errands = [Errand(lambda examiner=examiner: help(examiner)) for examiner in examiners]  # type: ignore[misc]
+        try:
+            for errand in errands:
+                errand.start()
+            for _ in sources:
+                found = done.get()
+                if isinstance(found, BaseException):
+                    raise found
+                yield found
+        finally:
+            left.clear()
+            for examiner in examiners:
+                examiner.stop()
+            join(errands)
+
+    def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
+        """One after the other, in this process: it is little work beside that on the models."""
+        return map(work, items)
+
+
+class OnDask:
+    """Workers of a Dask cluster. They see `out` and the files under the same paths, and write the results there themselves.
+
+    A worker has a process for each of its threads, in which models are looked at (`examiner`): a model cannot end a worker. A worker
+    that is killed loses what it was busy with; Dask gives that to another.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+        """One task for each model."""
+        from distributed import as_completed
+
+        keys = [f"irscope-survey-{source.key}-{os.urandom(4).hex()}" for source in sources]
+        jobs = [(str(out), source, settings) for source in sources]
+        futures = self.client.map(_examine_on_worker, jobs, key=keys, retries=_RETRIES)
+        source_of = dict(zip(futures, sources, strict=True))
+        try:
+            for future in as_completed(futures):
+                source = source_of.pop(future)
+                error = future.exception()
+                if isinstance(error, LoadError):
+                    raise error
+                if error is not None and not has_record(out, source, settings):
+                    what = f"the cluster gave it up: {type(error).__name__}: {error}"
+                    limits = (settings.seconds, settings.memory)
+                    write_record(out, source, failure("killed", what, limits=limits))
+                yield source, "" if error is None and not future.result() else str(error or future.result())
+                future.release()
+        finally:
+            self.client.cancel(list(source_of))
+            self.client.run(_stop_examiners)
+
+    def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
+        """One task for each item."""
+        from distributed import as_completed
+
+        futures = self.client.map(work, items, pure=False, retries=_RETRIES)
+        return (future.result() for future in as_completed(futures))
+
+
+_RETRIES = 3
+
+
+def _examine_on_worker(job: tuple[str, Source, Settings]) -> str:
+    from distributed import get_worker
+
+    out, source, settings = Path(job[0]), job[1], job[2]
+    if not (out / "survey.json").exists():
+        what = f"a worker on {os.uname().nodename!r} does not see the folder {str(out)!r}"
+        raise LoadError(what, hint="give a folder that all workers see under the same path")
+    known: dict[Any, Examiner] = vars(get_worker()).setdefault(_EXAMINERS, {})
+    key = (threading.get_ident(), str(out), settings)
+    if key not in known:
+        known[key] = Examiner(out, settings)
+    return known[key].examine(source)
+
+
+def _stop_examiners(dask_worker: Any) -> None:
+    for examiner in vars(dask_worker).pop(_EXAMINERS, {}).values():
+        examiner.stop()
+
+
+_EXAMINERS = "_irscope_examiners"
+
+
+def workers_of(client: Any, processes: int | None) -> Workers:
+    """Processes here without a client; with one, or the address of a scheduler, its workers."""
+    if client is None:
+        if processes is not None and processes < 1:
+            raise ArgumentError(f"{processes} processes do no work", hint="give at least one")
+        return Here(processes)
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("distributed", extra="corpus", purpose="to use a Dask cluster") from None
+    if isinstance(client, str):
+        try:
+            return OnDask(Client(client, timeout="10s"))
+        except (OSError, ValueError) as error:
+            what = f"there is no Dask scheduler at {client!r}: {error}"
+            raise LoadError(what, hint="give the address that the scheduler printed, such as tcp://127.0.0.1:8786") from None
+    if not isinstance(client, Client):
+        what = f"a client is a distributed.Client or a scheduler's address, not {type(client).__name__}"
+        raise ArgumentError(what, hint="client=Client(cluster)")
+    return OnDask(client)

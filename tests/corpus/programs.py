@@ -1,0 +1,63 @@
+"""Small programs for surveys: functions without arguments, as a user gives them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from irscope.corpus.examine import examined
+from irscope.corpus.records import failure, write_record
+from irscope.corpus.sources import Settings, Source
+from irscope.errors import IrscopeError
+
+__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "raises"]
+
+
+class InProcess:
+    """Workers without processes and limits, for tests of what comes before and after; notes what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+        for source in sources:
+            self.asked.append(source.name)
+            try:
+                record = examined(source, settings)
+            except IrscopeError as error:
+                record = failure(type(error).__name__, str(error))
+            write_record(out, source, record)
+            yield source, ""
+
+    def each(self, work: Any, items: Sequence[Any]) -> Iterator[object]:
+        return map(work, items)
+
+
+def chain(*ops: str, size: int = 4, name: str = "x", scale: float = 0.5) -> str:
+    """A text of pointwise ops in a row, and a product with a number."""
+    lines, last = [], name
+    for place, op in enumerate(ops):
+        lines.append(f"  %{name}{place} : Float({size}) = aten::{op}(%{last})")
+        last = f"{name}{place}"
+    lines += [f"  %k : float = prim::Constant[value={scale!r}]()", f"  %end : Float({size}) = aten::mul(%{last}, %k)"]
+    return "\n".join([f"graph(%{name} : Float({size})):", *lines, "  return (%end)"])
+
+
+def hangs() -> str:
+    time.sleep(1000)
+    return ""
+
+
+def hoards() -> str:
+    return str(bytearray(1 << 40))
+
+
+def crashes() -> str:
+    os.abort()
+
+
+def raises() -> str:
+    raise RuntimeError("this model is not finished")

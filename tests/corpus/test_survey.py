@@ -1,0 +1,227 @@
+"""What a survey counts, over programs of which the answer is known, and what interrupting and repeating it changes: nothing."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import irscope as irs
+from irscope.corpus import Survey, run
+from irscope.corpus.records import record_path
+from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
+from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, raises
+
+MODELS = {
+    "a": chain("relu", "tanh"),
+    "renamed": chain("relu", "tanh", name="input"),
+    "wider": chain("relu", "tanh", size=8),
+    "scaled": chain("relu", "tanh", scale=0.25),
+    "other": chain("exp", "sin"),
+}
+TIMED = ["seconds", "peak_bytes"]
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    made = InProcess()
+    monkeypatch.setattr(run, "workers_of", lambda client, processes: made)
+    return made
+
+
+def survey(out: Path, models: Any = MODELS, **options: Any) -> Survey:
+    return irs.corpus.survey(models, out=out, **options)
+
+
+def tables(found: Survey) -> dict[str, pd.DataFrame]:
+    """Everything that a survey found, but for how long it took."""
+    names = ("classes", "kernels", "near", "models", "groups", "remarks", "ops", "failures")
+    return {name: getattr(found, name).drop(columns=TIMED, errors="ignore") for name in names} | {"ladder": found.ladder()}
+
+
+def same(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> None:
+    for name, frame in one.items():
+        pd.testing.assert_frame_equal(frame, other[name])
+
+
+def test_equal_groups_of_different_models_are_one_class(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path)
+    assert s.classes[["members", "models"]].values.tolist() == [[2, 2], [1, 1], [1, 1], [1, 1]]
+    assert s.classes["saved_s"].tolist() == [s.classes["compile_s"][0], 0, 0, 0], "compiled once instead of twice"
+    of = dict(zip(s.groups["model"], s.groups["class"], strict=True))
+    assert of["a"] == of["renamed"] and len(set(of.values())) == 4
+    assert repr(s).startswith("<Survey of 5 models: 5 groups in 4 classes, ")
+
+
+def test_classes_are_those_that_dedup_finds_in_one_module(tmp_path: Path, workers: InProcess) -> None:
+    """The classes of the corpus by every relation, beside dedup of all groups at once."""
+    s = survey(tmp_path)
+    module = irs.Module({name: irs.fuse(irs.parse(text)).graph for name, text in MODELS.items()})
+    whole = irs.dedup(module).ladder()["classes"]
+    ours = s.ladder()["classes"]
+    assert ours.to_dict() == whole[ours.index].to_dict()
+
+
+def test_near_misses_are_one_hole_apart_and_say_which(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path)
+    found = {(row.kind, row.hole): set(row.values.split(" | ")) for row in s.near.itertuples(index=False)}
+    assert found[("constant", "'other' of aten::mul")] == {"0.5", "0.25"}
+    assert {"4", "8"} in found.values(), "the width"
+    assert all(len(classes) == 2 for classes in s.near["members of"]), "wider and scaled are two holes apart"
+
+
+def test_a_kernel_that_takes_sizes_serves_several_classes(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path)
+    compiled = {kernel.name for text in MODELS.values() for kernel in irs.compile(irs.fuse(irs.parse(text)), device="reference").kernels}
+    assert s.kernels["groups"].sum() == 5
+    assert len(s.kernels) == 3 and s.kernels["classes"].max() == 2
+    assert len(compiled) in (0, 3)
+
+
+def test_nothing_is_done_or_counted_twice(tmp_path: Path, workers: InProcess) -> None:
+    first = tables(survey(tmp_path / "whole"))
+    out = tmp_path / "in parts"
+    survey(out, dict(list(MODELS.items())[:2]))
+    workers.asked.clear()
+    again = tables(survey(out))
+    assert workers.asked == ["wider", "scaled", "other"]
+    same(first, again)
+    workers.asked.clear()
+    same(first, tables(survey(out)))
+    assert not workers.asked
+
+
+def test_what_is_interrupted_keeps_what_is_done(tmp_path: Path, workers: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, out = tables(survey(tmp_path / "whole")), tmp_path / "interrupted"
+    examine = InProcess.examine
+
+    def interrupted(self: InProcess, *given: Any) -> Any:
+        for number, done in enumerate(examine(self, *given)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InProcess, "examine", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            survey(out)
+    with pytest.raises(LoadError, match="was interrupted before its tables"):
+        Survey(out)
+    workers.asked.clear()
+    same(whole, tables(survey(out)))
+    assert workers.asked == ["scaled", "other"]
+
+
+def test_a_record_that_is_cut_off_is_made_again(tmp_path: Path, workers: InProcess) -> None:
+    whole = tables(survey(tmp_path))
+    key = Survey(tmp_path).models["key"][1]
+    path = record_path(tmp_path, key)
+    path.write_bytes(path.read_bytes()[:100])
+    workers.asked.clear()
+    same(whole, tables(survey(tmp_path)))
+    assert workers.asked == ["renamed"]
+
+
+def test_a_file_that_changes_is_another(tmp_path: Path, workers: InProcess) -> None:
+    folder = tmp_path / "models" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "one.ir").write_text(chain("relu", "tanh"))
+    (folder / "two.ir").write_text(chain("exp", "sin"))
+    (folder / "notes.txt").write_text("no program")
+    s = survey(tmp_path / "out", tmp_path / "models")
+    assert s.models["model"].tolist() == ["inner/one.ir", "inner/two.ir"] and len(s.classes) == 2
+    (folder / "two.ir").write_text(chain("relu", "tanh", name="other"))
+    workers.asked.clear()
+    assert len(survey(tmp_path / "out", tmp_path / "models").classes) == 1
+    assert workers.asked == ["inner/two.ir"]
+
+
+def test_functions_and_live_programs_are_surveyed(tmp_path: Path, workers: InProcess) -> None:
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    built = partial(chain, "relu", "tanh")
+    s = survey(tmp_path, [(softmax, np.zeros((4, 8))), irs.parse(chain("exp", "sin")), built, built])
+    names = s.models["model"].tolist()
+    assert names[2:] == ["chain('relu', 'tanh')", "chain('relu', 'tanh') #2"]
+    assert s.classes["members"].tolist() == [2, 1, 1]
+
+
+def test_what_is_never_fused_is_counted_with_the_reason(tmp_path: Path, workers: InProcess) -> None:
+    text = """graph(%x : Float(4)):
+  %a : Float(4) = aten::relu(%x)
+  %b : Float(4) = aten::tanh(%a)
+  %s : Float(4), %i : Long(4) = aten::sort(%b)
+  return (%s)"""
+    s = survey(tmp_path, {"one": text, "two": text.replace("%x", "%y")})
+    sort = s.ops.set_index("op").loc["aten::sort"]
+    assert (sort["in_groups"], sort["alone"], sort["models"]) == (0, 2, 2) and "aten::sort" in sort["because"]
+    passed = s.remarks[s.remarks["kind"] == "passed"]
+    assert passed[["rule", "count", "models"]].values.tolist() == [["pointwise", 2, 2]]
+
+
+def test_groups_that_hold_unknown_objects_are_not_merged_across_models(tmp_path: Path, workers: InProcess) -> None:
+    """Of such an object only the identity is known: another model's may be another, whatever it prints."""
+    text = """graph(%x : Float(4)):
+  %b : Float(4) = prim::FusionGroup[kind="pointwise"](%x)
+    block0(%i : Float(4)):
+      %k : __torch__.M = prim::Constant[value=<__torch__.M object at 0x7f>]()
+      %a : Float(4) = strange::call(%i, %k)
+      -> (%a)
+  return (%b)"""
+    s = survey(tmp_path, {"one": text, "two": text.replace("%x", "%y")})
+    assert s.groups["class"].nunique() == len(s.groups) == 2
+
+
+def test_one_is_opened_in_its_model(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path)
+    assert len(s.fusion("scaled").groups) == 1
+    again = irs.dedup(irs.Module({"class": s.program(0), "model": s.fusion("a").graph}))
+    assert len(again.classes) == 1
+    with pytest.raises(UnknownName, match="no model 'b'"):
+        s.fusion("b")
+    with pytest.raises(UnknownNumber, match="no class 9"):
+        s.program(9)
+    with pytest.raises(ArgumentError, match="was built by a function"):
+        Survey(tmp_path).fusion("a")
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "words"),
+    [
+        ([], {}, "nothing to survey"),
+        ("no/such/folder", {}, "no file or folder"),
+        ({"a": "graph():\n  return ()"}, {"seconds": 0}, "too little"),
+        ({"a": "graph():\n  return ()"}, {"client": 3}, "a client is a distributed.Client"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_before_anything_is_done(tmp_path: Path, models: Any, options: Any, words: str) -> None:
+    if "client" in options:
+        pytest.importorskip("distributed")
+    with pytest.raises(irs.IrscopeError, match=words):
+        survey(tmp_path / "out", models, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
+    """In processes of their own: one that hangs, one that wants all memory, one that crashes, one that raises, one that is no program."""
+    pytest.importorskip("cloudpickle")
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"\x08\x07not a model" * 50)
+    models = {"good": MODELS["a"], "hangs": hangs, "hoards": hoards, "crashes": crashes, "raises": raises, "broken": broken}
+    s = survey(tmp_path / "out", models, processes=1, seconds=1, memory=1 << 30)
+    assert s.models["model"].tolist() == ["good"]
+    why = dict(zip(s.failures["model"], s.failures["what"], strict=True))
+    assert why["hangs"] == "it takes over 1 s"
+    assert "memory" in why["hoards"] and why["crashes"] == "it crashes with signal 6"
+    assert why["raises"] == "RuntimeError: this model is not finished"
+    assert "broken.onnx" in why["broken"]
+    assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]

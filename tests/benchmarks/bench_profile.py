@@ -1,9 +1,9 @@
 """What profiles are worth: do the parts sum to the whole, is the order torch.profiler's, were predictions right?
 
-    python tests/benchmarks/bench_profile.py [--seconds 4] [--models bert,gru] [--planted]
+    python tests/benchmarks/bench_profile.py [--seconds 4] [--models BERT,GRU] [--busy] [--planted]
 
-One thread, and its processor time for a clock, so that who else computes disturbs least; torch's trace has its own clock. For
-each model: the sum of all parts by the whole call, of medians and of the best runs, op by op and fused; Spearman's rank
+One thread. On a busy machine `--busy` takes its processor time for a clock, which costs a microsecond a node; torch's trace has
+its own clock. For each model: the sum of all parts by the whole call, of medians and of the best runs, op by op and fused; Spearman's rank
 correlation of the ten slowest classes of equal nodes with torch.profiler's trace of the eager model; what measuring costs a
 node. With `--planted`, the programs of `tests/runtime/profile/planted.py`: the place of the first remark that names the
 planted line, and for each remark that can be tried what it predicted and what came of it.
@@ -65,10 +65,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    way_module.stopwatch = lambda device, is_torch: HostWatch(time.thread_time_ns)  # type: ignore[assignment]
+    if options.busy:
+        way_module.stopwatch = lambda device, is_torch: HostWatch(time.thread_time_ns)  # type: ignore[assignment]
     if options.planted:
         planted(options.seconds)
         return

@@ -201,10 +201,12 @@ class TorchLibrary:
         if not names or schema.is_vararg:
             return found  # type: ignore[no-any-return]
 
-        def run(*operands: Any) -> Any:
-            return found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
-
-        return run
+        if len(names) == 1:  # `alpha` of most sums, which is 1: their call takes half the time this way
+            name, usual = names[0], given[-1].default
+            return lambda *operands: (
+                found(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
+            )
+        return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
     def _in_double(self, function: Function, schema: OpSchema) -> Function:
         """The function with float64 wherever the program asks for a floating-point type by its number."""

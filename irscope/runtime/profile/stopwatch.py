@@ -50,9 +50,12 @@ class Stopwatch(Protocol):
     def stamp(self) -> Stamp:
         """What runs leave after each instruction."""
 
+    cost: float
+    """Nanoseconds that one stamp takes."""
+
     @property
-    def cost(self) -> float:
-        """Nanoseconds that one stamp takes."""
+    def stamps(self) -> int:
+        """How many the last run left."""
 
     def start(self) -> None:
         """Wait for the device, and forget the run before."""
@@ -79,6 +82,10 @@ class HostWatch:
         self.times: list[int] = []
         self.stamp: Stamp = (self.times.append, clock)
         self.cost = stamp_cost(self.stamp, self.times.clear)
+
+    @property
+    def stamps(self) -> int:
+        return len(self.times)
 
     def start(self) -> None:
         self.times.clear()
@@ -110,6 +117,10 @@ class EventWatch:
     def _mark(self, now: int) -> None:
         self.times.append(now)
         self.events.append(self.event())
+
+    @property
+    def stamps(self) -> int:
+        return len(self.times)
 
     def _forget(self) -> None:
         self.times.clear()

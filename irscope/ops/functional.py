@@ -15,7 +15,7 @@ __all__ = ["functional_source", "has_value_tensors"]
 
 _FUNCTIONAL: Final[Mapping[str, str]] = {
     "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
-    "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR",
+    "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR", "kernel": "a kernel",
 }  # fmt: skip
 """Namespace to what the language is called."""
 

@@ -41,6 +41,10 @@ from .spec import (
     row_limit,
     stride_classes,
 )
+from .spec_graph import (
+    spec_attributes,
+    spec_graph,
+)
 from .split_reduction import (
     SplitReduction,
 )
@@ -78,6 +82,8 @@ __all__ = [
     "operations_per_point",
     "reduction_nest",
     "row_limit",
+    "spec_attributes",
+    "spec_graph",
     "stride_classes",
     "use_online_softmax",
     "traffic_of",

@@ -49,7 +49,9 @@ PACKS: Final = PACKS_SEQUENCE | {"prim::DictConstruct"}
 UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
 """The results are what the operand, a container, holds, one by one."""
 
-COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne")
+COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne") | {
+    f"kernel::{name}" for name in "add and eq mul ne or xor".split()
+}
 """Two tensors may change places without a change in any bit of a result that is a number, if an `alpha` is 1. `maximum` gives
 the first of 0.0 and -0.0, and does not."""
 

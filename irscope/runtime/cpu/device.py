@@ -150,6 +150,10 @@ class CpuDevice:
         source = self.source(spec)
         return tied_assembly(self._compiler.assembly(with_locations(source)), source)
 
+    def plain_assembly(self, spec: KernelSpec) -> str:
+        """The same without a word on where it comes from. Raises MissingExtra without llvmlite."""
+        return self._compiler.assembly(self.source(spec).text)
+
     def facts(
         self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
         *, copy: float | None = None,

@@ -9,15 +9,16 @@ Each text is a `SourceText`: `node_of(line)` and `lines_of(node)` tie its lines 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
-from irscope.codegen.kernel import KernelSpec, SourceText
+from irscope.codegen.kernel import KernelSpec, SourceText, spec_attributes, spec_graph
 from irscope.errors import IrscopeError, UnknownName
-from irscope.ir import Node
+from irscope.ir import Graph, Node
 from irscope.runtime.device import Device, HostKernel
 
 if TYPE_CHECKING:
@@ -76,6 +77,25 @@ class CompiledKernel:
         self._offers("assembly")
         made: SourceText = self.device.assembly(self.spec)  # type: ignore[attr-defined]
         return made
+
+    @cached_property
+    def machine_code(self) -> str:
+        """What it became, with a neutral name, to be compared: assembly of a processor, made again in 10 to 50 ms, or SASS of a
+        GPU. Raises as `assembly` and `sass` do."""
+        if "sass" in self.texts:
+            return self.sass.text.replace(self.name, "kernel")
+        self._offers("assembly")
+        return str(self.device.plain_assembly(self.spec)).replace(self.spec.name, "kernel")  # type: ignore[attr-defined]
+
+    @property
+    def graph(self) -> Graph:
+        """Its spec as a graph of `kernel::…` nodes."""
+        return spec_graph(self.spec)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """What is true of the spec as a whole."""
+        return spec_attributes(self.spec)
 
     @property
     def hot_loops(self) -> tuple[SourceText, ...]:

@@ -5,7 +5,6 @@ from .canonical import (
 from .dedup_pass import (
     Dedup,
     EquivalenceClass,
-    dedup,
 )
 from .holes import (
     Hole,
@@ -18,12 +17,18 @@ from .matching import (
 from .piece import (
     Body,
     Piece,
-    pieces_of,
+)
+from .sorting import (
+    Unit,
+    dedup,
 )
 from .steps import (
     RANK,
     RELATIONS,
     Relation,
+)
+from .units import (
+    pieces_of,
 )
 
 __all__ = [
@@ -37,6 +42,7 @@ __all__ = [
     "Piece",
     "Relation",
     "Site",
+    "Unit",
     "dedup",
     "fingerprint",
     "is_told_by_form",

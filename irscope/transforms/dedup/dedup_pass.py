@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.concurrency.cached import cached_property
@@ -13,13 +12,11 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber
 from irscope.ir import Graph, Module, Node, Value
-from irscope.ir.module import entry
 from irscope.transforms.dedup.classes import Ladder
-from irscope.transforms.dedup.explain import excerpt
-from irscope.transforms.dedup.holes import Hole, first_told
-from irscope.transforms.dedup.piece import Piece, pieces_of
-from irscope.transforms.dedup.regions import RegionPieces, outline_regions, region_pieces
-from irscope.transforms.dedup.relations import differences, meeting
+from irscope.transforms.dedup.holes import first_told
+from irscope.transforms.dedup.piece import Piece
+from irscope.transforms.dedup.regions import RegionPieces, outline_regions
+from irscope.transforms.dedup.relations import differences, excerpt, meeting
 from irscope.transforms.dedup.rewrite import (
     Applied,
     ClassHoles,
@@ -32,11 +29,12 @@ from irscope.transforms.dedup.rewrite import (
     text_bytes,
 )
 from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, Relation
+from irscope.transforms.dedup.units import KernelPieces
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RELATIONS", "Dedup", "EquivalenceClass", "Hole", "dedup"]
+__all__ = ["Dedup", "EquivalenceClass", "known_relation"]
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,12 @@ class Dedup:
     note: str
     """What the pieces are, one sentence."""
     _ladder: Ladder = field(repr=False)
+    _dedup: Callable[..., Dedup] = field(repr=False)
+    """What sorted the pieces, for those inside of them."""
     regions: RegionPieces | None = field(default=None, repr=False)
     """The regions whose places the pieces are, if they are."""
+    kernels: KernelPieces | None = field(default=None, repr=False)
+    """The generated kernels that the pieces are, if they are."""
 
     @property
     def _pieces(self) -> Mapping[Node | str, Piece]:
@@ -82,18 +84,21 @@ class Dedup:
         """One row for each relation: how many classes there are, what one body for each would save, and what it gives up.
 
         The numbers of classes can only fall from row to row. Seconds of compiling are what the kernels of an `executable` of this
-        graph took, if it is given, and estimated otherwise.
+        graph took, if it is given, and estimated otherwise. Of generated kernels they are measured, and a last row, which is no
+        step, counts those of one machine code.
         """
         import pandas as pd
 
-        rows, seconds = [], measured_seconds(executable)
+        rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
         for members in self._ladder.classes("alpha"):  # what is the same but for names is as large
             leader = self._pieces[members[0]]
             ops, text = len(leader.nodes), text_bytes(leader)
             sizes.update({m: (ops, text, compile_seconds(self._pieces[m], seconds)) for m in members})
-        for relation in RELATIONS:
-            classes = self._ladder.classes(relation)
+        steps = [(str(relation), self._ladder.classes(relation), GIVES_UP[relation]) for relation in RELATIONS]
+        if self.kernels is not None:
+            steps.append(("machine code", self.kernels.codes, "nothing: what became of them is the same"))
+        for relation, classes, cost in steps:
             rest = [sizes[member] for members in classes for member in members[1:]]
             ops, text, spent = (
                 sum(each[0] for each in rest),
@@ -101,30 +106,10 @@ class Dedup:
                 sum(each[2] for each in rest),
             )
             largest = max(map(len, classes), default=0)
-            rows.append(
-                [
-                    relation,
-                    len(self._pieces),
-                    len(classes),
-                    largest,
-                    ops,
-                    text,
-                    spent,
-                    bool(seconds),
-                    GIVES_UP[relation],
-                ]
-            )
+            rows.append([relation, len(self._pieces), len(classes), largest, ops, text, spent, bool(seconds), cost])
         columns = [
-            "relation",
-            "pieces",
-            "classes",
-            "largest",
-            "ops saved",
-            "text bytes saved",
-            "compile s saved",
-            "measured",
-            "gives up",
-        ]
+            "relation", "pieces", "classes", "largest", "ops saved", "text bytes saved", "compile s saved", "measured", "gives up",
+        ]  # fmt: skip
         return pd.DataFrame(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
@@ -140,7 +125,11 @@ class Dedup:
                 "representative": piece.label, "fingerprint": cls.fingerprint,
             })  # fmt: skip
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
-        return pd.DataFrame(rows, columns=columns).set_index("class")
+        made = pd.DataFrame(rows, columns=columns).set_index("class")
+        if self.kernels is not None:
+            code = {name: place for place, names in enumerate(self.kernels.codes) for name in names}
+            made["machine codes"] = [len({code[str(member)] for member in cls.members}) for cls in self.classes]
+        return made
 
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
         """The class of a piece; a group also goes by the name of a result, a node or value inside it by its group."""
@@ -161,14 +150,16 @@ class Dedup:
             told = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
             return yes(f"{told}: {plural(len(met.values), 'value')} correspond one to one")
         both = f"{left.label} and {right.label}"
+        late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         if met is not None and met.holes:
             places = "one place" if len(met.holes) == 1 else f"{len(met.holes)} places"
-            return no(f"{both} differ in {places}: {first_told(met.holes)}", *met.holes)
+            return no(f"{both} differ in {places}: {first_told(met.holes)}{late}", *met.holes)
         found = differences(left, right, self.relation if met is not None else RELATIONS[-1])
         if met is not None:
-            return no(f"{both} differ in {GIVES_UP[met.step]}: {first_told(found.holes)}", *found.holes)
+            return no(f"{both} differ in {GIVES_UP[met.step]}: {first_told(found.holes)}{late}", *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
-        return no(f"{both} are built differently: {first_told(holes)}{excerpt(left, right, found.apart)}", *holes)
+        where = excerpt(left, right, found.apart)
+        return no(f"{both} are built differently: {first_told(holes)}{where}{late}", *holes)
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation; if not, by which they are, and what would have to be given up."""
@@ -178,8 +169,9 @@ class Dedup:
             return self.difference(a, b)
         cost = f"which gives up {GIVES_UP[met.step]}"
         where = f": {first_told(met.holes)}" if met.holes else ""
+        late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         return no(
-            f"{left.label} and {right.label} are the same only from step {met.step!r} on, {cost}{where}",
+            f"{left.label} and {right.label} are the same only from step {met.step!r} on, {cost}{where}{late}",
             met.step,
             *met.holes,
         )
@@ -191,18 +183,14 @@ class Dedup:
 
     def class_holes(self, cls: EquivalenceClass | int) -> ClassHoles:
         """The same as records. Raises UnknownNumber for a class that there is not."""
-        if isinstance(cls, int):
-            if not 0 <= cls < len(self.classes):
-                raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
-            cls = self.classes[cls]
-        return class_holes([self._pieces[member] for member in cls.members], self.relation)
+        return class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
 
     def recommend(self, *, budget: float = 0.05, executable: Any = None) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
 
         `overrule` changes it, `apply` takes it. An `executable` of this graph says what its kernels took to compile.
         """
-        seconds = measured_seconds(executable)
+        seconds = self._seconds(executable)
         return recommended(self._ladder, budget=budget, seconds=seconds, is_module=isinstance(self.source, Module))
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
@@ -218,11 +206,32 @@ class Dedup:
         """The same with what was done to each class, and why what was not done."""
         if isinstance(step, Recommendation):
             return applied(self.source, self._ladder, step.chosen)
-        relation = _known(step or self.relation)
+        relation = known_relation(step or self.relation)
+        if self.kernels is not None:
+            what = "kernels are generated: it is the groups that they come from which get one body"
+            raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
         if self.regions is not None and isinstance(self.source, Graph):
             return Applied(outline_regions(self.source, self.regions.repeats), (self.regions.note,), None)
         classes = self._ladder.classes(relation)
         return applied(self.source, self._ladder, dict.fromkeys(classes, relation))
+
+    def inside(self, cls: EquivalenceClass | int, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
+        """What repeats within one member of a class, its representative: the heads of a layer. The pieces are those of the
+        representative's body as a graph of its own. Raises UnknownNumber for a class that there is not."""
+        piece = self._pieces[self._class(cls).representative]
+        name = piece.member if isinstance(piece.member, str) else piece.graph.name
+        graph = Graph(piece.block, name, functional=piece.graph.functional)
+        return self._dedup(graph, relation=self.relation, unit=unit)
+
+    def _class(self, cls: EquivalenceClass | int) -> EquivalenceClass:
+        if not isinstance(cls, int):
+            return cls
+        if not 0 <= cls < len(self.classes):
+            raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
+        return self.classes[cls]
+
+    def _seconds(self, executable: Any) -> Mapping[Any, float]:
+        return self.kernels.seconds if self.kernels is not None else measured_seconds(executable)
 
     @cached_property
     def _class_of(self) -> dict[Node | str, EquivalenceClass]:
@@ -231,6 +240,8 @@ class Dedup:
     def _member(self, piece: Node | Value | str) -> Node | str:
         if isinstance(piece, Node | str) and piece in self._pieces:
             return piece
+        if self.kernels is not None:
+            return self.kernels.named(piece)
         if self.regions is not None and isinstance(self.source, Graph):
             return _region_of(self.source, self.regions, piece)
         if isinstance(self.source, Module) or isinstance(next(iter(self._pieces), ""), str):
@@ -251,64 +262,10 @@ class Dedup:
         return f"<Dedup by {self.relation!r}: {pieces}, {plural(len(self.classes), 'class', 'classes')}>"
 
 
-Unit = Literal["auto", "regions"]
-
-
-def dedup(source: Graph | Module | Any, *, relation: Relation = "alpha", unit: Unit = "auto") -> Dedup:
-    """Sort the pieces of a program into classes of equal ones.
-
-    The pieces of a graph (or of what `fuse` gives) are its fusion groups; a graph without groups is one piece as a
-    whole; the pieces of a module are the modules inside of it, or its graphs if there are none. With `unit="regions"` the
-    pieces are the repeated regions of a graph, found without being marked (`irscope.transforms.dedup.regions`). `relation` is a
-    step of the ladder: `text`, `alpha`, `symbols`, `order`, `arguments`, `constants`, `extents`, `free`, `layout` or `dtype`
-    (`irscope.transforms.dedup.steps`). Linear in the size of the program.
-
-    >>> import irscope as irs
-    >>> text = "graph(%a : Tensor):\\n  %b : Tensor = aten::relu(%a)\\n  return (%b)"
-    >>> d = dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("%a", "%x"))}))
-    >>> [cls.members for cls in d.classes]
-    [('f', 'g')]
-    """
-    _known(relation)
-    program = source if isinstance(source, Graph | Module) else getattr(source, "graph", None)
-    if not isinstance(program, Graph | Module):
-        hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
-        raise ArgumentError(f"dedup works on a Graph, a Fusion or a Module, not on {type(source).__name__}", hint=hint)
-    if unit not in ("auto", "regions"):
-        raise ArgumentError(f"there is no unit {unit!r}", hint="choose auto (groups, or whole graphs) or regions")
-    if unit == "regions":
-        return _of_regions(program, relation)
-    pieces, note = pieces_of(program)
-    return _sorted_into_classes(program, relation, pieces, note)
-
-
-def _known(relation: Relation) -> Relation:
+def known_relation(relation: Relation) -> Relation:
     if relation not in RELATIONS:
         raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     return relation
-
-
-def _of_regions(program: Graph | Module, relation: Relation) -> Dedup:
-    """Regions as pieces; those of a module are found in the one graph that can be meant from outside."""
-    graph = program if isinstance(program, Graph) else program.graphs[entry(program)]
-    found = region_pieces(graph)
-    return _sorted_into_classes(graph, relation, dict(found.pieces), found.note, found)
-
-
-def _sorted_into_classes(
-    program: Graph | Module,
-    relation: Relation,
-    pieces: dict[Node | str, Piece],
-    note: str,
-    regions: RegionPieces | None = None,
-) -> Dedup:
-    ladder = Ladder(pieces)
-    found = sorted(ladder.classes(relation), key=lambda members: -len(members))
-    classes = [
-        EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation))
-        for i, members in enumerate(found)
-    ]
-    return Dedup(program, relation, tuple(classes), note, ladder, regions)
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:

@@ -22,7 +22,7 @@ __all__ = [
     "spell_payload", "spell_type", "split_text", "type_slots",
 ]  # fmt: skip
 
-Role = Literal["data", "size", "dtype", "structure"]
+Role = Literal["data", "size", "layout", "dtype", "structure"]
 """What a constant is to the op that reads it."""
 _CONSTANTS: Final = RANK["constants"]
 _EXTENTS: Final = RANK["extents"]
@@ -234,10 +234,13 @@ def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[
 
 
 def role_of_attr(key: str, payload: Any) -> Role:
-    """What a part of an attribute is. MLIR writes `static_sizes` for numbers that operands may stand for instead."""
+    """What a part of an attribute is. MLIR writes `static_sizes` for numbers that operands may stand for instead; a kernel says how
+    an operand steps along each loop."""
     if isinstance(payload, float | complex | TensorData):
         return "data"
-    return "size" if key.startswith("static_") and type(payload) is int else "structure"
+    if type(payload) is int and (key == "stride_classes" or key.startswith("static_")):
+        return "layout" if key == "stride_classes" else "size"
+    return "structure"
 
 
 # --- constants ----------------------------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ def leaf_slots(payload: Any, role: Role, relation: Relation) -> list[Slot]:
     if isinstance(payload, TensorData):
         shaped = TensorType(payload.dtype, tuple(payload.shape), device=payload.device)
         return [Slot("constant", 0, payload), *type_slots(shaped, relation)]
-    kind: Any = {"data": "constant", "size": "size", "dtype": "dtype"}[role]
+    kind: Any = "constant" if role == "data" else role
     if isinstance(payload, tuple | list):
         return [Slot(kind, place, item) for place, item in enumerate(payload)]
     return [Slot(kind, 0, payload)]
@@ -286,6 +289,8 @@ def _is_taken(payload: Any, role: Role, relation: Relation) -> bool:
     if role == "size" and rank >= _EXTENTS:
         numbers = payload if isinstance(payload, tuple | list) else (payload,)
         return all(type(number) is int for number in numbers)
+    if role == "layout":
+        return rank >= _LAYOUT
     return role == "dtype" and rank >= _DTYPE and type(payload) is int
 
 

@@ -62,7 +62,7 @@ class Match:
     def holes(self) -> tuple[Hole, ...]:
         """The slots with different values, in the left piece's order."""
         return tuple(
-            hole_of(pair, self.place(pair.site)) for pair in self.slots if not same_payload(pair.left, pair.right)
+            hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_payload(pair.left, pair.right)
         )
 
     @property
@@ -71,8 +71,8 @@ class Match:
         places = {value: place for place, value in enumerate(self.right.block.params)}
         return tuple(places[self.values[value]] for value in self.left.block.params)
 
-    def place(self, site: Site) -> str:
-        """A place in the left piece, in words.
+    def place(self, site: Site, kind: HoleKind = "extent") -> str:
+        """A place in the left piece, in words; of a type, which part of it is a hole of this kind.
 
         >>> import irscope as irs
         >>> text = '''graph(%x : Float(2)):
@@ -85,7 +85,8 @@ class Match:
         """
         subject, part, place, index = site
         if isinstance(subject, Value):
-            return f"{_SAID.get(part, part)} {index} of %{self._name(subject)}"
+            said = _SAID.get(kind, f"{'dimension' if part == 'type' else part} {index}")
+            return f"{said} of %{self._name(subject)}"
         if isinstance(subject, str):
             return f"{subject}, number {place}" if part == "result" else f"attribute {part!r} of {subject}"
         if part == "operand":
@@ -101,7 +102,7 @@ class Match:
         return next((body.graph.names[value] for body in bodies if value in body.graph.names), value.name)
 
 
-_SAID: Final = {"type": "dimension"}
+_SAID: Final[Mapping[HoleKind, str]] = {"dtype": "element type", "layout": "strides"}
 
 
 def match(left: Piece, right: Piece, step: Relation) -> Match | None:

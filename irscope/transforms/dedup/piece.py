@@ -20,14 +20,10 @@ from irscope.ir import (
     ANY,
     BOOL,
     GENERATOR,
-    GROUPS,
     Block,
     Graph,
-    Module,
     Node,
-    Opaque,
     PrimitiveType,
-    Symbol,
     TensorType,
     Type,
     constant_value,
@@ -37,7 +33,7 @@ from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
-__all__ = ["NO_BLOCK", "Body", "Piece", "attrs_of", "inner_blocks", "known_arguments", "pieces_of", "renamed_symbols", "symbols_in"]
+__all__ = ["NO_BLOCK", "Body", "Piece", "attrs_of", "inner_blocks", "known_arguments", "renamed_symbols", "symbols_in"]
 
 NO_BLOCK: Final[Block] = make_block(0, (), (), ())
 """The block of a symbol that is declared and has no body."""
@@ -100,6 +96,8 @@ class Piece:
     """The names by which an executable is called; none for a piece that is one block."""
     named: Mapping[str, tuple[Body, ...]] = EMPTY
     """What each name means that the piece may refer to."""
+    kind: str = "graph"
+    """What to call it in a sentence, of a piece that goes by a name."""
 
     @cached_property
     def body(self) -> Body:
@@ -110,7 +108,7 @@ class Piece:
     def label(self) -> str:
         """What to call the piece in a sentence."""
         if isinstance(self.member, str):
-            return f"{'module' if self.roots else 'graph'} {self.member!r}"
+            return f"{'module' if self.roots else self.kind} {self.member!r}"
         names = self.graph.names
         return ", ".join(f"%{names.get(value, value.name)}" for value in self.member.outputs) or self.member.op
 
@@ -186,70 +184,3 @@ def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
     '@ex_0::@G'
     """
     return _SYMBOL.sub(lambda found: "@" + renamed.get(found.group(1).strip('"'), found.group(1)), text)
-
-
-# --- the pieces of a program -------------------------------------------------------------------------------------------
-
-
-def pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
-    """The pieces that a program is sorted into by itself, and one sentence that says what they are."""
-    if isinstance(program, Module):
-        if program.modules:
-            inside: dict[Node | str, Piece] = {
-                name: _executable(name, inner) for name, inner in program.modules.items()
-            }
-            return inside, f"each of the {len(inside)} modules inside of the module is a piece"
-        named = _names_of(program)
-        graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
-        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
-    nodes = [node for node in program.nodes() if node.op in GROUPS and node.blocks]
-    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
-    if groups:
-        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
-    return {
-        program.name: Piece(program.name, program.body, program, EMPTY)
-    }, "the graph has no fusion groups, so it is one piece"
-
-
-def _promises(graph: Graph) -> Mapping[str, Any]:
-    """What a graph's caller promises, which is part of what it is."""
-    return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
-
-
-def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Piece:
-    return Piece(name, graph.body, graph, _promises(graph), (), named)
-
-
-def _executable(name: str, module: Module) -> Piece:
-    """A module inside of another as a piece. Exports are its roots; without any, what is public."""
-    exports = [symbol.name for symbol in module.symbols if "function_ref" in symbol.attrs]
-    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public"}
-    declared = [*(symbol.name for symbol in module.symbols), *module.graphs, *module.modules, *module.constants]
-    roots = tuple(dict.fromkeys(exports or [name for name in declared if name not in private]))
-    attrs = module.attrs
-    if any("is_mutable" in symbol.attrs for symbol in module.symbols):
-        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # its own: two of them are two
-    return Piece(name, NO_BLOCK, _NOTHING, attrs, roots, _names_of(module))
-
-
-_NOTHING: Final = Graph(NO_BLOCK, "nothing")
-
-
-def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
-    """What each name of a module means: its declarations with their bodies, and its function."""
-    found: dict[str, list[Body]] = {}
-    for symbol in module.symbols:
-        found.setdefault(symbol.name, []).append(_declaration(symbol, module))
-    for name, graph in module.graphs.items():
-        found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
-    for name, inner in module.modules.items():  # too rare to look inside: it means itself only
-        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(module=inner)))
-    for name, payload in module.constants.items():
-        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
-    return {name: tuple(bodies) for name, bodies in found.items()}
-
-
-def _declaration(symbol: Symbol, module: Module) -> Body:
-    said: dict[str, Any] = {**symbol.attrs, "declared by": symbol.kind, "visibility": symbol.visibility}
-    graph = symbol.body
-    return Body(NO_BLOCK, _NOTHING, FrozenDict(said)) if graph is None else Body(graph.body, graph, FrozenDict(said))

@@ -1,10 +1,11 @@
-"""The proof that two pieces are the same in the shape that a question asks for: a bijection, or what keeps them apart."""
+"""The proof that two pieces are the same in the shape that a question asks for: a bijection, or what keeps them apart, in words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from irscope.ir import Node, Value
+from irscope.ir.text import print_node
 from irscope.transforms.dedup.holes import Hole
 from irscope.transforms.dedup.listing import Listing
 from irscope.transforms.dedup.matching import Match, match
@@ -12,7 +13,7 @@ from irscope.transforms.dedup.pairing import same_payload
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 
-__all__ = ["Difference", "Hole", "bijection", "differences", "meeting", "same_payload"]
+__all__ = ["Difference", "Hole", "bijection", "differences", "excerpt", "meeting", "same_payload"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,18 @@ def meeting(left: Piece, right: Piece, since: Relation = "text") -> Match | None
         if found is not None:
             return found
     return None
+
+
+def excerpt(left: Piece, right: Piece, apart: tuple[Node | None, Node | None]) -> str:
+    """The two lines at which pieces part, as a clause; nothing where there is no such line."""
+    lines = [_line(piece, node) for piece, node in zip((left, right), apart, strict=True)]
+    return f", at `{lines[0]}` and at `{lines[1]}`" if any(apart) else ""
+
+
+def _line(piece: Piece, node: Node | None) -> str:
+    if node is None:
+        return "the end"
+    bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
+    names = next((body.graph.names for body in bodies if node in body.graph.position), piece.graph.names)
+    text = print_node(node, names).strip().partition("\n")[0]
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -28,7 +28,9 @@ from irscope.ir import (
 )
 from irscope.ops.traits import PACKS_SEQUENCE
 
-__all__ = ["MAKES_NUMBERS", "Identity", "leaving_values", "outline_nodes", "outside_names", "unused_constants", "with_groups"]
+__all__ = [
+    "MAKES_NUMBERS", "Identity", "common_scope", "leaving_values", "outline_nodes", "outside_names", "unused_constants", "with_groups",
+]  # fmt: skip
 
 MAKES_NUMBERS: Final = PACKS_SEQUENCE | {"prim::Constant"}
 """Ops that can go when nobody reads what they make."""

@@ -14,7 +14,7 @@ from irscope.ops.traits import COMMUTES, CREATES, CREATES_LIKE, DENSE_RESULT, OV
 torch = pytest.importorskip("torch")
 
 
-@pytest.mark.parametrize("name", sorted(COMMUTES))
+@pytest.mark.parametrize("name", sorted(name for name in COMMUTES if name.startswith("aten::")))
 def test_operands_may_change_places(name: str) -> None:
     function = getattr(torch.ops.aten, name.partition("::")[2])
     special = torch.tensor([0.0, -0.0, 1.0, -1.5, 1e30, 3e-40, float("inf"), -float("inf")])

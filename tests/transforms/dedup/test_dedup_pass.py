@@ -19,8 +19,8 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Value, new_id
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import BOOL, ClassType, TensorType
+from irscope.transforms.dedup import RELATIONS, dedup
 from irscope.transforms.dedup.canonical import Piece, canonical_form, fingerprint
-from irscope.transforms.dedup.dedup_pass import RELATIONS, dedup
 from irscope.transforms.dedup.relations import bijection
 
 Line = tuple[str, int, int]

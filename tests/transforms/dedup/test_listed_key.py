@@ -12,9 +12,9 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Symbol
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import TENSOR, ClassType, TensorType
+from irscope.transforms.dedup import pieces_of
 from irscope.transforms.dedup.listed_key import ListedKeys
 from irscope.transforms.dedup.matching import match
-from irscope.transforms.dedup.piece import pieces_of
 from tests.strategies import random_program
 
 

@@ -1,3 +1,9 @@
+from .classes import (
+    ConstantClass,
+    ConstantDedup,
+    ConstantStep,
+    constant_classes,
+)
 from .merging import (
     merge_constants,
 )
@@ -11,7 +17,11 @@ from .stored import (
 )
 
 __all__ = [
+    "ConstantClass",
+    "ConstantDedup",
+    "ConstantStep",
     "Constants",
+    "constant_classes",
     "Sharing",
     "Stored",
     "find_constants",

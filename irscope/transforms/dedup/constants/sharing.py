@@ -125,9 +125,12 @@ def find_constants(program: Graph | Module | Any) -> Constants:
         )
     every = tuple(one for one in stored_in(program) if one.data.array is not None and one.data.array.size)
     known: dict[Stored, Sharing] = {}
-    for search in (_by_memory, _by_content, _by_casts, _by_parts):
+    for search in (_by_memory, _by_content, _by_casts):
         left = [one for one in every if one not in known]
         known.update((found.constant, found) for found in search(left))
+    own = [one for one in every if one not in known or known[one].how in ("transposed", "cast")]  # rows that others may lie in
+    for found in _by_parts(own):
+        known.setdefault(found.constant, found)
     return Constants(every, tuple(known[one] for one in every if one in known))
 
 

@@ -12,6 +12,9 @@ from .repeat import (
     RegionHole,
     Repeat,
 )
+from .scopes import (
+    scope_pieces,
+)
 
 __all__ = [
     "RegionHole",
@@ -20,4 +23,5 @@ __all__ = [
     "find_regions",
     "outline_regions",
     "region_pieces",
+    "scope_pieces",
 ]

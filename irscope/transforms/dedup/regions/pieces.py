@@ -29,8 +29,8 @@ class RegionPieces:
     @property
     def note(self) -> str:
         """What the pieces are, one sentence."""
-        if not self.repeats:
-            return "no region of the graph occurs twice"
+        if not self.place_of:
+            return "no region of the graph occurs twice, or belongs to a module"
         return f"each of the {len(self.place_of)} places of {plural(len(self.repeats), 'repeated region')} is a piece"
 
     @cached_property

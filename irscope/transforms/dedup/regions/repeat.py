@@ -189,7 +189,7 @@ class Repeat:
         for kind, site in rows[0]:
             values = [row.get((kind, site)) for row in rows]
             if first is not None and not all(same_payload(value, values[0]) for value in values):
-                where = f"{first.place(site)}, in {self.places[0][column].op}#{column}"
+                where = f"{first.place(site, kind)}, in {self.places[0][column].op}#{column}"
                 yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(told, values)))
 
     def _told(self, value: Value, names: Any) -> tuple[str, bool]:

@@ -22,10 +22,11 @@ from irscope.ir import Graph, Node, Rewriter, Value, make_node, make_value, new_
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.matching import match
-from irscope.transforms.dedup.piece import Piece, pieces_of
+from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.rewrite.group_body import BodyCopy, constant_node, passed
 from irscope.transforms.dedup.rewrite.parameters import class_holes
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
+from irscope.transforms.dedup.units import pieces_of
 
 __all__ = ["Choice", "merge_groups"]
 

@@ -110,7 +110,7 @@ def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> 
     equal: list[HoleRow] = []
     for (kind, site), values in vectors.items():
         if all(same_payload(value, values[0]) for value in values):
-            equal.append(HoleRow(kind, site, own.place(site), values, None, ""))
+            equal.append(HoleRow(kind, site, own.place(site, kind), values, None, ""))
         else:
             varying.append((kind, site, values))
     bases: list[tuple[Any, ...]] = []
@@ -122,7 +122,7 @@ def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> 
     for kind, site, values in varying:
         found = ((place, how) for place, base in enumerate(bases) if (how := _follows(values, base)) is not None)
         place, how = min(found, key=lambda entry: entry[1])  # the parameter itself rather than one that it follows from
-        rows.append(HoleRow(kind, site, own.place(site), values, number.setdefault(place, len(number)), how))
+        rows.append(HoleRow(kind, site, own.place(site, kind), values, number.setdefault(place, len(number)), how))
     return rows + equal
 
 

@@ -1,0 +1,102 @@
+"""The parts of a graph that belong to one module of the model, as pieces: by the paths that exporters leave on nodes.
+
+A piece is all nodes of one block whose scope lies at or below a path, so pieces nest: a layer, and its attention. They are compared
+as any others. To be written once and called, the places of a class must moreover be regions in the sense of `convexity`, with the
+nodes in one order; the outermost classes for which that holds are the repeated regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from irscope.ir import Graph
+from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex
+from irscope.transforms.dedup.regions.convexity import convex_columns, keeps_order, waiting_regions
+from irscope.transforms.dedup.regions.matching import same_region
+from irscope.transforms.dedup.regions.pieces import RegionPieces
+from irscope.transforms.dedup.regions.repeat import Repeat
+from irscope.transforms.grouping.outline import common_scope
+
+__all__ = ["scope_pieces"]
+
+_LEAST = 2
+"""A module with fewer nodes is an op."""
+
+
+def scope_pieces(graph: Graph) -> RegionPieces:
+    """Each module path with its nodes, the outer ones first; linear in the nodes times the depth of the paths.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %p : Float(4) = aten::tanh(%x), scope: net.0
+    ...   %q : Float(4) = aten::relu(%p), scope: net.0
+    ...   %r : Float(4) = aten::tanh(%q), scope: net.1
+    ...   %s : Float(4) = aten::relu(%r), scope: net.1
+    ...   return (%s)''')
+    >>> scope_pieces(g).place_of.keys()
+    dict_keys(['net', 'net.0', 'net.1'])
+    """
+    place_of: dict[str, tuple[Repeat, int]] = {}
+    repeats: list[Repeat] = []
+    for block in graph.blocks():
+        index = BlockIndex(graph, block)
+        found = {
+            path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of
+        }
+        place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
+        repeats += [_repeat(index, places) for places in _repeated(index, found)]
+    return RegionPieces(tuple(repeats), place_of)
+
+
+def _by_path(index: BlockIndex) -> dict[str, list[int]]:
+    """The nodes of each path; outer paths first, then in program order."""
+    found: dict[str, list[int]] = {}
+    for place, scope in enumerate(_scopes(index)):
+        parts = scope.split(".") if scope else []
+        for depth in range(1, len(parts) + 1):
+            found.setdefault(".".join(parts[:depth]), []).append(place)
+    return dict(sorted(found.items(), key=lambda entry: entry[0].count(".")))
+
+
+def _scopes(index: BlockIndex) -> list[str]:
+    """The path of each node. Glue that an exporter gave none, such as a list of operands, belongs where all lies that it joins."""
+    scopes = [node.scope for node in index.nodes]
+    for place, scope in enumerate(scopes):
+        if not scope:
+            makers = [maker for maker, _ in index.producers[place] if maker != OUTSIDE]
+            near = [scopes[other] for other in (*makers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
+            scopes[place] = common_scope(near) if near else ""
+    return scopes
+
+
+def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
+    """The places of each repeated region: outer ones first, and nothing within them again."""
+    taken: set[int] = set()
+    looks: dict[tuple[int, ...], list[list[int]]] = {}
+    for nodes in found.values():
+        looks.setdefault(tuple([index.looks[node] for node in nodes]), []).append(nodes)
+    chosen: list[list[list[int]]] = []
+    for places in looks.values():
+        free = [nodes for nodes in places if taken.isdisjoint(nodes)]
+        same = [nodes for nodes in free if _is_place(index, free[0], nodes)]
+        if len(same) < 2:
+            continue
+        regions = [place for region in (*chosen, same) for place in region]
+        if len(convex_columns(index, _columns(same))) == len(same[0]) and not waiting_regions(index, regions):
+            chosen.append(same)
+            taken.update(node for nodes in same for node in nodes)
+    return iter(chosen)
+
+
+def _is_place(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
+    return same_region(index, leader, nodes) and keeps_order(index, leader, nodes)
+
+
+def _columns(places: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [list(column) for column in zip(*places, strict=True)]
+
+
+def _repeat(index: BlockIndex, places: Sequence[Sequence[int]]) -> Repeat:
+    nodes = tuple([tuple([index.nodes[node] for node in place]) for place in places])
+    operands = tuple([tuple([index.operands[node] for node in place]) for place in places])
+    return Repeat(index.graph, index.block, nodes, operands)

@@ -1,0 +1,5 @@
+"""What is compared: which parts of a program are its pieces?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,76 @@
+"""The pieces that a program is sorted into by itself: its fusion groups, its functions, the executables inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.ir import GROUPS, Graph, Module, Node, Opaque, Symbol
+from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece
+
+__all__ = ["pieces_of"]
+
+
+def pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
+    """The pieces that a program is sorted into by itself, and one sentence that says what they are."""
+    if isinstance(program, Module):
+        if program.modules:
+            inside: dict[Node | str, Piece] = {
+                name: _executable(name, inner) for name, inner in program.modules.items()
+            }
+            return inside, f"each of the {len(inside)} modules inside of the module is a piece"
+        named = _names_of(program)
+        graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
+        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
+    nodes = [node for node in program.nodes() if node.op in GROUPS and node.blocks]
+    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
+    if groups:
+        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
+    return {
+        program.name: Piece(program.name, program.body, program, EMPTY)
+    }, "the graph has no fusion groups, so it is one piece"
+
+
+def _promises(graph: Graph) -> Mapping[str, Any]:
+    """What a graph's caller promises, which is part of what it is."""
+    return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
+
+
+def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Piece:
+    return Piece(name, graph.body, graph, _promises(graph), (), named)
+
+
+def _executable(name: str, module: Module) -> Piece:
+    """A module inside of another as a piece. Exports are its roots; without any, what is public."""
+    exports = [symbol.name for symbol in module.symbols if "function_ref" in symbol.attrs]
+    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public"}
+    declared = [*(symbol.name for symbol in module.symbols), *module.graphs, *module.modules, *module.constants]
+    roots = tuple(dict.fromkeys(exports or [name for name in declared if name not in private]))
+    attrs = module.attrs
+    if any("is_mutable" in symbol.attrs for symbol in module.symbols):
+        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # its own: two of them are two
+    return Piece(name, NO_BLOCK, _NOTHING, attrs, roots, _names_of(module))
+
+
+_NOTHING: Final = Graph(NO_BLOCK, "nothing")
+
+
+def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
+    """What each name of a module means: its declarations with their bodies, and its function."""
+    found: dict[str, list[Body]] = {}
+    for symbol in module.symbols:
+        found.setdefault(symbol.name, []).append(_declaration(symbol, module))
+    for name, graph in module.graphs.items():
+        found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
+    for name, inner in module.modules.items():  # too rare to look inside: it means itself only
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(module=inner)))
+    for name, payload in module.constants.items():
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
+    return {name: tuple(bodies) for name, bodies in found.items()}
+
+
+def _declaration(symbol: Symbol, module: Module) -> Body:
+    said: dict[str, Any] = {**symbol.attrs, "declared by": symbol.kind, "visibility": symbol.visibility}
+    graph = symbol.body
+    return Body(NO_BLOCK, _NOTHING, FrozenDict(said)) if graph is None else Body(graph.body, graph, FrozenDict(said))

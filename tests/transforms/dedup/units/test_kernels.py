@@ -1,0 +1,97 @@
+"""Generated kernels as pieces: the specs are compared as graphs, and what differs early may have one machine code."""
+
+from __future__ import annotations
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, UnknownName
+from irscope.ir.verify import verify
+from irscope.ops.expr import COMMUTATIVE
+from irscope.ops.traits import COMMUTES
+
+pytest.importorskip("llvmlite")
+
+
+PROGRAM = """graph(%a : Char(33, 33), %b : Byte(33, 33), %x : Float(33, 33)):
+  %one : int = prim::Constant[value=1]()
+  %half : float = prim::Constant[value=0.5]()
+  %quarter : float = prim::Constant[value=0.25]()
+  %c : Char(33, 33) = aten::add(%a, %a, %one)
+  %d : Char(33, 33) = aten::mul(%c, %a)
+  %e : Byte(33, 33) = aten::add(%b, %b, %one)
+  %f : Byte(33, 33) = aten::mul(%e, %b)
+  %g : Float(33, 33) = aten::neg(%x)
+  %h : Float(33, 33) = aten::mul(%g, %half)
+  %i : Float(33, 33) = aten::mm(%h, %x)
+  %j : Float(33, 33) = aten::neg(%i)
+  %k : Float(33, 33) = aten::mul(%j, %quarter)
+  return (%d, %f, %h, %k)"""
+"""Four kernels: two that differ in a constant, two in a type that the processor adds and multiplies alike."""
+
+
+@pytest.fixture(scope="module")
+def compiled() -> irs.Executable:
+    return irs.compile(irs.fuse(irs.parse(PROGRAM)))
+
+
+def test_kernels_climb_the_ladder_that_all_pieces_climb(compiled: irs.Executable) -> None:
+    d = irs.dedup(compiled, relation="constants")
+    assert {len(cls) for cls in d.classes} == {1, 2}
+    pair = d.classes[0]
+    holes = d.holes(pair)
+    assert holes["varies"].tolist().count("parameter 0") == 1
+    assert {0.5, 0.25} <= set(holes.iloc[0][2:4])
+    ladder = d.ladder()
+    steps = ladder.loc["text":"dtype", "classes"].tolist()  # type: ignore[misc]  # rows by name
+    assert steps == sorted(steps, reverse=True)
+    assert ladder["measured"].all()  # what they took to compile is known
+
+
+def test_what_differs_early_may_be_the_same_late(compiled: irs.Executable) -> None:
+    d = irs.dedup(compiled)
+    by_type = {kernel.spec.outputs[0].dtype: kernel for kernel in compiled.kernels}
+    told = d.why_not(by_type["int8"].name, by_type["uint8"].name)
+    assert not told
+    assert told.witness[0] == "dtype"
+    assert told.because.endswith("yet their machine code is the same, so one serves for both")
+    assert [len(names) for names in d.kernels.codes] == [2, *[1] * (len(compiled.kernels) - 2)]
+    assert by_type["int8"].machine_code == by_type["uint8"].machine_code
+    assert d.ladder().loc["machine code", "classes"] == len(compiled.kernels) - 1
+
+
+def test_other_machine_code_is_not_said_to_be_the_same(compiled: irs.Executable) -> None:
+    d = irs.dedup(compiled, relation="constants")
+    first, second = d.classes[0].members
+    told = irs.dedup(compiled).difference(first, second)
+    assert not told and "machine code" not in told.because
+    assert d.table().loc[0, "machine codes"] == 2  # the constants are written into the instructions
+
+
+def test_kernels_go_by_name_number_group_and_themselves(compiled: irs.Executable) -> None:
+    d = irs.dedup(compiled, unit="kernels")
+    kernel = compiled.kernels[1]
+    assert d.class_of(1) is d.class_of(kernel.name) is d.class_of(kernel.groups[0])  # type: ignore[arg-type]  # a number
+    with pytest.raises(UnknownName, match="no kernel 'other'"):
+        d.class_of("other")
+
+
+def test_graphs_of_specs_are_programs(compiled: irs.Executable) -> None:
+    for kernel in compiled.kernels:
+        verify(kernel.graph)
+        assert str(irs.parse(str(kernel.graph))) == str(kernel.graph)
+
+
+def test_groups_of_what_was_compiled_are_pieces_too(compiled: irs.Executable) -> None:
+    assert irs.dedup(compiled, unit="groups").source is compiled.graph
+
+
+def test_kernels_of_what_was_not_compiled_and_merging_generated_ones_are_refused(compiled: irs.Executable) -> None:
+    with pytest.raises(ArgumentError, match=r"irs.compile\(program\)"):
+        irs.dedup(compiled.graph, unit="kernels")
+    with pytest.raises(ArgumentError, match="groups that they come from"):
+        irs.dedup(compiled).apply()
+
+
+def test_instructions_that_commute_are_nodes_that_do() -> None:
+    assert {f"kernel::{op}" for op in COMMUTATIVE} == {op for op in COMMUTES if op.startswith("kernel::")}

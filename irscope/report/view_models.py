@@ -12,6 +12,10 @@ from typing import Literal, NotRequired, TypedDict
 __all__ = [
     "AliasDetail",
     "Box",
+    "CardJudgement",
+    "CardOption",
+    "CardRemark",
+    "CardView",
     "ClassView",
     "Column",
     "Count",
@@ -583,6 +587,54 @@ class EarlierLine(TypedDict):
     """What the names in it stand for, in order."""
     until: int
     """The first state that does not say so any more."""
+
+
+class CardOption(TypedDict):
+    """What may be picked of a question."""
+
+    name: str
+    text: str
+    record: int
+    """The value or node that it is; 0 for none."""
+
+
+class CardRemark(TypedDict):
+    """What is said of an option after an answer."""
+
+    name: str
+    mark: Literal["right", "wrong", "missed"]
+    because: str
+    witness: list[int]
+
+
+class CardJudgement(TypedDict):
+    """What an answer is worth."""
+
+    right: bool
+    points: float
+    picks: list[str]
+    remarks: list[CardRemark]
+
+
+class CardView(TypedDict):
+    """A question of a quiz, beside the views of its program; without its right answer until one was given."""
+
+    title: str
+    kind: str
+    number: int
+    """Counted from 0."""
+    done: list[Literal["", "right", "wrong"]]
+    """How each question of the quiz was answered."""
+    summary: str
+    prompt: str
+    note: str
+    how: str
+    several: bool
+    """Whether more than one option may be picked."""
+    subject: int
+    """The value or node that is asked about; 0 for none."""
+    options: list[CardOption]
+    judged: CardJudgement | None
 
 
 class EarlierAlias(TypedDict):

@@ -5,7 +5,8 @@ import { mount } from "./explorer/index";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
 import type { Supply } from "./lib/model/records";
-import type { Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, TextView } from "./lib/model/schema";
+import type { Answering } from "./quiz/index";
+import type { CardView, Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -14,6 +15,7 @@ interface Model {
   get(name: "view" | "measured"): DataView | string;
   get(name: "hub"): string;
   get(name: "explorer"): string | undefined;
+  get(name: "card"): DataView | string | undefined;
   get(name: "pane"): PaneName;
   set(name: "selection", value: number[]): void;
   set(name: "step", value: number): void;
@@ -42,7 +44,12 @@ type Reply =
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
   | { kind: "error"; token: string; message: string };
 
-export async function render({ model: shown, el, signal, host }: Rendered): Promise<() => void> {
+export async function render(rendered: Rendered): Promise<() => void> {
+  const { model } = rendered;
+  return model.get("explorer") && model.get("card") !== undefined ? renderQuiz(rendered) : renderViews(rendered);
+}
+
+async function renderViews({ model: shown, el, signal, host }: Rendered, asked?: Answering): Promise<() => void> {
   const explorer = shown.get("explorer");
   const model = explorer ? await host.getModel(explorer) : shown;
   const hub = await host.getModel(model.get("hub"));
@@ -53,9 +60,8 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
     gone.signal.addEventListener("abort", () => on.off(event, listener));
   };
   el.classList.add("irs-holder");
-  if (!explorer) el.classList.add("irs-live");
-  const data = model.get("view");
-  const text = typeof data === "string" ? data : new TextDecoder().decode(data);
+  if (!explorer || asked) el.classList.add("irs-live");
+  const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
     set: (ids: number[]) => {
@@ -76,16 +82,56 @@ export async function render({ model: shown, el, signal, host }: Rendered): Prom
   const view = JSON.parse(text) as ExplorerView;
   const measured = () => {
     const data = model.get("measured");
-    const text = !data || typeof data === "string" ? data : new TextDecoder().decode(data);
+    const text = data && textOf(data);
     return text ? (JSON.parse(text) as Partial<ExplorerView>) : null;
   };
   Object.assign(view, measured() ?? {});
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
-  const panes = explorer ? { only: shown.get("pane") } : {};
+  const panes = asked ? { asked } : explorer ? { only: shown.get("pane") } : {};
   const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), onPart, signal: gone.signal, ...panes });
   return () => {
     unmount();
     gone.abort();
+  };
+}
+
+function textOf(data: DataView | string): string {
+  return typeof data === "string" ? data : new TextDecoder().decode(data);
+}
+
+/** A quiz: the views of one question's program after the other, each beside the card that asks. */
+async function renderQuiz(rendered: Rendered): Promise<() => void> {
+  const { model, el } = rendered;
+  const cardNow = () => JSON.parse(textOf(model.get("card")!)) as CardView;
+  let shown = "";
+  let unmount = () => undefined as void;
+  let changed: (card: CardView) => void = () => undefined;
+  let failed: (message: string) => void = () => undefined;
+  const show = async () => {
+    const explorer = model.get("explorer")!;
+    if (explorer === shown) return changed(cardNow());
+    shown = explorer;
+    const asked: Answering = {
+      card: cardNow(),
+      answer: (picks) => model.send({ kind: "answer", picks }),
+      go: (number) => model.send({ kind: "go", number }),
+      onCard: (told, wrong) => [changed, failed] = [told, wrong],
+    };
+    const first = unmount;
+    const next = await renderViews(rendered, asked);
+    first();
+    unmount = next;
+  };
+  const heard = () => void show();
+  const told = (reply: Reply) => reply.kind === "error" && failed(reply.message);
+  model.on("change:card", heard);
+  model.on("msg:custom", told);
+  await show();
+  el.classList.add("irs-live");
+  return () => {
+    model.off("change:card", heard);
+    model.off("msg:custom", told);
+    unmount();
   };
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irscope.errors import ArgumentError, IrscopeError
+from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.teaching.quiz.question import Judgement, Question
 
 __all__ = ["MIME", "Quiz"]
@@ -150,5 +150,22 @@ class Quiz:
     def __repr__(self) -> str:
         return f"<Quiz {self.title!r} (seed {self.seed}): {self.summary()}>"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def kept(self) -> dict[str, Any]:
+        """The text and the record: what a notebook keeps under two types."""
         return {"text/plain": self.text(), MIME: self.record()}
+
+    def _ipython_display_(self) -> None:
+        """Asks in the explorer's views; where there are no widgets, shows the text."""
+        from IPython.display import display
+
+        from irscope.teaching.quiz.shown import Shown
+
+        shown = Shown(self)
+        try:
+            from irscope.widgets.quiz_view import QuizView
+        except MissingExtra:
+            display(shown.mimebundle(), raw=True)
+            return
+        view = QuizView(shown, self.next or 0)
+        self.on_answer.append(view.refresh)
+        display(view)

@@ -149,7 +149,7 @@ def test_sheets_for_a_class_are_different_and_can_be_made_again() -> None:
 def test_a_saved_notebook_gives_the_answers_again(tmp_path: Path) -> None:
     quiz = irs.quiz.alias(graph, subject="b", seed=3)
     quiz.answer("%a")
-    output = {"output_type": "display_data", "metadata": {}, "data": json.loads(json.dumps(quiz._repr_mimebundle_()))}
+    output = {"output_type": "display_data", "metadata": {}, "data": json.loads(json.dumps(quiz.kept()))}
     path = tmp_path / "answered.ipynb"
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]}))
     (row,) = irs.quiz.score(path).to_dict("records")

@@ -11,6 +11,7 @@ import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
 import { Selection, type Shared } from "../lib/model/selection";
 import { Steps, type SharedStep } from "../lib/model/steps";
 import { dock } from "../tables/index";
+import { quizCard, type Answering } from "../quiz/index";
 import { textPane } from "../text/index";
 import { timePane } from "../profile/index";
 import { stepBar } from "../timeline/index";
@@ -31,6 +32,8 @@ export interface Host {
   onPart?: (listener: (part: Partial<ExplorerView>) => void) => void;
   /** The one pane to show. */
   only?: PaneName;
+  /** The question that is asked beside the text and the graph. */
+  asked?: Answering;
   /** Whether the explorer fills the page. */
   page?: boolean;
   signal?: AbortSignal;
@@ -67,7 +70,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps || view.later?.includes("timeline") ? "irs-stepped" : "",
   ];
   const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
-  const focusSearch = host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
+  const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
   listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
   element.append(root);
@@ -144,6 +147,16 @@ function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () =>
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());
+  return () => undefined;
+}
+
+/** Text, graph and the card that asks. */
+function fillWithQuestion(root: HTMLElement, context: Context, asked: Answering): () => void {
+  const graph = graphPane(context);
+  const main = h("div", { class: "irs-main" });
+  main.append(textPane(context), splitter(main, "--irs-left", "left", 34), graph.element, splitter(main, "--irs-right", "right", 36), quizCard(context, asked));
+  root.classList.add("irs-asking");
+  root.append(main);
   return () => undefined;
 }
 

@@ -493,6 +493,50 @@ export interface EarlierLine {
   until: number;
 }
 
+/** What may be picked of a question. */
+export interface CardOption {
+  name: string;
+  text: string;
+  /** The value or node that it is; 0 for none. */
+  record: number;
+}
+
+/** What is said of an option after an answer. */
+export interface CardRemark {
+  name: string;
+  mark: "right" | "wrong" | "missed";
+  because: string;
+  witness: number[];
+}
+
+/** What an answer is worth. */
+export interface CardJudgement {
+  right: boolean;
+  points: number;
+  picks: string[];
+  remarks: CardRemark[];
+}
+
+/** A question of a quiz, beside the views of its program; without its right answer until one was given. */
+export interface CardView {
+  title: string;
+  kind: string;
+  /** Counted from 0. */
+  number: number;
+  /** How each question of the quiz was answered. */
+  done: ("" | "right" | "wrong")[];
+  summary: string;
+  prompt: string;
+  note: string;
+  how: string;
+  /** Whether more than one option may be picked. */
+  several: boolean;
+  /** The value or node that is asked about; 0 for none. */
+  subject: number;
+  options: CardOption[];
+  judged: CardJudgement | null;
+}
+
 /** What was known of a value's memory before a pass changed that; for a page without a kernel. */
 export interface EarlierAlias {
   value: number;

@@ -14,6 +14,8 @@ export class Selection {
   private held: number[];
   private evidence: ReadonlySet<number> = new Set();
   private readonly listeners = new Set<Listener>();
+  /** Takes what is picked in the place of the selection, as a quiz does. */
+  taker: ((record: number) => void) | null = null;
 
   constructor(private readonly shared?: Shared) {
     this.held = shared?.get() ?? [];
@@ -39,6 +41,7 @@ export class Selection {
 
   /** A click on a record. With `extend` it makes a pair with the first one picked. */
   pick(record: number, extend = false): void {
+    if (this.taker) return this.taker(record);
     this.set(picked(this.held, record, extend));
   }
 

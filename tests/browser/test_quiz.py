@@ -1,0 +1,78 @@
+"""A quiz in a real Lab: solved by keyboard alone, picked by mouse, answered with the witness; a saved notebook keeps the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, Lab
+
+ASKED = f"{ACTIVE} .irs-asking"
+CELL = """
+import irscope as irs
+q = irs.quiz.mixed(count=3, seed=4, kinds=["alias", "views", "fusion"])
+q
+"""
+
+
+@pytest.fixture(scope="module")
+def quiz(lab: Lab) -> Iterator[Lab]:
+    """A quiz of three questions."""
+    lab.open("quiz.ipynb", CELL)
+    lab.run_all()
+    lab.page.locator(f"{ASKED} .irs-option").first.wait_for(timeout=60_000)
+    yield lab
+    lab.close()
+
+
+def _answer_by_keys(lab: Lab, number: int) -> None:
+    """Tab into the list, pick the right options with their digits, and press Enter."""
+    right = json.loads(lab.python(f"import json; print(json.dumps(q.questions[{number}].answer))"))
+    names = lab.page.locator(f"{ASKED} .irs-option code").all_inner_texts()
+    lab.page.locator(f"{ASKED} .irs-option input").first.focus()
+    for name in right:
+        lab.page.keyboard.press(str(names.index(name) + 1))
+    lab.page.keyboard.press("Enter")
+    lab.page.locator(f"{ASKED} .irs-judgement.right").wait_for()
+
+
+def test_a_wrong_pick_in_the_views_is_answered_with_its_witness(quiz: Lab, tmp_path: Path) -> None:
+    page = quiz.page
+    wrong = quiz.python("print(next(o.name for o in q.questions[0].options if not o.verdict))")
+    page.locator(f"{ASKED} .irs-line .irs-t-value", has_text=wrong).first.click()
+    picked = page.locator(f"{ASKED} .irs-option:has(:checked) code")
+    assert picked.all_inner_texts() == [wrong]
+    page.screenshot(path=tmp_path / "asking.png")
+    page.locator(f"{ASKED} .irs-check").click()
+    page.locator(f"{ASKED} .irs-judgement.wrong").wait_for()
+    page.locator(f"{ASKED} .irs-said-wrong", has_text=wrong).wait_for()
+    assert page.locator(f"{ASKED} .irs-line.lit, {ASKED} .irs-box.lit").count() > 0
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        quiz.theme(theme)
+        page.screenshot(path=tmp_path / f"answered {theme}.png")
+    assert quiz.python("print(q.judgements[0].picks, bool(q.judgements[0]))") == f"('{wrong}',) False"
+
+
+def test_questions_are_solved_by_keyboard_alone(quiz: Lab) -> None:
+    page = quiz.page
+    for number in (1, 2):
+        page.locator(f"{ASKED} .irs-quiz-steps button", has_text="next question").focus()
+        page.keyboard.press("Enter")
+        page.locator(f"{ASKED} .irs-title", has_text=f"Question {number + 1} of 3").wait_for()
+        page.locator(f"{ASKED} .irs-option").first.wait_for()
+        _answer_by_keys(quiz, number)
+    assert quiz.python("print(len(q.judgements), all(q.judgements[k] for k in (1, 2)))") == "3 True"
+    assert not quiz.errors, quiz.errors
+
+
+def test_a_saved_notebook_keeps_the_answers(quiz: Lab) -> None:
+    quiz.save()
+    points = float(quiz.python("print(q.points)"))
+    saved = quiz.python("print(irs.quiz.score('quiz.ipynb')[['seed', 'answered', 'points']].values.tolist())")
+    assert json.loads(saved) == [[4, 3, points]]
+    quiz.reload()
+    quiz.page.locator(f"{ACTIVE} .jp-OutputArea").first.wait_for(timeout=60_000)
+    quiz.page.locator(f"{ACTIVE} pre", has_text="answered: ").first.wait_for(state="attached", timeout=60_000)

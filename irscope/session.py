@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "compile", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
 
+_Measure = Literal["at once", "when asked", "never"]
+
 
 def load(
     source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False,
@@ -283,14 +285,15 @@ def explore(
 
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
     passes), or a Profile: colours then may mean time, bytes, memory or the share of the roof, and there is a Time table; `e.profile = p`
-    adds one later. With example arguments it is also compiled
-    and measured (`measure=False` leaves that out). The result's `selection` reads and sets what is selected, in all views.
+    adds one later. With example arguments the Timing table offers to compile and measure it, which takes seconds;
+    `measure=True` does so at once. The result's `selection` reads and sets what is selected, in all views.
     Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
     the folder `sources`.
     """
     from irscope.widgets.explorer import Explorer
 
-    return Explorer.of(_exploration(source, example_args, measure=measure, sources=sources, **load_options))
+    wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
+    return Explorer.of(_exploration(source, example_args, measure=wanted, sources=sources, **load_options))
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
@@ -345,7 +348,8 @@ def write_report(
     elif isinstance(source, Profile) and not is_sent_whole(source.graph()):
         page = profile_html(source)
     else:
-        page = standalone_html(_exploration(source, example_args, measure=measure, sources=sources, **load_options))
+        wanted: _Measure = "never" if measure is False else "at once"
+        page = standalone_html(_exploration(source, example_args, measure=wanted, sources=sources, **load_options))
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -355,9 +359,10 @@ def write_report(
 
 
 def _exploration(
-    source: Any, arguments: Sequence[Any], *, measure: bool | None = None, sources: str | Path | None = None,
-    **load_options: Any,
+    source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None, **load_options: Any,
 ) -> Exploration:  # fmt: skip
+    from functools import partial
+
     from irscope.report.pages import Exploration
     from irscope.runtime.profile import Profile
     from irscope.transforms.fusion import Fusion, fuse
@@ -374,14 +379,15 @@ def _exploration(
     else:
         graph = source if isinstance(source, Graph) and not arguments else load(source, *arguments, **load_options)
         fusion = fuse(one_graph(graph))
-    comparison = None
-    if arguments and measure is not False:
+    timed = None
+    if arguments and measure != "never":
         eager = source if callable(source) else None
         if load_options.get("backward"):  # the model alone does less
             from irscope.frontends.torch.joint_graph import unit_cotangents
 
             arguments = (*arguments, *load_options.get("targets", ()))
             arguments, eager = (*arguments, *unit_cotangents(fusion.graph, arguments)), None
-        comparison = compare(fusion, *arguments, eager=eager)
+        timed = partial(compare, fusion, *arguments, eager=eager)
+    comparison = timed() if timed is not None and measure == "at once" else None
     folder = None if sources is None else Path(sources)
-    return Exploration.of(fusion, comparison, sources=folder, profile=profiled)
+    return Exploration.of(fusion, comparison, sources=folder, profile=profiled, measure=timed)

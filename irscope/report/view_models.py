@@ -44,6 +44,7 @@ __all__ = [
     "Place",
     "PointsToView",
     "ProfileView",
+    "ProgramStop",
     "RoofMark",
     "StepView",
     "TableView",
@@ -511,6 +512,8 @@ class Detail(TypedDict):
     """Which class it is in; empty when there is none."""
     kernel: KernelDetail | None
     time: str
+    gone_after: NotRequired[int]
+    """Of a record that a pass took away: the last state of the program that has it."""
 
 
 class PairDetail(TypedDict):
@@ -668,6 +671,15 @@ class TimelineView(TypedDict):
     """For a value that needs no memory any more because only its group reads it, the first state where this is so."""
 
 
+class ProgramStop(TypedDict):
+    """One of the programs that a history goes through."""
+
+    label: str
+    state: int
+    """How many steps lead to it."""
+    hint: str
+
+
 class ExplorerView(TypedDict):
     """The whole of `irs.explore`, or of a history."""
 
@@ -686,9 +698,11 @@ class ExplorerView(TypedDict):
     opens: NotRequired[str]
     """The table that is shown at first."""
     later: NotRequired[list[str]]
-    """What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`."""
+    """What the page asks for once it has drawn the rest: `numbers`, `remarks`; and when somebody wants it: `timeline`, `timing`."""
     timeline: NotRequired[TimelineView]
     """What the passes did, step by step; missing where none did anything."""
+    programs: NotRequired[list[ProgramStop]]
+    """Which programs there are to look at, the one as it was written first; the last is the one of text and graph."""
     only_history: NotRequired[bool]
     """Whether the steps are the subject: the tables below are left out."""
     kernels: NotRequired[dict[str, str]]

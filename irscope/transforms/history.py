@@ -83,7 +83,7 @@ class History:
         Costs up to one walk over the program; a graph that somebody holds is given again. What two steps have in
         common is the same object in both graphs. Raises ArgumentError for a step that there is not.
         """
-        ends = self._ends
+        ends = self.ends
         last = ends[-1]
         if not -last - 1 <= step <= last:
             raise ArgumentError(f"there is no step {step}", hint=f"the last is {last}, or -1; 0 is the initial graph")
@@ -99,14 +99,14 @@ class History:
         return found
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def ends(self) -> list[int]:
         """How many steps were done before the first pass, after it, after the next, …"""
         return list(accumulate((len(_steps(record)) for record in self.records), initial=0))
 
     @property
     def count(self) -> int:
         """How many steps there are, without telling them."""
-        return self._ends[-1]
+        return self.ends[-1]
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

@@ -258,7 +258,8 @@ class Explorer(View):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        static = {"text/html": f'<div class="irs-static">{self._static_html}</div>', "text/plain": self._text()}
+        wake = "<p>A picture that was saved with the notebook: run this cell for the live views.</p>"
+        static = {"text/html": f'<div class="irs-static">{self._static_html}{wake}</div>', "text/plain": self._text()}
         display(static, raw=True)
         live = self._repr_mimebundle_()
         if live is not None:

@@ -66,11 +66,11 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, asked?:
     get: () => hub.get("selection"),
     set: (ids: number[]) => {
       hub.set("selection", ids);
-      hub.save_changes();
+      tell(hub);
     },
     onChange: (listener: () => void) => listen(hub, "change:selection", listener),
   };
-  const tellStep = seldom(() => hub.save_changes());
+  const tellStep = seldom(() => tell(hub));
   const sharedStep = {
     get: () => hub.get("step"),
     set: (step: number) => {
@@ -148,6 +148,17 @@ function seldom(action: () => void): () => void {
   };
 }
 
+/** Tells Python of a change; a kernel that is gone hears nothing, and the views go on without it. */
+function tell(hub: Model): void {
+  try {
+    hub.save_changes();
+  } catch {
+    // a question says so
+  }
+}
+
+const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to wake it.";
+
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
 function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): { ask: Ask; askKernel: AskKernel; supply: Supply } {
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
@@ -163,7 +174,12 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
   const send = (question: object): Promise<Reply> => new Promise((resolve, reject) => {
     const token = `${asker}-${++asked}`;
     waiting.set(token, { resolve, reject });
-    model.send({ ...question, token });
+    try {
+      model.send({ ...question, token });
+    } catch {
+      waiting.delete(token);
+      reject(new Error(GONE));
+    }
   });
   return {
     ask: async (ids, state) => {

@@ -1,11 +1,23 @@
 from .alias_by_step import (
     AliasSteps,
 )
+from .gone_records import (
+    Gone,
+    gone_records,
+)
 from .node_lifetimes import (
     lifetimes,
+)
+from .programs import (
+    program_stops,
+    told_of,
 )
 
 __all__ = [
     "AliasSteps",
+    "Gone",
+    "gone_records",
     "lifetimes",
+    "program_stops",
+    "told_of",
 ]

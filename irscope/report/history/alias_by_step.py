@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.verdict import Verdict
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Value
 from irscope.report.panes import AliasViews
@@ -54,6 +55,15 @@ class AliasSteps:
         return AliasDetail(
             summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"], points_to=points,
         )  # fmt: skip
+
+    def pair(self, a: Value | None, b: Value | None, state: int) -> Verdict | None:
+        """Whether two values may share memory in a state; None where one of them is not there, or is no memory."""
+        views, _, by_id, rename, _ = self._at(state)
+        first, second = (by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0)) if value else None for value in (a, b))
+        if first is None or second is None:
+            return None
+        verdict = views.db.explain(first, second)
+        return Verdict(verdict.holds, rename(verdict.because), verdict.witness)
 
     def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
         """The values and writers of a detail that the last graph has, under one id each: what of it can be shown there."""

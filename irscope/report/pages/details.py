@@ -12,7 +12,7 @@ from irscope._base.words import listed
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history import AliasSteps
+from irscope.report.history import AliasSteps, Gone, told_of
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
@@ -80,7 +80,7 @@ class Inspection:
 
         With a state of the history, what a detail says of aliases is about that state.
         """
-        return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0], state)
+        return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
 
     def measured(self, profile: Profile) -> None:
         """Tell of the times of a profile from now on. Raises ArgumentError for one of another program."""
@@ -88,12 +88,16 @@ class Inspection:
 
     def _record(self, id: int) -> Value | Node:
         record = self._of.records.get(id)
+        if record is None and id in self._of.gone:
+            return self._of.gone[id].record
         if record is None:
             raise UnknownName(f"nothing in {self._of.graph.name!r} has the id {id}", hint="ids belong to one program")
         return record
 
     def detail(self, id: int, state: int | None = None) -> Detail:
         """Everything about one value or node; a node is told about through its first result."""
+        if id not in self._of.records and id in self._of.gone:
+            return self._gone(self._of.gone[id], state)
         graph = self._of.graph
         record = self._record(id)
         value = record if isinstance(record, Value) else next(iter(record.outputs), None)
@@ -111,6 +115,24 @@ class Inspection:
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
             time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
         )
+
+    def _gone(self, gone: Gone, state: int | None) -> Detail:
+        """What is known of a record that a pass took away: what it was, and what may have shared its memory then."""
+        record, graph = gone.record, gone.graph
+        node = record if isinstance(record, Node) else graph.producer.get(record)
+        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+        last = self._of.graph
+        maker = last.producer.get(gone.became) if gone.became is not None else None
+        became = f", and {maker.op} (%{last.names[gone.became]}) stands for it" if maker is not None and gone.became is not None else ""
+        then = told_of(self._of.fusion.history, gone.state)
+        return Detail(
+            id=record.id, kind="value" if isinstance(record, Value) else "node", title=title_of(graph, record),
+            text=shortened(print_node(node, graph.names)) if node is not None else declared(graph, record),
+            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
+            scope=shortened(node.scope) if node is not None else "",
+            alias=self._shared(value, gone.state if state is None else min(state, gone.state)) if value is not None else None,
+            fusion=f"in {then}; {gone.by} took it away{became}", same="", kernel=None, time="", gone_after=gone.state,
+        )  # fmt: skip
 
     def _text(self, node: Node) -> str:
         """The line of a node, one string for all its results: it may have a hundred thousand."""
@@ -145,12 +167,18 @@ class Inspection:
             return ""
         return class_sentence(self._of.dedup.classes[self._of.class_of[group]])
 
-    def pair(self, a: int, b: int) -> PairDetail:
-        """May they share memory, why are they not in one group, are they the same."""
+    def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
+        """May they share memory, in a state if one is given; why are they not in one group, are they the same."""
         first, second = self._record(a), self._record(b)
+        past = [self._of.gone[id].state for id in (a, b) if id not in self._of.records]
+        if past or state is not None:
+            states = [*past, *([] if state is None else [state])]
+            alias = self._alias_steps.pair(self._value(first), self._value(second), min(states))
+            if past:
+                return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=None, same=None)
+        else:
+            alias = self._pair_now(first, second)
         one, other = self._node(first), self._node(second)
-        left, right = self._value(first), self._value(second)
-        alias = self._of.db.explain(left, right) if left is not None and right is not None else None
         fusion = verdict_view(self._of.fusion.why_not(one, other) if one is not None and other is not None else None)
         if fusion is not None and not fusion["holds"]:
             fusion["because"] = self._rename(fusion["because"])
@@ -159,6 +187,10 @@ class Inspection:
         if groups[0] is not None and groups[1] is not None and groups[0] is not groups[1]:
             same = self._of.dedup.difference(groups[0], groups[1])
         return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=fusion, same=verdict_view(same))
+
+    def _pair_now(self, first: Value | Node, second: Value | Node) -> Verdict | None:
+        left, right = self._value(first), self._value(second)
+        return self._of.db.explain(left, right) if left is not None and right is not None else None
 
     def _node(self, record: Value | Node) -> Node | None:
         return record if isinstance(record, Node) else self._of.graph.producer.get(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
+from irscope.report.history import Gone, gone_records
 from irscope.report.queries import Queries
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
@@ -38,13 +39,16 @@ class Exploration:
     """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
     profile: Profile | None = None
     """What its nodes took, if that was measured."""
+    measure: Callable[[], Comparison] | None = None
+    """Runs the program and its fusion side by side; asked when somebody wants to see times."""
 
     @staticmethod
     def of(
-        fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None
+        fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None,
+        measure: Callable[[], Comparison] | None = None,
     ) -> Exploration:
         """Everything that follows from a fusion."""
-        return Exploration(fusion, comparison, sources, profile)
+        return Exploration(fusion, comparison, sources, profile, measure)
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program, with what it took; what was found out about it is kept. Raises ArgumentError for the profile of
@@ -73,6 +77,17 @@ class Exploration:
         """The program with its groups."""
         return self.fusion.graph
 
+    @property
+    def can_measure(self) -> bool:
+        """Whether there are times to be had that nobody has asked for."""
+        return self.comparison is None and self.measure is not None
+
+    @cached_property
+    def measured(self) -> Comparison:
+        """The times, measured when first asked for."""
+        assert self.measure is not None, "who asks has looked whether it can be measured"
+        return self.measure()
+
     @cached_property
     def dedup(self) -> Dedup:
         """The equivalence classes of the groups; made when first asked for, as are the others here."""
@@ -89,6 +104,11 @@ class Exploration:
         found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
         found.update((node.id, node) for node in self.graph.nodes())
         return found
+
+    @cached_property
+    def gone(self) -> Mapping[int, Gone]:
+        """What passes took away, by id: a selection may name it, and it is told about as it was."""
+        return gone_records(self.fusion.history)
 
     @cached_property
     def class_of(self) -> Mapping[Node, int]:
@@ -114,16 +134,35 @@ class Exploration:
                 yield made
 
     def resolve(self, name: Any) -> int:
-        """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName."""
+        """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName.
+
+        It may be one of an earlier state of the program; a name goes to the program that is shown first.
+        """
         if isinstance(name, int):
             return name
         if isinstance(name, Value | Node):
-            if name.id not in self.records:
+            if name.id not in self.records and name.id not in self.gone:
                 what = f"{name!r} is not in the program that is shown"
-                raise UnknownName(what, hint="it is of another graph, or its result was known before the program runs")
+                raise UnknownName(what, hint="it is of another graph")
             return name.id
-        return self.graph.node(name).id if isinstance(name, str) and "::" in name else self.graph.value(name).id
+        try:
+            return _named(self.graph, name)
+        except UnknownName:
+            initial = self.fusion.history.initial
+            if name.lstrip("%") not in {*initial.names.values()} and "::" not in name:
+                raise
+            return _named(initial, name)
 
     def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
         """The values and nodes of some ids; a box that stands for none is left out."""
-        return [self.records[id] for id in ids if id in self.records]
+        found = []
+        for id in ids:
+            if id in self.records:
+                found.append(self.records[id])
+            elif id in self.gone:
+                found.append(self.gone[id].record)
+        return found
+
+
+def _named(graph: Graph, name: str) -> int:
+    return graph.node(name).id if "::" in name else graph.value(name).id

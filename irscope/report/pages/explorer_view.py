@@ -10,6 +10,7 @@ from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node
+from irscope.report.history import program_stops
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -55,10 +56,13 @@ def explorer_view(
     )
     if timeline is not None:
         view["timeline"] = timeline
+        view["programs"] = program_stops(exploration.fusion.history)
     if exploration.profile is not None:
         boxes = [(box["id"], box["parent"]) for box in view["graph"]["boxes"]]
         part = measured_part(exploration, Heat(exploration.profile, boxes, exploration.way), whole=True)
         view["profile"], view["opens"] = part["profile"], part["opens"]
+    if exploration.can_measure:
+        view["later"] = ["timing"]
     if details:
         answers, view["kernels"] = _answered_ahead(exploration, inspection)
         view["kernel_texts"] = _machine_code(exploration, inspection)
@@ -90,7 +94,8 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=[*(() if few else ("numbers", "remarks")), "timeline"],
+        later=[*(() if few else ("numbers", "remarks")), "timeline", *(["timing"] if exploration.can_measure else [])],
+        programs=program_stops(exploration.fusion.history),
         kernels={},
         details={},
     )
@@ -107,10 +112,12 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
         return {"headline": headline(exploration, inspection), "classes": class_views(exploration.dedup, graph.names)}
     if name == "remarks":
         return {"remarks": remarks_table(history)}
+    if name == "timing" and exploration.can_measure:
+        return {"timing": timing_view(exploration.measured)}
     if name == "timeline":
         timeline = timeline_view(history, text_view(graph))
         return {} if timeline is None else {"timeline": timeline}
-    raise UnknownName(f"a view has no part {name!r}", hint="the parts that come later are numbers, remarks and timeline")
+    raise UnknownName(f"a view has no part {name!r}", hint="the parts that come later are numbers, remarks, timeline and timing")
 
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:

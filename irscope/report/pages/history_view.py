@@ -10,7 +10,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history import AliasSteps
+from irscope.report.history import AliasSteps, program_stops
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import declared, title_of, verdict_view
 from irscope.report.pages.precomputed import store_details
@@ -53,6 +53,7 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
     )
     if timeline is not None:
         view["timeline"] = timeline
+        view["programs"] = program_stops(history)
     if details:
         store_details(view, map(inspection.detail, inspection.records), history)
     return view

@@ -34,7 +34,7 @@ class AliasViews:
     """Alias details of the values of one graph; sets are found once, not once a value."""
 
     def __init__(self, db: AliasDb) -> None:
-        self._db = db
+        self.db = db
         self._names = db.graph.names
         self._sets: dict[Hashable, _Shared] = {}
         self._targets_of: dict[int, Mapping[int, None]] = {}
@@ -45,7 +45,7 @@ class AliasViews:
 
         The lists of ids are the same objects for all values that may share the same memory: nobody changes them.
         """
-        if not self._db.is_memory(value):
+        if not self.db.is_memory(value):
             return None
         shared = self._shared(value)
         return AliasDetail(
@@ -56,12 +56,12 @@ class AliasViews:
         )
 
     def _shared(self, value: Value) -> _Shared:
-        key = self._db.same_alias_set(value)
+        key = self.db.same_alias_set(value)
         found = self._sets.get(key)
         if found is None:
-            others, writers = self._db.alias_set(value), self._db.writers(value)
+            others, writers = self.db.alias_set(value), self.db.writers(value)
             ids = [other.id for other in others], [node.id for node in writers]
-            first = self._db.node_words(writers[0]) if writers else ""
+            first = self.db.node_words(writers[0]) if writers else ""
             found = self._sets[key] = _Shared(others, *ids, first)
         return found
 
@@ -72,7 +72,7 @@ class AliasViews:
         if not count:
             told = f"{name} shares memory with no other value"
         elif count == 1:
-            told = f"{name} may share memory with %{self._names[others[0]]}, because {self._db.explain(value, others[0]).because}"
+            told = f"{name} may share memory with %{self._names[others[0]]}, because {self.db.explain(value, others[0]).because}"
         else:
             listed = ", ".join(f"%{self._names[other]}" for other in others)
             more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""
@@ -84,7 +84,7 @@ class AliasViews:
     @cached_property
     def _above(self) -> Mapping[int, list[int]]:
         above: dict[int, list[int]] = {}
-        for source, targets in self._db.sealed.targets.items():
+        for source, targets in self.db.sealed.targets.items():
             for target in targets:
                 above.setdefault(target, []).append(source)
         return above
@@ -92,7 +92,7 @@ class AliasViews:
     @cached_property
     def _inside(self) -> Mapping[int, list[int]]:
         """Class of a container to the classes of its contents or fields."""
-        sealed = self._db.sealed
+        sealed = self.db.sealed
         inside: dict[int, list[int]] = {}
         for container, cell in sealed.cells.items():
             inside.setdefault(sealed.class_of[container], []).append(sealed.class_of[cell])
@@ -104,21 +104,21 @@ class AliasViews:
     @cached_property
     def _members(self) -> Mapping[int, list[int]]:
         members: dict[int, list[int]] = {}
-        for element in range(len(self._db.sealed.labels)):
-            members.setdefault(self._db.sealed.class_of[element], []).append(element)
+        for element in range(len(self.db.sealed.labels)):
+            members.setdefault(self.db.sealed.class_of[element], []).append(element)
         return members
 
     @cached_property
     def _values(self) -> Mapping[int, list[Value]]:
         """The values of each class: several share an element when one always is the other."""
         values: dict[int, list[Value]] = {}
-        for value, element in self._db.sealed.element_of.items():
-            values.setdefault(self._db.sealed.class_of[element], []).append(value)
+        for value, element in self.db.sealed.element_of.items():
+            values.setdefault(self.db.sealed.class_of[element], []).append(value)
         return values
 
     def _around(self, value: Value) -> PointsToView:
         """The classes near a value's own, breadth first down to its locations and up to what else may be those."""
-        sealed = self._db.sealed
+        sealed = self.db.sealed
         element = sealed.element_of.get(value)
         if element is None:
             return PointsToView(
@@ -138,7 +138,7 @@ class AliasViews:
         """The class and those near it, breadth first, as many as one picture shows."""
         places, found = [start], {start}
         for place in places:  # grows while it is walked
-            near = chain(self._db.sealed.targets.get(place, ()), self._above.get(place, ()), self._inside.get(place, ()))
+            near = chain(self.db.sealed.targets.get(place, ()), self._above.get(place, ()), self._inside.get(place, ()))
             for other in near:
                 if len(places) == _MOST_ELEMENTS:
                     return places
@@ -152,7 +152,7 @@ class AliasViews:
         return (place for place in places if place in shown) if len(places) < len(shown) else (p for p in shown if p in places)
 
     def _targets(self, place: int) -> Mapping[int, None]:
-        return _once(self._targets_of, place, self._db.sealed.targets.get(place, ()))
+        return _once(self._targets_of, place, self.db.sealed.targets.get(place, ()))
 
     def _held(self, place: int) -> Mapping[int, None]:
         return _once(self._held_in, place, self._inside.get(place, ()))
@@ -165,11 +165,11 @@ class AliasViews:
             names += [f"%{self._names[other]}" for other in values[:3] if other is not first]
             told = names[:3]
             return " ≡ ".join(told) + (f" and {len(values) - len(told):,} more" if len(values) > len(told) else "")
-        return self._db.place_words(self._db.sealed.labels[self._members[place][0]])
+        return self.db.place_words(self.db.sealed.labels[self._members[place][0]])
 
     def _place(self, value: Value) -> int | None:
-        element = self._db.sealed.element_of.get(value)
-        return None if element is None else self._db.sealed.class_of[element]
+        element = self.db.sealed.element_of.get(value)
+        return None if element is None else self.db.sealed.class_of[element]
 
     def _record(self, place: int, asked: Value) -> int:
         if self._place(asked) == place:
@@ -178,7 +178,7 @@ class AliasViews:
         return values[0].id if values else 0
 
     def _kind(self, place: int) -> Kind:
-        sealed = self._db.sealed
+        sealed = self.db.sealed
         label = sealed.labels[self._members[place][0]]
         if isinstance(label, Value) or place in self._values:
             return "value" if place in sealed.targets else "location"

@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
+import { programSwitch } from "./programs";
 import { searchBox } from "./searchbox";
 
 export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
@@ -15,6 +16,6 @@ export function headLine(context: Context): { element: HTMLElement; focusSearch:
   const counts = h("div", { class: "irs-counts" }, ...made());
   const waits = view.later?.includes("numbers") ? h("span", { class: "irs-fact irs-quiet" }, "counting…") : null;
   if (waits) counts.append(waits);
-  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), counts, search.element);
+  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), programSwitch(context), counts, search.element);
   return { element, focusSearch: search.focus, refresh: () => counts.replaceChildren(...made()) };
 }

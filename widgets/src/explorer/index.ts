@@ -53,6 +53,14 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const selection = new Selection(host.shared);
   const context: Context = {
     view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), signal: gone.signal, supply: host.supply ?? null,
+    goTo: (state) => {
+      if (steps) return steps.go(state);
+      void host.supply?.part("timeline").then((part) => {
+        if (gone.signal.aborted) return;
+        host.sharedStep?.set(state);
+        context.remount(part);
+      });
+    },
     remount: (part) => {
       const { text, graph } = whole;
       again();
@@ -115,7 +123,7 @@ const AFTER_FIRST_PICTURE_MS = 60;
 /** Asks for what takes a look at every group, once the first picture stands. */
 async function later(context: Context, changed: () => void): Promise<void> {
   const { view, supply, records, signal } = context;
-  const names = (view.later ?? []).filter((name) => name !== "timeline");
+  const names: string[] = (view.later ?? []).filter((name) => name === "numbers" || name === "remarks");
   if (!supply || !names.length) return;
   await new Promise((go) => setTimeout(go, AFTER_FIRST_PICTURE_MS));
   for (const name of names) {

@@ -4,7 +4,7 @@ import type { Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { LEGIBLE, READABLE, firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
@@ -89,6 +89,7 @@ export class GraphPane {
     if (!this.open.delete(box)) this.open.add(box);
     this.relayout(box);
     this.look(nudge(this.viewport, this.frame, this.rectangle(this.open.has(box) ? hierarchy.children[box][0] : box)));
+    this.settleMap();
   }
 
   setAllOpen(open: boolean): void {
@@ -97,6 +98,7 @@ export class GraphPane {
     if (open) hierarchy.boxes.forEach((_, i) => hierarchy.children[i].length && this.open.add(i));
     this.relayout(-1);
     this.look(this.start());
+    this.settleMap();
   }
 
   /** Opens what is closed around a record and brings it into the window. */
@@ -133,6 +135,7 @@ export class GraphPane {
 
   fit(): void {
     this.look(fit(this.layout, this.frame));
+    this.settleMap();
   }
 
   /** The first look: at the program's first op when not all is shown; its inputs stand above the middle of all. */
@@ -183,6 +186,11 @@ export class GraphPane {
     this.draw();
   }
 
+  /** The picture is another, or the window is: the small map finds its corner. */
+  private settleMap(): void {
+    if (this.frame.width) this.map.settle(this.viewport, this.frame, (x, y, width, height) => this.picture.countIn(x, y, width, height));
+  }
+
   private centre(x: number, y: number): void {
     const { scale } = this.viewport;
     this.look({ scale, x: x - this.frame.width / scale / 2, y: y - this.frame.height / scale / 2 });
@@ -213,9 +221,12 @@ export class GraphPane {
       const first = this.frame.width === 0;
       this.frame = { width: this.stage.clientWidth, height: this.stage.clientHeight };
       if (first && this.frame.width) {
+        this.layouter.shapeTo(clamp(this.frame.width / Math.max(1, this.frame.height), 0.5, 3));
+        this.relayout(-1);
         this.viewport = this.start();
         if (this.context.selection.ids.length) this.follow();
       }
+      this.settleMap();
       this.redraw();
     });
     sizes.observe(this.stage);

@@ -119,6 +119,11 @@ export class Picture {
     this.mount(this.mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.makeEdge(edge));
   }
 
+  /** How many boxes without boxes in them a part of the picture shows. */
+  countIn(x: number, y: number, width: number, height: number): number {
+    return this.boxBands.within({ x, y, width, height }).filter((k) => !this.isFrame(this.layout.boxes[k])).length;
+  }
+
   /** The innermost box under a point of the picture, -1 for none. */
   boxAt(x: number, y: number): number {
     const under = this.boxBands.within({ x, y, width: 0, height: 0 });

@@ -86,7 +86,13 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   let resting: ReturnType<typeof setTimeout> | undefined;
   steps?.subscribe(() => {
     clearTimeout(resting);
-    resting = setTimeout(() => selection.ids.length === 1 && void restate(), RESTING_MS);
+    resting = setTimeout(() => {
+      if (selection.ids.length === 1) void restate();
+      else if (selection.ids.length === 2 && context.answers.isLive) {
+        shown = "-"; // whether they may alias is asked of the state
+        show();
+      }
+    }, RESTING_MS);
   });
   context.signal.addEventListener("abort", () => clearTimeout(resting));
   shown = "-";
@@ -163,11 +169,18 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   return [note(said ? `${when}: ${said}` : when)];
 }
 
+/** Where to see what a pass took away. */
+function goneNote(context: Context, detail: Detail): Node[] {
+  const state = detail.gone_after;
+  if (state === undefined || (context.steps && context.steps.at <= state)) return [];
+  return [sentence(context, detail.fusion), h("button", { type: "button", onclick: () => context.goTo(state) }, "show that program")];
+}
+
 function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: Tab): Node[] {
   const { answers, records, selection } = context;
   selection.light(tab === "Alias" && detail.alias ? detail.alias.alias_set.filter((record) => record !== detail.id) : []);
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
-  if (tab === "Alias") return [...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
+  if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);

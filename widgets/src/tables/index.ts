@@ -7,7 +7,7 @@ import { timePane } from "../profile/index";
 import { stepList } from "../timeline/list";
 import { classList } from "./classes";
 import { remarkTable } from "./remarks";
-import { timingChart } from "./timing";
+import { timingChart, timingOffer } from "./timing";
 
 interface Page {
   name: string;
@@ -26,6 +26,7 @@ export function dock(context: Context): HTMLElement {
   if (view.profile) pages.push({ name: "Time", count: "", make: () => timePane(context) });
   const { timing } = view;
   if (timing) pages.push({ name: "Timing", count: "", make: () => timingChart(timing) });
+  else if (context.supply && view.later?.includes("timing")) pages.push({ name: "Timing", count: "", make: () => timingOffer(context) });
   const panel = h("div", { class: "irs-dock-panel", role: "tabpanel" });
   const page = new Map(pages.map((each) => [each.name, each]));
   const made = new Map<string, HTMLElement>();

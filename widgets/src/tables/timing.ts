@@ -1,13 +1,35 @@
 // The times side by side: a bar to the median, a whisker over the middle half of the turns, and what each run had to compile.
 
+import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import type { Measured, TimingView } from "../lib/model/schema";
+
+/** As long as nobody measured: what it takes, and the button. */
+export function timingOffer(context: Context): HTMLElement {
+  const element = h("div", { class: "irs-timing irs-offer" });
+  const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it in turns, op by op and fused, with the arguments that it was given: some seconds, in which Python does nothing else.");
+  const button = h("button", { type: "button", class: "irs-switch", onclick: () => {
+    button.disabled = true;
+    button.textContent = "measuring…";
+    context.supply?.part("timing").then(({ timing }) => {
+      if (!timing) return;
+      context.view.timing = timing;
+      element.replaceWith(timingChart(timing));
+    }, (error: unknown) => {
+      button.disabled = false;
+      button.textContent = "measure";
+      element.append(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
+    });
+  } }, "measure");
+  element.append(button, said);
+  return element;
+}
 
 export function timingChart(timing: TimingView): HTMLElement {
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);
   // a whisker of one disturbed run must not squeeze all bars: it runs to the edge and has no end there
   const longest = Math.max(Math.min(Math.max(...timing.bars.map((bar) => bar.high)), 3 * slowest), 1e-9);
-  const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => h("th", { scope: "col", class: k > 1 ? "number" : null }, word));
+  const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => (word ? h("th", { scope: "col", class: k > 1 ? "number" : null }, word) : h("td", {})));
   const rows = timing.bars.map((bar) => h("tr", {},
     h("th", { scope: "row" }, bar.label),
     h("td", { class: "irs-time" }, barElement(bar, longest)),
@@ -17,7 +39,7 @@ export function timingChart(timing: TimingView): HTMLElement {
     h("td", { class: "number" }, bar.compile > 0 ? milliseconds(bar.compile) : "–"),
     h("td", { class: "number" }, bar.error === null ? "–" : bar.error === 0 ? "0" : bar.error.toExponential(1)),
     h("td", { class: "irs-quiet" }, bar.note)));
-  return h("div", { class: "irs-timing" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), h("p", { class: "irs-quiet" }, timing.caption));
+  return h("div", { class: "irs-timing", tabindex: "0", role: "region", "aria-label": "timing" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), h("p", { class: "irs-quiet" }, timing.caption));
 }
 
 /** A bar to the median with a whisker over the middle half. */

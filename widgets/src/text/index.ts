@@ -36,7 +36,8 @@ export function textPane(context: Context): HTMLElement {
   const follow = () => {
     rearrange();
     for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
-    const current = [...(steps?.now ?? [])].map((node) => lines.lineOf(node)).filter((line) => line >= 0);
+    const about = steps?.now.size ? [...steps.now] : selection.ids.filter((id) => steps?.goneLine(id));
+    const current = about.map((node) => lines.lineOf(node)).filter((line) => line >= 0);
     if (current.length && !current.some((line) => scroller.isInSight(line))) scroller.reveal(current.reduce((a, b) => Math.min(a, b)));
   };
   /** Takes in or leaves out removed lines, and keeps the line at the top where it is. */

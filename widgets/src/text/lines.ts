@@ -109,6 +109,8 @@ export function irLines(context: Context): Lines {
         names.set(record, "lit");
       }
       for (const record of selection.ids) {
+        const past = goneNodes.get(record);
+        if (past !== undefined && goneAt[past] >= 0) marks.set(goneAt[past], "selected");
         const own = records.lines(record);
         const kind = own.length > 1 && view.text.nodes[own[0]] !== record ? "inside" : "selected";
         for (const line of records.linesInside(record)) if (!marks.has(placeOf[line])) marks.set(placeOf[line], "inside");

@@ -50,7 +50,7 @@ export const GAP_Y = 28;
 export const GAP_COLUMN = 40;
 /** Drawings that are less tall stay in one column. */
 const LEAST_CUT = 560;
-/** Width to height of what a long drawing is cut into. */
+/** Width to height of what a long drawing is cut into, where nobody says. */
 const SHAPE = 1.25;
 
 type Pair = readonly [number, number];
@@ -189,6 +189,8 @@ function mean(vertices: readonly number[], of: Float64Array): number | null {
 /** The rows that begin the columns of a level: worked out when it is first placed, and kept, so that nothing changes columns. */
 export interface Columns {
   starts?: number[];
+  /** Width to height of what it is cut into. */
+  shape?: number;
 }
 
 /** Coordinates for boxes of these sizes; with `columns`, a drawing much taller than wide continues at the top of a further one. */
@@ -219,16 +221,16 @@ export function place(arrangement: Arrangement, sizes: readonly Size[], columns?
   }
   for (let vertex = 0; vertex < x.length; vertex++) x[vertex] -= left;
   const stacked = { x, ...stack(arrangement, sizes), width: Math.max(0, right - left), columnOf: new Int32Array(rows.length), columnLeft: [0] };
-  if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columnStarts(stacked.rowHeight, stacked.width)));
+  if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columnStarts(stacked.rowHeight, stacked.width, columns.shape)));
   return stacked;
 }
 
 /** The first row of each column; one column where the drawing is not much taller than wide. */
-export function columnStarts(heights: ArrayLike<number>, width: number): number[] {
+export function columnStarts(heights: ArrayLike<number>, width: number, shape = SHAPE): number[] {
   let whole = -GAP_Y;
   for (let row = 0; row < heights.length; row++) whole += heights[row] + GAP_Y;
   if (whole < LEAST_CUT || whole < 2 * width) return [0];
-  const wanted = whole / Math.max(1, Math.round(Math.sqrt((SHAPE * whole) / (width + GAP_COLUMN))));
+  const wanted = whole / Math.max(1, Math.round(Math.sqrt((shape * whole) / (width + GAP_COLUMN))));
   const starts = [0];
   let height = 0;
   for (let row = 0; row < heights.length; row++) {

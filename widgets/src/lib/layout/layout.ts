@@ -46,6 +46,7 @@ const FOOT = 7;
 export class Layouter {
   private readonly arrangements = new Map<number, Arrangement>();
   private readonly columns = new Map<number, Columns>();
+  private shape: number | undefined;
 
   constructor(
     private readonly hierarchy: Hierarchy,
@@ -54,6 +55,12 @@ export class Layouter {
     /** Whether what a box reads from outside keeps it near the top. */
     private readonly anchored?: (box: number) => number,
   ) {}
+
+  /** Cuts long levels so that they fit a window of this width to height; forgets how they were cut. */
+  shapeTo(shape: number): void {
+    this.shape = shape;
+    this.columns.clear();
+  }
 
   layout(open: ReadonlySet<number>): Layout {
     const count = this.hierarchy.boxes.length;
@@ -107,7 +114,7 @@ export class Layouter {
     const level = this.levels.get(around)!;
     const sizes = level.members.map((member) => ({ width: made.w[member], height: made.h[member] }));
     let columns = this.columns.get(around);
-    if (!columns) this.columns.set(around, (columns = {}));
+    if (!columns) this.columns.set(around, (columns = around < 0 && this.shape ? { shape: this.shape } : {}));
     const placement = place(this.arrangement(around, level), sizes, columns);
     placed.set(around, placement);
     const head = around < 0 ? 0 : HEAD;

@@ -17,6 +17,8 @@ export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
 /** Below this scale text is small: a first look shows a part of the picture rather than that. */
 export const READABLE = 0.7;
+/** From this scale on, the first look shows the whole rather than larger letters. */
+const FITTED = 0.6;
 /** Below this scale text cannot be read. */
 export const LEGIBLE = 0.5;
 
@@ -39,7 +41,7 @@ export function fit(picture: Extent, frame: Extent): Viewport {
 /** The whole picture where its text can be read that way; or else its upper part around x, where the program starts. */
 export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
-  if (all.scale >= READABLE) return all;
+  if (all.scale >= FITTED) return all;
   const scale = clamp((frame.width - 24) / picture.width, READABLE, 0.9);
   const width = frame.width / scale;
   return { scale, x: picture.width <= width ? (picture.width - width) / 2 : clamp(x - width / 2, -12, picture.width + 12 - width), y: -8 / scale };

@@ -57,9 +57,11 @@ export class Answers {
   }
 
   pair(first: number, second: number): Promise<PairDetail> {
-    return remembered(this.pairs, `${first} ${second}`, async () => {
+    const { steps } = this;
+    const state = steps && steps.at !== steps.last ? steps.at : undefined;
+    return remembered(this.pairs, `${first} ${second} ${state ?? ""}`, async () => {
       if (this.ask) {
-        const pair = (await this.ask([first, second])) as PairDetail;
+        const pair = (await this.ask([first, second], state)) as PairDetail;
         await this.records.know([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []).slice(0, MOST_NAMED));
         return pair;
       }

@@ -18,6 +18,8 @@ export interface Context {
   steps: Steps | null;
   /** Whom to ask for more of the program; null in a page without Python. */
   supply: Supply | null;
+  /** Shows the program after this many steps, which may have to be asked for. */
+  goTo(state: number): void;
   /** Puts more of the view in its place and draws the explorer anew, as for steps that came late. */
   remount(part: Partial<ExplorerView>): void;
   /** Aborted when the view is taken away. */

@@ -421,6 +421,8 @@ export interface Detail {
   same: string;
   kernel: KernelDetail | null;
   time: string;
+  /** Of a record that a pass took away: the last state of the program that has it. */
+  gone_after?: number;
 }
 
 /** The answers about two records: may they alias, why not fused, are they the same. */
@@ -565,6 +567,14 @@ export interface TimelineView {
   kept: Record<number, number>;
 }
 
+/** One of the programs that a history goes through. */
+export interface ProgramStop {
+  label: string;
+  /** How many steps lead to it. */
+  state: number;
+  hint: string;
+}
+
 /** The whole of `irs.explore`, or of a history. */
 export interface ExplorerView {
   version: number;
@@ -581,10 +591,12 @@ export interface ExplorerView {
   profile?: ProfileView;
   /** The table that is shown at first. */
   opens?: string;
-  /** What the page asks for once it has drawn the rest: `numbers`, `remarks`, `timeline`. */
+  /** What the page asks for once it has drawn the rest: `numbers`, `remarks`; and when somebody wants it: `timeline`, `timing`. */
   later?: string[];
   /** What the passes did, step by step; missing where none did anything. */
   timeline?: TimelineView;
+  /** Which programs there are to look at, the one as it was written first; the last is the one of text and graph. */
+  programs?: ProgramStop[];
   /** Whether the steps are the subject: the tables below are left out. */
   only_history?: boolean;
   /** Kernel sources by name, for precomputed details. */

@@ -140,6 +140,13 @@ export class Steps {
     for (const listener of this.listeners) listener();
   }
 
+  /** Shows the last state, and no steps. */
+  leave(): void {
+    this.go(this.last);
+    this.touched = false;
+    this.tellAgain();
+  }
+
   subscribe(listener: () => void): void {
     this.listeners.add(listener);
   }

@@ -1,0 +1,37 @@
+"""The programs that a history goes through, as people speak of them: as written, pure, fused."""
+
+from __future__ import annotations
+
+from irscope.report.view_models import ProgramStop
+from irscope.transforms.history import History
+
+__all__ = ["program_stops", "told_of"]
+
+_WORDS = {"functionalize": "pure", "fuse-groups": "fused", "autodiff-slice": "sliced"}
+"""What a program is after a pass; after another one it is called by the pass."""
+_MOST_STOPS = 6
+
+
+def program_stops(history: History) -> list[ProgramStop]:
+    """The program as it was written, and after each pass that changed it: the last few of them; none where no pass did.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu_(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> [(stop["label"], stop["state"]) for stop in program_stops(f.history)]
+    [('as written', 0), ('pure', 1), ('fused', 3)]
+    """
+    stops = [
+        ProgramStop(label=_WORDS.get(record.name, record.name), state=last, hint=f"the program after {record.name}")
+        for record, first, last in zip(history.records, history.ends, history.ends[1:], strict=False)
+        if last > first
+    ]
+    return [ProgramStop(label="as written", state=0, hint="the program as it was loaded"), *stops[-_MOST_STOPS:]] if stops else []
+
+
+def told_of(history: History, state: int) -> str:
+    """What the program of a state is called, in a sentence."""
+    said = [stop["label"] for stop in program_stops(history) if stop["state"] <= state]
+    return f"the program {said[-1]}" if len(said) == 1 else f"the {said[-1]} program" if said else "the program"

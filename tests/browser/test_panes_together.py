@@ -1,0 +1,98 @@
+"""Views beside each other in the boxes of ipywidgets, in tabs of their own, and which program they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, Lab
+
+PROGRAM = '''
+import irscope as irs
+import ipywidgets as W
+ops = ["aten::relu(%v{})" if i % 4 else "aten::matmul(%v{}, %y)" for i in range(1, 120)]
+lines = [f"  %v{i} : Float(64, 64) = {op.format(i - 1)}" for i, op in enumerate(ops, 1)]
+g = irs.parse("\\n".join([
+    "graph(%x : Float(64, 64), %y : Float(64, 64)):", "  %a : Float(64, 64) = aten::relu(%x)", "  %v0 : Float(64, 64) = aten::mul_(%a, %y)",
+    *lines, "  return (%v119)"]))
+f = irs.fuse(g)
+e = irs.explore(f)
+e.layout.height = "560px"
+W.HBox([e.pane("text"), e.pane("graph"), e.pane("inspector")], layout=W.Layout(height="400px"))
+'''
+LIVE = f"{ACTIVE} .irs"
+
+
+@pytest.fixture(scope="module")
+def panes(lab: Lab) -> Iterator[Lab]:
+    """Three panes in a row, and below them the explorer."""
+    lab.open("panes.ipynb", PROGRAM, "e")
+    lab.run_all()
+    lab.page.locator(f"{LIVE} .irs-counts").wait_for(timeout=60_000)
+    lab.page.locator(f"{LIVE}.irs-only .irs-box").first.wait_for()
+    yield lab
+    lab.close()
+
+
+def size(lab: Lab, selector: str) -> tuple[float, float]:
+    box = lab.page.locator(selector).first.bounding_box()
+    assert box is not None
+    return box["width"], box["height"]
+
+
+def test_panes_share_the_width_of_a_row_and_take_the_heights_that_layouts_name(panes: Lab) -> None:
+    for name in ("text", "graph", "inspector"):
+        width, height = size(panes, f"{LIVE}.irs-only-{name}")
+        assert width > 240, name
+        assert 300 < height <= 480, name
+    assert abs(size(panes, f"{LIVE}:not(.irs-only)")[1] - 560) < 4
+
+
+def in_sight(lab: Lab, selector: str, stage: str) -> bool:
+    found: bool = lab.page.evaluate(
+        """([selector, stage]) => { const box = document.querySelector(selector)?.getBoundingClientRect();
+        const around = document.querySelector(stage).getBoundingClientRect();
+        return !!box && box.left < around.right && box.right > around.left && box.top < around.bottom && box.bottom > around.top; }""",
+        [selector, stage],
+    )
+    return found
+
+
+def test_what_is_selected_elsewhere_comes_into_sight_in_text_and_graph(panes: Lab) -> None:
+    whole = f"{LIVE}:not(.irs-only)"
+    for name in ("v117", "v3", "v84"):
+        panes.python(f"e.selection = '%{name}'")
+        panes.page.locator(f"{whole} .irs-line.selected", has_text=f"%{name} ").first.wait_for()
+        panes.page.locator(f"{whole} .irs-stage :is(.selected, .holding)").first.wait_for()
+        assert in_sight(panes, f"{whole} .irs-stage :is(.selected, .holding) > .irs-face", f"{whole} .irs-stage")
+        assert in_sight(panes, f"{LIVE}.irs-only .irs-line.selected", f"{LIVE}.irs-only-text .irs-scroller")
+
+
+def test_the_switch_shows_the_program_as_written_and_what_a_pass_took_away(panes: Lab) -> None:
+    page = panes.page
+    whole = f"{LIVE}:not(.irs-only)"
+    said = panes.python("w = irs.AliasDb(g).writers('a'); e.selection = w; print(e.selected == list(w))")
+    assert said == "True"
+    page.locator(f"{whole} .irs-sentence", has_text="functionalize took it away").wait_for()
+    page.locator(f"{whole} button", has_text="show that program").click()
+    page.locator(f"{whole} .irs-programs [aria-pressed=true]", has_text="as written").wait_for()
+    line = page.locator(f"{whole} .irs-line.selected", has_text="aten::mul_")
+    line.wait_for()
+    assert panes.python("print(e.step)") == "0"
+    page.locator(f"{whole} .irs-programs button", has_text="fused").click()
+    line.wait_for(state="detached")
+    assert page.locator(f"{whole} .irs-line.t-joined").count() == 0  # out of the steps
+
+
+def test_a_view_in_a_tab_of_its_own_fills_it(panes: Lab) -> None:
+    page = panes.page
+    page.evaluate(
+        """() => { const panel = window.jupyterapp.shell.currentWidget; panel.content.activeCellIndex = 1;
+        return window.jupyterapp.commands.execute('notebook:create-output-view'); }"""
+    )
+    page.locator(".jp-LinkedOutputView .irs .irs-box").first.wait_for(timeout=15_000)
+    page.wait_for_timeout(200)  # the panel takes its size
+    tab, view = size(panes, ".jp-LinkedOutputView"), size(panes, ".jp-LinkedOutputView .irs")
+    assert view[1] > 0.9 * tab[1]
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.close()")

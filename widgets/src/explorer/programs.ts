@@ -1,0 +1,22 @@
+// Which program is shown: as it was written, and what the passes made of it. A switch over the steps.
+
+import type { Context } from "../lib/model/context";
+import { h, oncePerFrame } from "../lib/dom/dom";
+
+export function programSwitch(context: Context): HTMLElement | null {
+  const { view, steps } = context;
+  const stops = view.programs ?? [];
+  if (stops.length < 2) return null;
+  const last = stops[stops.length - 1].state;
+  const buttons = stops.map(({ label, state, hint }) => h("button", {
+    type: "button", title: hint, onclick: () => (steps && state === last ? steps.leave() : context.goTo(state)),
+  }, label));
+  const show = () => {
+    const at = steps ? steps.at : last;
+    buttons.forEach((button, k) => button.setAttribute("aria-pressed", String(stops[k].state === at)));
+  };
+  steps?.subscribe(oncePerFrame(show));
+  show();
+  return h("div", { class: "irs-programs", role: "group", "aria-label": "which program is shown" },
+    ...buttons.flatMap((button, k) => (k ? [h("span", { "aria-hidden": "true" }, "→"), button] : [button])));
+}

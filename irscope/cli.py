@@ -1,4 +1,4 @@
-"""The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`, `irscope opt FILE -p PASSES`."""
+"""The command line: `irscope lab`, `irscope show FILE`, `irscope report FILE -o out.html`, `irscope opt FILE -p PASSES`, …"""
 
 from __future__ import annotations
 
@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_opt(commands)
     _add_profile(commands)
+    _add_survey(commands)
 
     bench = commands.add_parser("bench", help="time kernels or models against what else is installed")
     bench.add_argument("--suite", default="kernels", help="kernels, models or gpu (default: %(default)s)")
@@ -153,6 +154,21 @@ def _add_profile(commands: Any) -> None:
     profile.add_argument("--speedscope", metavar="OUT", help="write a file for speedscope")
     profile.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded")
     profile.set_defaults(run=_profile)
+
+
+def _add_survey(commands: Any) -> None:
+    survey = commands.add_parser(
+        "survey", help="say what many models have in common: which kernels they share, and what is never fused"
+    )
+    survey.add_argument("sources", nargs="+", metavar="FOLDER", help="folders of programs, and programs")
+    survey.add_argument("--out", required=True, metavar="DIR", help="where to write it; started again, it goes on from what is there")
+    survey.add_argument("--scheduler", metavar="ADDRESS", help="have the workers of this Dask cluster do it")
+    survey.add_argument("--processes", type=int, metavar="N", help="how many work on this machine (default: one per core)")
+    survey.add_argument("--seconds", type=int, default=300, help="processor time for each model (default: %(default)s)")
+    survey.add_argument("--memory", type=float, metavar="GB", help="memory for each model (default: a process's share)")
+    survey.add_argument("--policy", default="greedy", help="how to fuse: greedy, min-bytes or torch-legacy (default: %(default)s)")
+    survey.add_argument("--trust", action="store_true", help="let files run code of their authors when they are loaded")
+    survey.set_defaults(run=_survey)
 
 
 def _pass_line(known: Any, width: int) -> str:
@@ -262,6 +278,27 @@ def _profile(options: argparse.Namespace) -> None:
     if options.speedscope:
         measured.to_speedscope(options.speedscope)
         print(f"wrote {options.speedscope}")
+
+
+def _survey(options: argparse.Namespace) -> int:
+    from irscope import corpus
+
+    memory = None if options.memory is None else int(options.memory * 1e9)
+    try:
+        found = corpus.survey(
+            options.sources, options.scheduler, options.out, processes=options.processes, seconds=options.seconds, memory=memory,
+            policy=options.policy, trust=options.trust,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        print(f"irscope: interrupted; what is done is in {options.out}, and the same command goes on from there", file=sys.stderr)
+        return 130
+    print(found)
+    shown = found.classes.head(10)[["members", "models", "ops", "saved_s"]]
+    print(shown.round(3).to_string(max_colwidth=60) if len(shown) else "no model has a fusion group")
+    for model, what in found.failures[["model", "what"]].values.tolist():
+        print(printable(f"left out: {model}: {what.partition(chr(10))[0]}"), file=sys.stderr)
+    print(f"wrote {found.out}; open {found.out / 'index.html'} in any browser")
+    return 0 if len(found.models) or not len(found.failures) else 1
 
 
 def _is_torchs(program: Any) -> bool:

@@ -289,9 +289,13 @@ def explore(
     `measure=True` does so at once. The result's `selection` reads and sets what is selected, in all views.
     Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
     the folder `sources`.
+
+    Of a Survey of many models it shows the classes, and the explorer of any model that has the one which is chosen.
     """
     from irscope.widgets.explorer import Explorer
 
+    if hasattr(source, "_explored_"):  # made above this layer
+        return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
     return Explorer.of(_exploration(source, example_args, measure=wanted, sources=sources, **load_options))
 

@@ -20,6 +20,8 @@ def test_a_session_of_the_readme_runs(block: str, capsys: pytest.CaptureFixture[
     if "torch" in block:
         pytest.importorskip("torch")
         pytest.importorskip("anywidget")
+    if "irs.corpus" in block:
+        pytest.importorskip("pyarrow")
     exec(compile(block, "README.md", "exec"), {})
     assert capsys.readouterr().out
 

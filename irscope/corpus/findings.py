@@ -153,6 +153,19 @@ class Survey:
             shown.selection = nodes[group]
         return shown
 
+    def write(self, output: str | Path) -> Path:
+        """Write the page that shows all this, which needs no script and no network; gives its path. Raises ArgumentError."""
+        from irscope.corpus.view import survey_view
+        from irscope.display.survey_page import survey_html
+
+        path = Path(output)
+        try:
+            path.write_text(survey_html(survey_view(self)), encoding="utf-8")
+        except OSError as error:
+            what = f"{str(path)!r} cannot be written: {error.strerror}"
+            raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
+        return path
+
     def program(self, cls: int) -> Graph:
         """A graph that holds nothing but a group of a class: to be shown, compiled, or compared. Raises UnknownNumber."""
         from irscope.frontends.text import parse
@@ -182,6 +195,18 @@ class Survey:
     def _table(self, name: str) -> pd.DataFrame:
         frame: pd.DataFrame = read_rows(self.out / TABLES / name, name).to_pandas()
         return frame
+
+    def _repr_html_(self) -> str:
+        from irscope.corpus.view import survey_view
+        from irscope.display.survey_page import survey_cell
+
+        return survey_cell(survey_view(self))
+
+    def _explored_(self) -> Any:
+        """What `irs.explore` shows of it: its classes, and the explorer of the one that is chosen."""
+        from irscope.widgets.survey_box import survey_box
+
+        return survey_box(self, self._repr_html_())
 
     def __repr__(self) -> str:
         left_out = f", {len(self.failures)} left out" if len(self.failures) else ""

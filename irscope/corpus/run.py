@@ -43,8 +43,10 @@ def survey(
     machine's); one that takes more, crashes or cannot be read is a row of `.failures`, and the others go on. `policy` is that of
     `irs.fuse`, `trust` that of `irs.load`.
 
-    Gives a Survey: `.classes`, `.kernels`, `.near`, `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it
-    and keeps what is done. Raises LoadError, ArgumentError, or MissingExtra where pyarrow or Dask is missing.
+    Gives a Survey, which shows itself in a cell, as `index.html` in the folder, and in `irs.explore`: `.classes`, `.kernels`, `.near`,
+    `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it and keeps what is done.
+
+    Raises LoadError, ArgumentError, or MissingExtra where pyarrow or Dask is missing.
 
     >>> import irscope as irs, tempfile
     >>> text = "graph(%x : Float(4)):\\n  %a : Float(4) = aten::relu(%x)\\n  %b : Float(4) = aten::tanh(%a)\\n  return (%b)"
@@ -71,7 +73,9 @@ def survey(
             step()
     _put_together(listed, folder, workers)
     write_atomically(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())
-    return Survey(folder, {source.name: (source, settings) for source in listed})
+    found = Survey(folder, {source.name: (source, settings) for source in listed})
+    found.write(folder / "index.html")
+    return found
 
 
 def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> None:

@@ -12,54 +12,27 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.escaping import in_markup
+from irscope.display.svg_parts import WIDTH as _WIDTH
+from irscope.display.svg_parts import cut as _cut
+from irscope.display.svg_parts import picture as _svg
+from irscope.display.svg_parts import rect as _rect
+from irscope.display.svg_parts import text as _text
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
 from irscope.report.words import byte_count, duration
 
 __all__ = ["before_after_svg", "heat_svg", "icicle_svg", "nodes_svg", "roofline_svg", "timeline_svg"]
 
-_STYLE: Final = (
-    "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.m{font-family:ui-monospace,monospace}"
-    ".q{fill:#667085}.b{fill:#4c78a8}.a{fill:#2f8f5b}.s{fill:#e45756}.g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#1f2328;fill:none;"
-    "stroke-width:1.3}.w{stroke:#1f2328;stroke-width:1}.f{fill:#72b7b2;fill-opacity:.35;stroke:#2f7d78}.x{stroke:#fff;"
-    "stroke-width:1}.k{fill:#4c78a8;fill-opacity:.75}"
-    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.b,.k{fill:#6ea3d8}.a{fill:#6fd19c}"
-    ".s{fill:#ff8a80}.g{stroke:#3f4650}.l,.w{stroke:#e5e7eb}.f{fill:#2f7d78;stroke:#72b7b2}.x{stroke:#1e1e1e}}"
-)
 _HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
 """From cold to hot; text on them is dark but on the last two."""
-_WIDTH: Final = 860
 _ROW: Final = 18
 _WHISKER: Final = 1.3
 """Where whiskers end, in lengths of the longest bar: one disturbed run must not squeeze all bars."""
-
-
-def _svg(height: float, parts: Sequence[str], label: str, width: float = _WIDTH) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'role="img" aria-label="{in_markup(label)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
-    )
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "", style: str = "") -> str:
-    more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text x="{x:.1f}" y="{y:.1f}"{more}{f" style={chr(34)}{style}{chr(34)}" if style else ""}>{in_markup(text)}</text>'
-
-
-def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "", fill: str = "") -> str:
-    told = f"<title>{in_markup(title)}</title>" if title else ""
-    color = f' style="fill:{fill}"' if fill else ""
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{height:.2f}" class="{kind}"{color}>{told}</rect>'
 
 
 def _heat(share: float, most: float) -> tuple[str, bool]:
     """The colour of a share, and whether text on it must be light."""
     place = min(len(_HEAT) - 1, int((share / most if most else 0.0) ** 0.5 * len(_HEAT)))
     return _HEAT[place], place >= len(_HEAT) - 2
-
-
-def _cut(text: str, width: float, letter: float = 6.1) -> str:
-    most = int(width / letter)
-    return text if len(text) <= most else text[: max(most - 1, 0)] + "…" if most > 2 else ""
 
 
 def nodes_svg(way: TimedWay, most: int = 12) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import irscope as irs
+from irscope.cli import main
 from irscope.corpus import Survey, run
 from irscope.corpus.records import record_path
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
@@ -225,3 +227,61 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     assert why["raises"] == "RuntimeError: this model is not finished"
     assert "broken.onnx" in why["broken"]
     assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]
+
+
+def test_the_command_surveys_folders_and_says_what_it_left_out(
+    tmp_path: Path, workers: InProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for name, text in MODELS.items():
+        (models / f"{name}.ir").write_text(text)
+    (models / "bad.ir").write_text("graph(%x")
+    command = ["survey", str(models), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    told = capsys.readouterr()
+    assert "5 groups in 4 classes" in told.out and "relu, tanh, mul" in told.out
+    assert told.err.startswith("left out: bad.ir: ") and "Traceback" not in told.err
+    monkeypatch.setattr(InProcess, "examine", interrupt)
+    (models / "new.ir").write_text(MODELS["a"])
+    assert main(command) == 130
+    assert "the same command goes on from there" in capsys.readouterr().err
+    assert main(["survey", str(tmp_path / "nothing"), "--out", str(tmp_path / "out")]) == 2
+
+
+def interrupt(*given: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_the_page_links_pictures_to_classes_and_shows_strangers_text_as_text(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path, {**MODELS, "<script>alert(1)</script>": MODELS["a"], "bad": "graph(%x"})
+    page = (tmp_path / "index.html").read_text()
+    links, places = set(re.findall(r'href="#([^"]*)"', page)), set(re.findall(r'id="([^"]*)"', page))
+    assert links and links <= places
+    assert "<script" not in page and "&lt;script&gt;" in page
+    for said in ("6 models, 1 left out", "&#x27;other&#x27; of aten::mul", "aten::relu(%", "constants known to the compiler"):
+        assert said in page or said.replace("&#x27;", "&#39;") in page or said.replace("&#x27;", "'") in page, said
+    cell = s._repr_html_()
+    assert cell.count("<img") == 2 and "<svg" not in cell
+    with pytest.raises(ArgumentError, match="cannot be written"):
+        s.write(tmp_path / "no" / "page.html")
+
+
+def test_a_survey_without_groups_shows_itself(tmp_path: Path, workers: InProcess) -> None:
+    s = survey(tmp_path, {"bad": "graph(%x"})
+    assert repr(s).startswith("<Survey of 0 models, 1 left out: 0 groups in 0 classes, 0 kernels")
+    assert "none" in (tmp_path / "index.html").read_text() and s._repr_html_()
+
+
+def test_a_class_is_chosen_and_opened_in_a_cell(tmp_path: Path, workers: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ipywidgets")
+    s = survey(tmp_path)
+    box = irs.explore(s)
+    _, cls, member, button, _ = box.children
+    assert [name for name, _ in member.options] == ["a: group 0, %end", "renamed: group 0, %end"]
+    cls.value = 1
+    assert len(member.options) == 1
+    opened: list[tuple[str, int]] = []
+    monkeypatch.setattr(Survey, "explore", lambda self, *which: opened.append(which))
+    button.click()
+    assert opened == [member.value]

@@ -170,7 +170,9 @@ class Placements:
         """The layout of a fresh result."""
         declared = self._declared(value, 0)
         if declared is not None and declared.dtype is not None and _has_numbers(declared):
-            return declared
+            if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
+                return declared
+            return self._one(replace(declared, strides=self._unless_marked(node, declared.strides or ())))
         operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
         if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
             type = self._by_type_rule(node, self._fact)
@@ -185,11 +187,16 @@ class Placements:
     def _unless_marked(self, node: Node, strides: tuple[Num, ...]) -> tuple[Num, ...]:
         """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
         as negated: torch computes it first, in memory of its own."""
-        if not any((self.of[v].layout.dtype or "").startswith("complex") or v in self._negated for v in self._tensors_of(node)):  # type: ignore[union-attr]
+        if not any(map(self._may_be_marked, self._tensors_of(node))):
             return strides
         type = self._by_type_rule(node, self._computed_fact)
-        assert type is not None and type.strides is not None, "it told of operands that lie otherwise"
+        if type is None or type.strides is None:  # not elementwise: it allocates as it always does
+            return strides
         return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
+
+    def _may_be_marked(self, value: Value) -> bool:
+        layout = self.of[value].layout if value in self.of else None
+        return value in self._negated or (layout is not None and (layout.dtype or "").startswith("complex"))
 
     def _computed_fact(self, value: Value) -> Any:
         """What a type rule is given of an operand that torch computes first."""

@@ -1,3 +1,6 @@
+from .in_place import (
+    Offers,
+)
 from .live_ranges import (
     Buffer,
     Lifetimes,
@@ -18,6 +21,7 @@ __all__ = [
     "Buffer",
     "Lifetimes",
     "MemoryPlan",
+    "Offers",
     "Place",
     "lifetimes",
     "memory_plan",

@@ -30,7 +30,7 @@ from a use to the loops around it takes as many steps as loops are nested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
@@ -64,6 +64,8 @@ class Buffer:
     """Whether the caller, or code that is not in the graph, may have it afterwards."""
     is_carried: bool
     """Whether a round of a loop may leave it to a later one."""
+    by_layout: bool = False
+    """Whether only the layouts that the graph declares say that it is a memory of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,13 @@ class Lifetimes:
             return self._of_value[value]
         place = self._place(value)
         return self._own.get(value) if place is None else self._buffer_at.get(place)
+
+    def with_joined(self, now: Mapping[Buffer, Buffer], of_value: Mapping[Value, Buffer]) -> Lifetimes:
+        """The same with several memories as one: what each of them is now, and where values lie that were the first in theirs."""
+        buffers = dict.fromkeys(now.get(buffer, buffer) for buffer in self.buffers)
+        places = {place: now.get(buffer, buffer) for place, buffer in self._buffer_at.items()}
+        values = {value: now.get(buffer, buffer) for value, buffer in self._of_value.items()} | dict(of_value)
+        return replace(self, buffers=tuple(buffers), _buffer_at=places, _of_value=values)
 
     @cached_property
     def _own(self) -> Mapping[Value, Buffer]:
@@ -250,7 +259,7 @@ class _Walk:
                     break
                 birth, loop, rounds = start, around, rounds * self._rounds(place, node)
             death = end if is_result else min(self._extended(birth, death), end)
-            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1))
+            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1, value in roots))
             if value in used_as:
                 of_root[value] = found[-1]
             elif place is not None:

@@ -11,7 +11,7 @@ ops runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
+from irscope.analysis.memory.in_place import Offers, written_in_place
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes
 from irscope.analysis.memory.placement import Block, Place, live_sums, placed
 from irscope.analysis.memory.savings import in_place_of, reordered_bound
@@ -46,6 +47,8 @@ class MemoryPlan:
     own: tuple[Buffer, ...]
     """Buffers that have no place: carried from one round of a loop to the next, made by who cannot be told where, or needed for
     so long that an arena would be kept for them."""
+    in_place: Mapping[Value, Value] = field(default_factory=dict)
+    """For each result that a kernel writes in place of an operand that nobody needs afterwards, that operand."""
 
     @cached_property
     def peak(self) -> int:
@@ -126,6 +129,10 @@ class MemoryPlan:
             return no(
                 f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b)
             )
+        for result, operand in ((a, b), (b, a)):
+            if self.in_place.get(self.graph.value(result)) is self.graph.value(operand):
+                name, of = self.graph.names[self.graph.value(result)], self.graph.names[self.graph.value(operand)]
+                return yes(f"%{name} is written in place of %{of}, whose last use that is", left.value)
         if left is right:
             return yes(f"both lie in the memory of %{self.graph.names[left.value]}", left.value)
         one, two = self._place_of.get(left), self._place_of.get(right)
@@ -274,11 +281,12 @@ def _taken(
     return [*kept, (start, end, place.buffer)], earlier
 
 
-def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None) -> MemoryPlan:
+def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, offers: Offers | None = None) -> MemoryPlan:
     """Plan the memory of a Graph, or of what `fuse` gave: live ranges, places, the peak and what makes it.
 
     `is_told` says of a node whether it can be told where to put what it makes; without it all can. Then the plan is one to run
-    by: it keeps apart what may be one memory even where the declared layouts say that it is not.
+    by: it keeps apart what may be one memory even where the declared layouts say that it is not. `offers` says of a node and one
+    of its results over which operands it can write it (`irscope.analysis.memory.in_place`).
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1024)):
@@ -295,10 +303,13 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None) 
     """
     graph = graph_of(program, "memory_plan")
     found = lifetimes(graph, is_told=is_told)
-    told = [b for b in found.buffers if not b.is_carried and (is_told is None or is_told(b.maker))]
     if is_told is None:
-        return _planned(graph, found, told)
-    return _with_least_peak(graph, found, told)
+        return _planned(graph, found, [b for b in found.buffers if not b.is_carried])
+    plans = []
+    for lives, in_place in (written_in_place(found, offers), (found, {})) if offers is not None else ((found, {}),):
+        told = [b for b in lives.buffers if not b.is_carried and is_told(b.maker)]
+        plans.append(replace(_with_least_peak(graph, lives, told), in_place=in_place))
+    return min(plans, key=lambda plan: plan.peak)
 
 
 def _planned(graph: Graph, found: Lifetimes, told: Sequence[Buffer]) -> MemoryPlan:

@@ -172,23 +172,27 @@ class Placements:
         if declared is not None and declared.dtype is not None and _has_numbers(declared):
             if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
                 return declared
-            return self._one(replace(declared, strides=self._unless_marked(node, declared.strides or ())))
+            return self._one(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
         operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
         if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
             type = self._by_type_rule(node, self._fact)
             if type is not None and type.shape is not None and type.strides is not None:
-                strides = type.strides if 1 not in type.shape else self._unless_marked(node, type.strides)
+                strides = type.strides if 1 not in type.shape else self._unless_marked(node, static_shape(type) or (), type.strides)
                 return self._one(make_layout(type.shape, strides, 0, type.dtype))
             return declared
         if declared is None:
             return None
         return self._one(computed_layout(node, declared, operands))
 
-    def _unless_marked(self, node: Node, strides: tuple[Num, ...]) -> tuple[Num, ...]:
+    def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
         """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
         as negated: torch computes it first, in memory of its own."""
-        if not any(map(self._may_be_marked, self._tensors_of(node))):
+        operands = list(self._tensors_of(node))
+        if not any(map(self._may_be_marked, operands)):
             return strides
+        layouts = [self.of[value].layout if value in self.of else None for value in operands]
+        if not all(layout is not None and _has_numbers(layout) for layout in layouts):
+            return loose(shape, strides)
         type = self._by_type_rule(node, self._computed_fact)
         if type is None or type.strides is None:  # not elementwise: it allocates as it always does
             return strides

@@ -1,3 +1,7 @@
+from .in_place import (
+    may_overwrite,
+    overwriting,
+)
 from .loop_nest import (
     arrange_loops,
 )
@@ -79,7 +83,9 @@ __all__ = [
     "constant_bits",
     "constant_value",
     "is_float",
+    "may_overwrite",
     "operations_per_point",
+    "overwriting",
     "reduction_nest",
     "row_limit",
     "spec_attributes",

@@ -124,6 +124,8 @@ class KernelSpec:
     """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
     exact: bool = False
     """Whether each instruction rounds by itself, as torch's ops do: no product is joined with a sum."""
+    in_place: bool = False
+    """Whether results may lie where operands do: no point is computed twice (`irscope.codegen.kernel.in_place`)."""
 
     def __post_init__(self) -> None:
         """Raises CodegenError for a result that no kernel can store: one that stands still along a loop."""
@@ -182,7 +184,8 @@ class KernelSpec:
         rows = f", rows of at most {self.row_limit}" if self.row_limit else ""
         gathered = f", reduced over {', '.join(map(str, self.reduced))}" if self.reduced else ""
         exact = ", each instruction rounded" if self.exact else ""
-        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}{exact}"]
+        in_place = ", results in place of operands" if self.in_place else ""
+        lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}{exact}{in_place}"]
         for number, step in enumerate(self.instructions):
             lines.append(f"t{number} : {step.dtype} = {self._told(step)}")
         lines += [f"y{i}{_told_pattern(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
@@ -200,7 +203,7 @@ class KernelSpec:
     @property
     def _key(self) -> tuple[object, ...]:
         key = (self.inputs, self.instructions, self.outputs, self.rank, self.nontemporal, self.row_limit, self.reduced)
-        return (*key, "exact") if self.exact else key
+        return (*key, *("exact",) * self.exact, *("in place",) * self.in_place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +253,8 @@ class LaunchPlan:
     """Type, shape and strides of each output of the group; the caller allocates them."""
     inputs: int
     """How many inputs the group has."""
+    in_place: tuple[tuple[int, int], ...] = ()
+    """Outputs that lie where an input lies, each with the position of that input."""
 
     @property
     def specs(self) -> tuple[KernelSpec, ...]:

@@ -5,7 +5,7 @@ number, eight bytes (float64 or int64); `dims` holds the extent of each loop, th
 each tensor operand (int64, in elements). Any part of an iteration space is thus itself a call with other pointers and
 extents.
 
-**A result must not overlap an operand.** Pointers need the alignment of their elements only.
+**A result must not overlap an operand**, unless the spec is `in_place`. Pointers need the alignment of their elements only.
 
 The text needs no optimisation pass: LLVM's code generator alone gives full speed, in a third of the time.
 """

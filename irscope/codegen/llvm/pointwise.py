@@ -3,7 +3,8 @@
 A row whose length is not a multiple of the vector ends with a vector that overlaps the one before; a row that turns out
 shorter than one vector goes through a buffer on the stack, and where all are known to be, each is one vector and a mask.
 So there is no scalar remainder loop, and but for light work on short rows one copy of the arithmetic; the price is that
-**a result must not overlap an operand**.
+**a result must not overlap an operand**. Where it may (`KernelSpec.in_place`), a row is two rows: whole vectors, and the rest, which
+is shorter than one and goes through the buffer.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class PointwiseKernel:
             self._short_rows()
             return
         with outer_loops(self.k, self.nest.stages[: self.spec.rank]):
-            self._row()
+            if self.spec.in_place:
+                self._row_in_two_parts()
+            else:
+                self._row()
 
     # -- rows of one vector -------------------------------------------------------------------------------------------
 
@@ -71,6 +75,20 @@ class PointwiseKernel:
             splat(self.k, index)
         self.k.places = {slot: self.k.pointers[slot] for slot in self.k.moving}
         self._body()
+
+    def _row_in_two_parts(self) -> None:
+        """A row of which no point is computed twice: as many as fill vectors, then those that are left."""
+        body, length, pointers, values = self.body, self.k.sizes[-1], self.k.pointers, self.k.values
+        rest = body.value(f"and i64 {length}, {self.k.width - 1}")
+        whole = body.value(f"sub i64 {length}, {rest}")
+        with body.loop("2") as part:
+            is_first = body.value(f"icmp eq i64 {part.index}, 0")
+            size = body.value(f"select i1 {is_first}, i64 {whole}, i64 {rest}")
+            with body.only_if(body.value(f"icmp sgt i64 {size}, 0")):
+                self.k.pointers, self.k.values, self.k.sizes[-1] = dict(pointers), dict(values), size
+                self.k.advance(self.spec.rank - 1, body.value(f"select i1 {is_first}, i64 0, i64 {whole}"))
+                self._row()
+        self.k.pointers, self.k.values, self.k.sizes[-1] = pointers, values, length
 
     # -- the innermost loop -------------------------------------------------------------------------------------------
 

@@ -176,6 +176,8 @@ class CpuDevice:
 
     def adapted(self, launch: Launch) -> Launch:
         """The launch as it runs here: with reads in tiles, and with stores that pass the caches, where that pays."""
+        if launch.spec.in_place:  # tiles overlap, and what is written over was just read
+            return launch
         target = self.host.target if self.availability() else GENERIC
         launch = with_tiled_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
         if not stores_should_stream(launch, target.vector_bytes):

@@ -5,6 +5,8 @@ of a result, in which other things lie before the result does. A tensor in an ar
 lie in memory that is gone; the run itself lets go of a block once the last thing in it has been made. Of a loop's body that is
 not known, and the run holds such a block to its end. Each run of each thread has blocks of its own.
 
+What is written in place of an operand is not made: the operand's tensor is the result, from then on.
+
 What is made with another type or size than the plan was made for is allocated as in any other program.
 """
 
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope.analysis.memory import Block, Buffer, MemoryPlan, Place, memory_plan
+from irscope.analysis.memory import Block, Buffer, MemoryPlan, Offers, Place, memory_plan
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.ir import Graph, Node, TensorType
 from irscope.runtime.arrays import Memory, extents
@@ -30,10 +32,11 @@ _Blocks = list[dict[Any, Any] | None]
 class Arena:
     """The blocks of one planned program."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Node]) -> None:
-        """`groups`: the nodes whose kernels can be told where to put their results."""
+    def __init__(self, graph: Graph, groups: Sequence[Node], offers: Offers | None = None) -> None:
+        """`groups`: the nodes whose kernels can be told where to put their results; `offers`: which operands these may be written
+        over."""
         told = set(groups)
-        self.plan: MemoryPlan = memory_plan(graph, is_told=told.__contains__)
+        self.plan: MemoryPlan = memory_plan(graph, is_told=told.__contains__, offers=offers)
         self._run = _Run()
         self._last = self._last_births()
 
@@ -44,6 +47,13 @@ class Arena:
             last[place.block] = place.buffer
         body = set(self.plan.graph.body.nodes)
         return {block: buffer for block, buffer in last.items() if buffer.maker in body}
+
+    def taken(self, group: Node) -> dict[int, int]:
+        """Which of a group's outputs lie in place of which of its inputs, by position."""
+        in_place = self.plan.in_place
+        return {
+            index: group.inputs.index(in_place[value]) for index, value in enumerate(group.outputs) if value in in_place
+        }
 
     def enter(self) -> _Blocks | None:
         """Begin a run in this thread; gives what `leave` wants back."""

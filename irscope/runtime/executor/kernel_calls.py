@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import side_by_side
-from irscope.codegen.kernel import LaunchPlan
+from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Node, TensorType, Type
@@ -42,6 +42,8 @@ class Kernels:
         """`exact`: a group gets kernels only if they give torch's bits."""
         self.device_of = device_of
         self.exact = exact
+        self.taken: dict[Node, dict[int, int]] = {}
+        """Of groups, the outputs that are to lie in place of inputs, by position."""
         self.compiled: list[CompiledKernel] = []
         self.remarks: list[Remark] = []
         self._by_identity: dict[int, CompiledKernel] = {}
@@ -51,7 +53,7 @@ class Kernels:
         """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
         device = self.device_of(group)
         try:
-            prepared = device.prepare(spec_of_group(group, types, exact=self.exact))
+            prepared = device.prepare(self._planned(group, types))
         except IrscopeError as error:
             self._remark(group, error)
             return None
@@ -63,7 +65,7 @@ class Kernels:
         plans: dict[Node, tuple[Device, LaunchPlan]] = {}
         for group, operands in types.items():
             try:
-                plans[group] = self.device_of(group), spec_of_group(group, operands, exact=self.exact)
+                plans[group] = self.device_of(group), self._planned(group, operands)
             except IrscopeError as error:
                 self._remark(group, error)
         distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
@@ -80,6 +82,23 @@ class Kernels:
             else:
                 self._record_all(prepared, device, group)
         return made
+
+    def _planned(self, group: Node, types: Sequence[Type]) -> LaunchPlan:
+        plan, taken = spec_of_group(group, types, exact=self.exact), self.taken.get(group)
+        return plan if not taken else overwriting(plan, _of_one_type(plan, types, taken))
+
+    def offers(self, group: Node, types: Sequence[Type]) -> dict[int, list[int]]:
+        """For each output of a group those inputs in whose place its kernels can write it."""
+        try:
+            plan = spec_of_group(group, types, exact=self.exact)
+        except IrscopeError:
+            return {}
+        pairs = [(output, operand) for output in range(len(plan.outputs)) for operand in range(plan.inputs)]
+        found: dict[int, list[int]] = {}
+        for output, operand in pairs:
+            if _of_one_type(plan, types, {output: operand}) and may_overwrite(plan, output, operand):
+                found.setdefault(output, []).append(operand)
+        return found
 
     def unsaved(self) -> list[Remark]:
         """Why the kernels will be compiled again in the next process, if they will."""
@@ -157,7 +176,7 @@ class GroupKernels:
         plan = None if types is None else self.plan(types)
         if plan is None:
             return None
-        return BoundPlan(plan.on(memory.library), tuple(self._makers(plan.plan.outputs, memory)))
+        return BoundPlan(plan.on(memory.library), tuple(self._makers(plan.plan.outputs, memory)), dict(plan.plan.in_place))
 
     def _makers(self, outputs: Sequence[TensorType], memory: Memory) -> Iterator[Allocate]:
         for index, type in enumerate(outputs):
@@ -167,12 +186,15 @@ class GroupKernels:
 class BoundPlan:
     """A plan, and what makes its results."""
 
-    __slots__ = ("make", "makers", "plan")
+    __slots__ = ("in_place", "make", "makers", "plan")
 
-    def __init__(self, plan: PreparedPlan, makers: tuple[Allocate, ...]) -> None:
+    def __init__(self, plan: PreparedPlan, makers: tuple[Allocate, ...], in_place: Mapping[int, int]) -> None:
         self.plan = plan
         self.makers = makers
-        self.make = makers[0] if makers else list
+        self.make = makers[0] if makers and not in_place else None
+        """What makes the only result, or one of several."""
+        self.in_place = in_place
+        """Results that are operands, by position: what makes them is not asked."""
 
 
 class GroupCall:
@@ -203,11 +225,12 @@ class GroupCall:
                 slots[slot] = result
             return
         found = met.ready
-        if len(writes) == 1:
+        if len(writes) == 1 and found.make is not None:
             output = slots[writes[0]] = found.make()
             found.plan((memory.address(output),), memory.addresses(operands))
             return
-        results = [make() for make in found.makers]
+        taken = found.in_place
+        results = [operands[taken[index]] if index in taken else make() for index, make in enumerate(found.makers)]
         found.plan([memory.address(result) for result in results], memory.addresses(operands))
         for slot, result in zip(writes, results, strict=True):
             slots[slot] = result
@@ -258,6 +281,11 @@ def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence
         return [slots[slot] for slot in code.outputs]
 
     return run
+
+
+def _of_one_type(plan: LaunchPlan, types: Sequence[Type], taken: Mapping[int, int]) -> dict[int, int]:
+    """The pairs of outputs and inputs that are tensors of one type, so that the one can be the other."""
+    return {output: operand for output, operand in taken.items() if plan.outputs[output] == _plain(types[operand])}
 
 
 def _plain(type: Type) -> Type:

@@ -189,7 +189,11 @@ class _Writer:
             strange = f"{nested}not same{mark}({', '.join(tensors)}) and {strange}"
         self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)
+        taken = met.ready.in_place
         for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):
+            if place in taken:
+                self.line(position, f"v{slot} = {reads[taken[place]]}")
+                continue
             names[f"make{mark}_{place}"] = make
             self.line(position, f"v{slot} = make{mark}_{place}()")
         self.local.update(call.writes)

@@ -130,9 +130,8 @@ class Executable:
         self._surroundings = Surroundings(graph, device)
         self._node_by_node: BoundProgram | None = None
         """What runs where torch's own ops must be seen."""
-        self._arena = Arena(graph, tuple(self._groups)) if memory is not None else None
-        for group in self._groups.values():
-            group.arena = self._arena
+        self._is_planned = memory is not None
+        self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
         self._storages = storage_check(graph)
         """What looks where arguments lie, if that makes a difference."""
@@ -154,9 +153,22 @@ class Executable:
         unknown = [node for node, group in self._groups.items() if group.known_types() is None]
         for node, expected in likely_types(self.graph, unknown).items():
             self._groups[node].expected = expected
+        if self._is_planned:
+            self._plan_memory()
         known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
         for node, plan in self._kernels.prepare_all(known).items():
             self._groups[node].keep(known[node], plan)
+
+    def _plan_memory(self) -> None:
+        """Decide where results lie; before kernels are compiled, since one that writes over an operand is another."""
+        kernels = self._kernels
+
+        known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
+        offers = {node: kernels.offers(node, types) for node, types in known.items()}
+        self._arena = Arena(self.graph, tuple(self._groups), lambda node, output: offers.get(node, {}).get(output, ()))
+        for node, group in self._groups.items():
+            group.arena = self._arena
+            kernels.taken[node] = self._arena.taken(node)
 
     @property
     def kernels(self) -> KernelList:

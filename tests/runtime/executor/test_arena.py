@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from typing import Any
 
@@ -13,14 +14,16 @@ pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
+from irscope.runtime.executor.peak_memory import PeakMemory  # noqa: E402
 from tests.analysis.alias.test_execution import arguments, flat  # noqa: E402
 from tests.strategies import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 
-def check(seed: int, size: int) -> int:
-    """Four runs each, so that the stretches of a program are written out too; gives the places that kernels filled."""
+def check(seed: int, size: int) -> tuple[int, int]:
+    """Four runs each, so that the stretches of a program are written out too; gives the places that kernels filled, and how many
+    results were written in place of operands."""
     program = random_program(seed, size=size)
     fusion = irs.fuse(irs.load(program.text, *arguments(program)))
     plain, planned = irs.compile(fusion), irs.compile(fusion, memory="planned")
@@ -30,11 +33,132 @@ def check(seed: int, size: int) -> int:
         assert repr(flat([found, other])) == repr(flat([expected, one])), f"another result of\n{fusion.graph}"
     plan = planned.memory_plan
     assert plan is not None
-    return len(plan.places)
+    return len(plan.places), len(plan.in_place)
 
 
 def test_random_programs_compute_the_same() -> None:
-    assert sum(check(seed, 24) for seed in range(30)) > 20
+    assert sum(check(seed, 24)[0] for seed in range(30)) > 20
+
+
+def network(rng: random.Random) -> tuple[torch.nn.Module, torch.Tensor]:
+    """Layers, each followed by elementwise ops over its result and what earlier layers gave, of odd widths and other orders."""
+    width, rows = rng.choice([3, 37, 64, 65, 130]), rng.choice([1, 2, 5, 48])
+    layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(6))
+    kinds = [rng.randrange(7) for _ in layers]
+
+    def forward(x: Any) -> Any:
+        earlier = [x]
+        for kind, layer in zip(kinds, layers, strict=True):
+            y, other = layer(x), rng_free(earlier, kind)
+            if kind == 0:
+                x = torch.tanh(y) * 2
+            elif kind == 1:
+                x = torch.relu(y) + other
+            elif kind == 2:
+                x = torch.exp(-y * y) * y  # read three times
+            elif kind == 3:
+                x = (y.reshape(-1) * 3).reshape(rows, width) + y.mean()
+            elif kind == 4:
+                x = torch.sigmoid(y) + y.flip(1)  # read in two orders
+            elif kind == 5:
+                x = (y.t() * 2).t() + 1
+            else:
+                x = torch.tanh(y) + y[:1]  # a row of it under all rows
+            earlier.append(x)
+        return x
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = layers
+
+        def forward(self, x: Any) -> Any:
+            return forward(x)
+
+    return Net().eval(), torch.randn(rows, width)
+
+
+def rng_free(earlier: list[Any], kind: int) -> Any:
+    return earlier[(7 * kind + len(earlier)) % len(earlier)]
+
+
+@torch.no_grad()
+def test_results_in_place_of_operands_are_those_of_eager_torch() -> None:
+    """By chance; the operands are those of library ops and of other kernels."""
+    in_place = 0
+    for seed in range(5):
+        torch.manual_seed(seed)
+        model, x = network(random.Random(seed))
+        fusion = irs.fuse(irs.load(model, x))
+        plain, planned = irs.compile(fusion), irs.compile(fusion, memory="planned")
+        expected = plain(x)
+        torch.testing.assert_close(expected, model(x), atol=1e-4, rtol=1e-4)
+        for _ in range(4):
+            assert torch.equal(planned(x), expected), f"seed {seed}:\n{fusion.graph}"
+        plan = planned.memory_plan
+        assert plan is not None
+        assert planned.peak_bytes(x) == plan.peak
+        in_place += len(plan.in_place)
+    assert in_place > 5
+
+
+@torch.no_grad()
+def test_a_result_in_place_of_an_operand_has_its_pointer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(37, 37), torch.nn.Linear(37, 37)
+
+        def forward(self, x: Any) -> Any:
+            return self.b(torch.tanh(self.a(x)) * 2), self.a(x).relu() * x
+
+    model, x = Layers(), torch.randn(13, 37)
+    planned = irs.compile(irs.fuse(irs.load(model, x)), memory="planned")
+    plan = planned.memory_plan
+    assert plan is not None
+    ((result, operand),) = plan.in_place.items()  # the other group's result is the caller's
+    verdict = plan.same_storage(result, operand)
+    assert verdict and "is written in place of" in verdict.because
+    pointers: dict[Any, int] = {}
+
+    def after(self: PeakMemory, position: int) -> None:
+        node = self.code.nodes[position]
+        for value, slot in zip(node.outputs if node is not None else (), self.code.writes[position], strict=False):
+            pointers[value] = self.slots[slot].data_ptr()
+
+    monkeypatch.setattr(PeakMemory, "after", after)
+    planned.peak_bytes(x)
+    assert pointers[result] == pointers[operand]
+    assert list(pointers.values()).count(pointers[result]) == 2
+    for _ in range(3):
+        for one, other in zip(planned(x), model(x), strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 63, 64, 65, 200])
+def test_no_point_of_a_kernel_in_place_is_computed_twice(width: int) -> None:
+    """A row that ended in a vector over the one before would square some elements twice."""
+    from irscope.codegen.kernel import overwriting
+    from irscope.codegen.lowering import spec_of_group
+    from irscope.runtime.cpu import CpuDevice
+
+    graph = irs.fuse(irs.parse(f"""graph(%x : Float(3, {width}, strides=[{width}, 1]), %row : Float({width}, strides=[1])):
+      %y : Tensor = aten::mul(%x, %x)
+      %z : Tensor = aten::mul(%y, %row)
+      return (%z)""")).graph
+    (group,) = (node for node in graph.nodes() if node.blocks)
+    types = [value.type for value in group.inputs]
+    found = spec_of_group(group, types)
+    place, other = (group.inputs.index(value) for value in graph.inputs)
+    assert not overwriting(found, {0: other}).in_place  # it is read again for every row
+    plan = overwriting(found, {0: place})
+    assert plan.in_place == ((0, place),)
+    x, row = torch.arange(3.0 * width).reshape(3, width), torch.arange(width) + 1.0
+    expected = x * x * row
+    pointers = [0, 0]
+    pointers[place], pointers[other] = x.data_ptr(), row.data_ptr()
+    CpuDevice().prepare(plan).on("torch")([x.data_ptr()], pointers)
+    assert torch.equal(x, expected)
 
 
 @pytest.mark.long

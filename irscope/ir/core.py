@@ -144,6 +144,9 @@ class Graph:
     modes: Callable[[], str] | None = None
     """Says in words whether the model that the program was captured from has been switched to another mode since (training,
     evaluation), and gives an empty text if it has not; None where nothing depends on such modes."""
+    default_floats: str = ""
+    """The op of a node that a pass replaced by a constant, if it made floats of the type that is torch's default: as
+    float32, which is checked at each call."""
     storages: Mapping[Value, int] = field(default_factory=dict)
     """What is assumed of memory, and checked at each call of the compiled program: two of these bound inputs lie in one
     storage only if their numbers are equal, and no argument lies in any of them. Empty: nothing is assumed."""

@@ -6,12 +6,14 @@ compute in. Where a tensor of floats goes in, or the type is said, the default d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from irscope.ir import FLOAT, INT, Node, TensorType
+from irscope.ir import FLOAT, INT, Erased, Graph, Node, TensorType
 from irscope.ops.registry import category_of, schema_of
 
-__all__ = ["DEFAULT", "gives_default_floats"]
+__all__ = ["DEFAULT", "gives_default_floats", "remembering_default"]
 
 DEFAULT: Final = "float32"
 _ELSEWHERE: Final = ("container", "control", "scalar", "view")
@@ -36,6 +38,18 @@ def gives_default_floats(node: Node) -> bool | None:
     if True in results or compares_floats:
         return None if None in operands else True
     return None if None in results else False
+
+
+def remembering_default(graph: Graph, edits: Iterable[object]) -> Graph:
+    """The graph, which says so if one of the nodes that were erased on the way to it gave floats of the default type.
+
+    What was computed of such a node beforehand holds for that type alone, and no node is left that could be asked.
+    """
+    if graph.default_floats:
+        return graph
+    erased = (edit.node for edit in edits if isinstance(edit, Erased))
+    told = next((node.op for node in erased if gives_default_floats(node) is not False), "")
+    return replace(graph, default_floats=told) if told else graph
 
 
 def _is_float(type: TensorType) -> bool | None:

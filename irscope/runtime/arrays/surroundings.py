@@ -39,7 +39,9 @@ class Surroundings:
     def __init__(self, graph: Graph, device: str) -> None:
         self.graph = graph
         self.device = device
-        self.asks_default = any(gives_default_floats(node) is not False for node in graph.nodes())
+        self.asks_default = bool(graph.default_floats) or any(
+            gives_default_floats(node) is not False for node in graph.nodes()
+        )
         """Whether the default floating-point type may matter."""
 
     @cached_property
@@ -137,14 +139,15 @@ class Surroundings:
         default = self.torch.get_default_dtype()
         if not self.asks_default or default is self.torch.float32:
             return False
-        for node in self.graph.nodes():
-            if gives_default_floats(node):
-                raise RunError(
-                    f"torch's default floating-point type is {default} now, and the result of {node.op} was compiled as {DEFAULT}",
-                    where=repr(node),
-                    rule="surroundings",
-                    hint="torch.set_default_dtype(torch.float32), or a model that says the types of what it makes",
-                )
+        made = next((node for node in self.graph.nodes() if gives_default_floats(node)), None)
+        op = self.graph.default_floats or (made.op if made is not None else "")
+        if op:
+            raise RunError(
+                f"torch's default floating-point type is {default} now, and the result of {op} was compiled as {DEFAULT}",
+                where=repr(made) if made is not None else "",
+                rule="surroundings",
+                hint="torch.set_default_dtype(torch.float32), or a model that says the types of what it makes",
+            )
         return True
 
     def _refuse_derivatives(self, tensors: Sequence[Any]) -> None:

@@ -34,6 +34,7 @@ from irscope.ir import (
     make_node,
     new_id,
 )
+from irscope.ops.default_dtype import remembering_default
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
 
@@ -73,8 +74,9 @@ def fold_constants(graph: Graph) -> PassRecord:
     folded = rewriter.finish()
     cleaned = remove_dead_nodes(folded)
     edits = [*rewriter.edits, *cleaned.edits]
+    after = remembering_default(cleaned.after, cleaned.edits)
     seconds = perf_counter() - started
-    return PassRecord("fold-constants", graph, cleaned.after, tuple(edits), (), seconds, keeps_facts=True)
+    return PassRecord("fold-constants", graph, after, tuple(edits), (), seconds, keeps_facts=True)
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:

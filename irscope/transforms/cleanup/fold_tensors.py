@@ -35,6 +35,7 @@ from irscope.ir import (
     Value,
     constant_of,
 )
+from irscope.ops.default_dtype import remembering_default
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.typing import contiguous_strides
@@ -94,6 +95,7 @@ def fold_tensors(graph: Graph) -> PassRecord:
     cleaned = remove_dead_nodes(folded) if folded is not graph else None
     after, more = (cleaned.after, cleaned.edits) if cleaned else (graph, ())
     told, seconds = (*rewriter.edits, *more), perf_counter() - started
+    after = remembering_default(after, told)
     return PassRecord("fold-tensors", graph, after, told, (), seconds, keeps_facts=True)
 
 

@@ -220,8 +220,13 @@ def compared(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x > 0.5) * 1
 
 
+def made(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The mask is a constant by the time it runs."""
+    return x * torch.ones(4, 4).tril() + y
+
+
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-@pytest.mark.parametrize("source", [whole, compared], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("source", [whole, compared, made], ids=lambda f: f.__name__)
 def test_another_default_dtype_is_refused_where_it_counts(source: Callable[..., Any], device: str) -> None:
     whole_numbers = torch.arange(16).reshape(4, 4), torch.ones(4, 4)
     for loaded_under in (torch.float32, torch.float64):

@@ -203,7 +203,8 @@ def _show(options: argparse.Namespace) -> None:
         print(fusion.why_not(*options.why_not))
         return
     print(fusion.graph if options.fused else graph)
-    print(overview(explorer_view(Exploration.of(fusion))))
+    for line in overview(explorer_view(Exploration.of(fusion))).splitlines():
+        print(f"# {line}".rstrip())  # so that what is printed can be read again
 
 
 def _opt(options: argparse.Namespace) -> None:

@@ -39,7 +39,11 @@ def test_show_prints_the_program_and_what_fuses(program: Path, capsys: pytest.Ca
 
 def test_show_fused_prints_the_groups(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--fused", str(program), "--input", "float32[2,3]"]) == 0
-    assert "prim::FusionGroup" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "prim::FusionGroup" in printed
+    fused = program.with_name("fused.ir")
+    fused.write_text(printed)
+    assert main(["report", str(fused), "-o", str(fused.with_suffix(".html"))]) == 0
 
 
 def test_show_answers_whether_two_values_alias(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import irscope as irs
+from tests.oracles.damaged_files import whole, zipped
 from tests.oracles.everything import trouble
 
 GROUPED = """graph(%x : Float(2, 3)):
@@ -196,3 +201,34 @@ def test_a_group_norm_whose_numbers_are_none(groups: str, eps: str) -> None:
   %r : Float(2, 3) = aten::exp(%n)
   return (%r)"""
     assert trouble(text, compiled=True) == ""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("record", "part", "other", "told"),
+    [
+        ("models/model.json", b"aten.relu.default", b"aten.nope.default", "aten.nope"),
+        ("models/model.json", b'"as_tensor": {"name": "x"}', b'"as_tensor": {"name": "z"}', "KeyError: 'z'"),
+        ("models/model.json", b'"graph_module"', b'"graph_modul"', "graph_module"),
+        ("models/model.json", b'"schema_version": {"major": 8', b'"schema_version": {"major": 80', "80"),
+        ("data/weights/model_weights_config.json", b"}", b"", "model_weights_config.json is damaged"),
+        ("data/weights/model_weights_config.json", b'"as_int": 4', b'"as_int": 400', "out of bounds"),
+    ],
+)
+def test_a_damaged_program_of_torch_export_is_told_in_a_few_lines(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], record: str, part: bytes, other: bytes, told: str
+) -> None:
+    """What torch says of it holds the program, its own stack and, in its log, both once more."""
+    with zipfile.ZipFile(io.BytesIO(whole("pt2")[0])) as archive:
+        records = [(name, archive.read(name)) for name in archive.namelist()]
+    assert any(name.endswith(record) and part in held for name, held in records)
+    damaged = [(name, held.replace(part, other) if name.endswith(record) else held) for name, held in records]
+    path = tmp_path / "damaged.pt2"
+    path.write_bytes(zipped(damaged))
+    with pytest.raises(irs.IrscopeError) as caught:
+        irs.load(path)
+    said = str(caught.value)
+    assert told in said
+    assert "Traceback" not in said and "Original exception" not in said and len(said) < 1500
+    printed = capfd.readouterr()
+    assert printed.out + printed.err == ""

@@ -232,9 +232,12 @@ def _open(path: Path, trust: bool) -> Any:
         raise
     except Exception as error:
         what = f"{str(path)!r} is not a program that this torch reads"
-        told = trimmed(str(error).partition("Traceback (most recent")[0])[:_MOST_SAID]
+        said, _, stack = str(error).partition("Traceback (most recent")
+        said = trimmed(said.replace("Original exception", ""))
+        parts = (stack.strip().splitlines()[-1], said) if stack else (f"{type(error).__name__}: {said}",)
+        told = "\n".join(part[:_MOST_SAID] for part in parts)
         raise LoadError(what, where=told, hint="save it again with torch.export.save") from None
 
 
-_MOST_SAID: Final = 1000
-"""Letters that are told of what torch says: it prints the program, and how it came there."""
+_MOST_SAID: Final = 600
+"""Letters that are told of each part of what torch says: it prints the program, and how it came there."""

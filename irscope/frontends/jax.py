@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from irscope._base.leaves import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra
-from irscope.ir import Graph, Module, Value, make_block, make_value, nested_paths
+from irscope.ir import Graph, Module, TensorType, Value, make_block, make_value, nested_paths, new_id
 from irscope.ir.module import inlined, renamed_body
 
 __all__ = ["load", "name", "reads", "suffixes"]
@@ -52,7 +52,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     if isinstance(source, jax.stages.Compiled):
         raise CaptureError("a compiled JAX function is machine code", hint="load jax.jit(f).lower(*args), or f itself")
     if isinstance(source, jax.stages.Lowered):
-        graph = _imported(source, name)
+        graph = _with_unread(_imported(source, name), source)
         if args:
             given = len(jax.tree_util.tree_leaves(args))
             if given != len(graph.inputs):
@@ -60,7 +60,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
         args, kwargs = jax.tree_util.tree_unflatten(source.in_tree, range(source.in_tree.num_leaves))
         return replace(graph, argument_paths=nested_paths((*args, *kwargs.values()), len(graph.inputs)))
     lowered, kept = _lowered(source, args)
-    graph = _imported(lowered, name or getattr(source, "__name__", "") or "jax")
+    graph = _with_unread(_imported(lowered, name or getattr(source, "__name__", "") or "jax"), lowered)
     return _ordered(graph, source, args, kept)
 
 
@@ -104,6 +104,32 @@ def _imported(lowered: Any, name: str | None) -> Graph:
     graph = inlined(made, "main") if isinstance(made, Module) else made
     told = re.sub(r"\W", "_", name or str(graph.name)) or "jax"
     return replace(graph, name=told if told.isidentifier() else "jax")
+
+
+def _with_unread(graph: Graph, lowered: Any) -> Graph:
+    """The graph with an input for each argument: `lower` leaves out those that the function does not read."""
+    jax = _require()
+    told = jax.tree_util.tree_leaves(lowered.args_info)
+    if len(told) == len(graph.inputs):
+        return graph
+    read = getattr(getattr(lowered, "_lowering", None), "compile_args", {}).get("kept_var_idx", ())
+    if len(read) != len(graph.inputs) or not all(index < len(told) for index in read):
+        return graph
+    inputs = iter(graph.inputs)
+    params = [
+        next(inputs) if index in read else make_value(new_id(), _type_of(argument), f"unread_{index}")
+        for index, argument in enumerate(told)
+    ]
+    body = graph.body
+    return replace(graph, body=make_block(body.id, tuple(params), body.nodes, body.returns))
+
+
+def _type_of(argument: Any) -> TensorType:
+    """The type of an argument of which JAX tells the shape and the element type."""
+    from irscope.frontends.mlir.read.types import ELEMENTS
+
+    element, shape = str(argument.dtype), tuple(map(int, argument.shape))
+    return TensorType(element, shape, None if shape else ()) if element in ELEMENTS.values() else TensorType()
 
 
 def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Graph:

@@ -86,6 +86,22 @@ def test_inputs_of_a_functional_program_are_distinct() -> None:
     assert "StableHLO" in db.may_alias("x", "y").because or db.may_alias("x", "y").because
 
 
+def test_arguments_that_are_not_read_are_given_all_the_same() -> None:
+    """`lower` leaves them out of the program, and the caller has them."""
+
+    def partly(unread: jax.Array, parts: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.tanh(parts["w"]) * x
+
+    given = (jnp.zeros((2, 3), jnp.float16), {"b": jnp.zeros(5, int), "w": jnp.arange(4.0)}, jnp.ones(4))
+    lowered = jax.jit(partly).lower(*given)
+    for graph in (irs.load(lowered), irs.load(lowered, *given)):
+        assert [str(value.type) for value in graph.inputs][:2] == ["Half(2, 3)", "Int(5)"]
+        np.testing.assert_allclose(irs.compile(graph)(*given), partly(*given), rtol=1e-6)
+    static = jax.jit(lambda n, unread, x: x * n, static_argnums=0)
+    graph = irs.load(static, 3, given[0], given[2])
+    np.testing.assert_allclose(irs.compile(graph)(given[0], given[2]), 3 * given[2])
+
+
 def test_what_jax_cannot_lower_is_an_error_with_its_reason() -> None:
     with pytest.raises(CaptureError, match="cannot lower branchy") as error:
         irs.load(_branchy, X)

@@ -21,6 +21,9 @@ terminal takes no commands from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from irscope._base.escaping import marked, printable
 
 __all__ = [
@@ -37,6 +40,7 @@ __all__ = [
     "UnknownName",
     "UnknownNumber",
     "VerifyError",
+    "loading",
 ]
 
 
@@ -145,3 +149,25 @@ class MissingExtra(IrscopeError, ImportError):
 
 class DeviceUnavailable(IrscopeError):
     """A device or its compiler is not there; the hint says what still works."""
+
+
+@contextmanager
+def loading(package: str) -> Iterator[None]:
+    """Around the import of a package that is always installed: an IrscopeError where it cannot be loaded now.
+
+    A process with little memory left, or a limit of it, meets an ImportError of the package's own libraries.
+
+    >>> with loading("pandas"):
+    ...     raise ImportError("hashtable.so: failed to map segment from shared object")
+    Traceback (most recent call last):
+    irscope.errors.IrscopeError: the package 'pandas' cannot be loaded: hashtable.so: failed to map segment from shared object
+      hint: give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again
+    """
+    try:
+        yield
+    except (ImportError, MemoryError) as error:
+        told = str(error).splitlines()[0] if str(error) else "there is not enough memory"
+        raise IrscopeError(
+            f"the package {package!r} cannot be loaded: {told}",
+            hint="give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again",
+        ) from None

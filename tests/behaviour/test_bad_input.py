@@ -519,6 +519,14 @@ def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_table_where_pandas_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under a small limit of memory."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    db = irs.AliasDb(irs.parse(PROGRAM))
+    with pytest.raises(irs.IrscopeError, match="'pandas' cannot be loaded"):
+        db.table()
+
+
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
     refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path), "cannot be written")
     refused(ArgumentError, lambda: irs.write_report(GRAPH, output=tmp_path / "no" / "x.html"), "cannot be written")

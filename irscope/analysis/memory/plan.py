@@ -23,6 +23,7 @@ from irscope.analysis.memory.in_place import Offers, written_in_place
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes
 from irscope.analysis.memory.placement import Block, Place, live_sums, placed
 from irscope.analysis.memory.savings import in_place_of, reordered_bound
+from irscope.errors import loading
 from irscope.ir import Graph, Node, Value, graph_of
 
 if TYPE_CHECKING:
@@ -197,7 +198,8 @@ class MemoryPlan:
         >>> mp.table()[["value", "bytes", "place", "offset (bytes)", "memory of"]].values.tolist()[1:3]
         [['%b', 1024, 'arena', 1024, ''], ['%c', 1024, 'arena', 0, '%a']]
         """
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         peak, names = set(self.at_peak), self.graph.names
         before = self._before()
@@ -221,7 +223,8 @@ class MemoryPlan:
 
     def peak_table(self) -> pd.DataFrame:
         """What makes the peak: one row a memory that is needed at that moment, the largest first."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         names, total = self.graph.names, self.lower_bound or 1
         rows = [

@@ -31,7 +31,7 @@ from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.placements import Placements, is_tensor
 from irscope.analysis.views.recommend import Recommendation, recommendations
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import Graph, TensorType, Value, graph_of
 
 if TYPE_CHECKING:
@@ -352,7 +352,8 @@ class ViewAliases:
 
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
         """One row a tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         wanted = self.graph.values() if values is None else map(self._value, values)
         rows = [self._row(value) for value in wanted if is_tensor(value.type) and value in self._placements.of]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope.codegen.kernel import KernelSpec
 from irscope.codegen.kernel.spec_difference import LEVELS, skeleton, spec_difference
+from irscope.errors import loading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +68,8 @@ class MissLog:
 
     def table(self) -> pd.DataFrame:
         """One row for each kernel that was compiled although something was in the cache, or nothing was."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         columns = ["kernel", "nearest", "differs", "compile ms"]
         rows = [[miss.kernel, miss.nearest, miss.differs, 1e3 * miss.seconds] for miss in self.misses()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope.errors import ArgumentError, MissingExtra
+from irscope.errors import ArgumentError, MissingExtra, loading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,8 @@ class Comparison:
 
     def table(self) -> pd.DataFrame:
         """One row per competitor."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         data = {title: [getattr(row, name) for row in self.rows] for title, name in _COLUMNS.items()}
         data["peak MB"] = [None if value is None else value / 1e6 for value in data["peak MB"]]

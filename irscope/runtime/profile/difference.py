@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.runtime.profile.readings import Readings, time_words
 from irscope.runtime.profile.rows import NodeRow, piece_key, place
 from irscope.runtime.profile.spread import Spread
@@ -65,7 +65,8 @@ class ProfileDifference:
 
     def table(self) -> pd.DataFrame:
         """One row per class of pieces, those that change most first."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         cells = [_cells(each) for each in self.classes]
         return pd.DataFrame(cells, columns=list(_COLUMNS))

@@ -10,7 +10,7 @@ import numpy as np
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import byte_count, plural
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import Readings, time_words
 from irscope.runtime.profile.rows import place
@@ -69,7 +69,8 @@ class Profile(Readings):
     def parts(self) -> pd.DataFrame:
         """What each way's time consists of, in ms: compiling, the first call, warming up, a call; in the call its entry, nodes,
         gaps and end; and what measuring costs."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         cells = {}
         for label, way in self.ways.items():

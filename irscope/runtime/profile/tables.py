@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.ir import Node
 from irscope.runtime.profile.readings import Readings
 from irscope.runtime.profile.rows import NodeRow, class_numbers, place, type_words
@@ -185,6 +185,7 @@ def check(by: str) -> None:
 
 
 def _frame(cells: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    import pandas as pd
+    with loading("pandas"):
+        import pandas as pd
 
     return pd.DataFrame(cells, columns=list(columns))

@@ -17,7 +17,7 @@ from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import dependences
-from irscope.errors import ArgumentError, UnknownName
+from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, graph_of
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
 from irscope.transforms.autodiff.eligibility import GradientRules
@@ -55,7 +55,8 @@ class AutodiffSubgraphs:
 
     def table(self) -> pd.DataFrame:
         """One row per subgraph: what it computes, from how many nodes, and how many values cross its border."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         names = self.graph.names
         rows = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, UnknownName, UnknownNumber
+from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
 from irscope.transforms.dedup.classes import Ladder
 from irscope.transforms.dedup.holes import first_told
@@ -87,7 +87,8 @@ class Dedup:
         graph took, if it is given, and estimated otherwise. Of generated kernels they are measured, and a last row, which is no
         step, counts those of one machine code.
         """
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
@@ -114,7 +115,8 @@ class Dedup:
 
     def table(self) -> pd.DataFrame:
         """One row per class: how many members, how large, what they compute, where the first one is."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = []
         for cls in self.classes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from irscope._base.progress import progress
 from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
-from irscope.errors import ArgumentError, IrscopeError, PassError
+from irscope.errors import ArgumentError, IrscopeError, PassError, loading
 from irscope.ir import Graph, graph_of
 from irscope.ops.check import verify
 from irscope.transforms.base import PassRecord, Remark
@@ -67,7 +67,8 @@ class Pipelined:
 
     def table(self) -> pd.DataFrame:
         """One row a pass: nodes before and after over all blocks, seconds, and how many remarks of each kind."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = []
         for record in self.records:

@@ -20,7 +20,7 @@ from irscope.analysis.alias.query import code_motion as moves
 from irscope.analysis.alias.query import table
 from irscope.analysis.alias.query.questions import Questions, Values
 from irscope.analysis.alias.query.working_set import WorkingSet
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.ir import Graph, Module, Node, Value, graph_of
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ class AliasDb(Questions):
         `alias_set`, `locations` and `writers` give them whole. Linear in the program: where nearly everything may be
         everything, rows after the first ones give upper bounds (`up to 5000 values`).
         """
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         wanted = self.graph.values() if values is None else map(self._value, values)
         found = table.rows(self, [value for value in wanted if self._is_memory(value)])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope.errors import LoadError
+from irscope.errors import LoadError, loading
 from irscope.ir import Graph, Node
 from irscope.ops.registry import category_of
 from irscope.runtime.profile.spread import Spread
@@ -56,7 +56,8 @@ class TraceReading:
 
     def table(self) -> pd.DataFrame:
         """One row for each node of the graph that the trace has, in program order."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         names = self.graph.names
         cells = []

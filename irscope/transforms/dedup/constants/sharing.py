@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.ir import Graph, Module
 from irscope.transforms.dedup.constants.casts import converted, is_castable
 from irscope.transforms.dedup.constants.parts import parts_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Constants", "Sharing", "find_constants"]
 
 How = Literal["tied", "view", "equal", "transposed", "cast", "part"]
+
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
@@ -82,7 +83,8 @@ class Constants:
 
     def table(self) -> pd.DataFrame:
         """One row for each constant that another holds too."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = [
             {

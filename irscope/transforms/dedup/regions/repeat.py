@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.per_graph import alias_db_of
+from irscope.errors import loading
 from irscope.ir import ANY, Block, Dim, Graph, Node, TensorType, Type, Value, constant_value, erase_refinements
 from irscope.transforms.dedup.holes import told
 from irscope.transforms.dedup.matching import match
@@ -200,7 +201,8 @@ class Repeat:
 
     def table(self) -> pd.DataFrame:
         """What differs: one row a hole, one column a place."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = [(hole.kind, hole.place, *hole.values) for hole in self.holes]
         return pd.DataFrame(rows, columns=["kind", "where", *self.labels])

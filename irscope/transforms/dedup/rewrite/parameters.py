@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from irscope.errors import loading
 from irscope.transforms.dedup.holes import HoleKind, Site
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_payload
@@ -72,7 +73,8 @@ class ClassHoles:
 
     def table(self) -> pd.DataFrame:
         """One row per hole, one column per member, and what the hole depends on."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *row.values, row.told] for row in self.rows]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope.errors import UnknownName
+from irscope.errors import UnknownName, loading
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.rewrite.cost import Cost, cost_of
 from irscope.transforms.dedup.rewrite.parameters import class_holes
@@ -51,7 +51,8 @@ class Recommendation:
 
     def table(self) -> pd.DataFrame:
         """One row per class: what merging it saves, and what it costs."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = [
             {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, loading
 from irscope.ir import Block, Graph, Node
 from irscope.transforms.fusion.legality import Eligibility, format_space
 from irscope.transforms.fusion.policy import BlockPlan
@@ -44,7 +44,8 @@ def group_table(
     bandwidth: str | float,
 ) -> pd.DataFrame:  # fmt: skip
     """One row per group of the fused graph; `members` are its nodes in the graph before."""
-    import pandas as pd
+    with loading("pandas"):
+        import pandas as pd
 
     speed = bytes_per_second(bandwidth)
     told = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
     from irscope.runtime.profile.traces import TraceReading
     from irscope.runtime.program import Executable
-    from irscope.transforms.dedup import Relation
+    from irscope.transforms.dedup import Dedup, Relation
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
@@ -285,7 +285,8 @@ def explore(
 
     Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
     passes), or a Profile: colours then may mean time, bytes, memory or the share of the roof, and there is a Time table; `e.profile = p`
-    adds one later. With example arguments the Timing table offers to compile and measure it, which takes seconds;
+    adds one later. Of a Dedup it opens the Classes table: the ladder, the classes of each step, their holes and costs.
+    With example arguments the Timing table offers to compile and measure it, which takes seconds;
     `measure=True` does so at once. The result's `selection` reads and sets what is selected, in all views.
     Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
     the folder `sources`.
@@ -362,6 +363,25 @@ def write_report(
     return path
 
 
+def _graph_of_pieces(classes: Dedup) -> Graph:
+    """The graph that a view of equal pieces shows: the program's; of a module the one that can be meant from outside, or else that
+    of the largest class. Raises ArgumentError for a module without graphs."""
+    from irscope.errors import IrscopeError
+
+    if isinstance(classes.source, Graph):
+        return classes.source
+    try:
+        graph: Graph = one_graph(classes.source)
+        return graph
+    except IrscopeError:
+        pieces = [classes.piece(members.representative) for members in classes.classes[:1]]
+        bodies = [body for piece in pieces for body in (piece.body, *(body for named in piece.named.values() for body in named))]
+        found = next((body.graph for body in bodies if body.graph.position), None)
+        if found is None:
+            raise ArgumentError("the module holds no graph that could be shown", hint="d.table() has its classes") from None
+        return found
+
+
 def _exploration(
     source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None, **load_options: Any,
 ) -> Exploration:  # fmt: skip
@@ -369,10 +389,14 @@ def _exploration(
 
     from irscope.report.pages import Exploration
     from irscope.runtime.profile import Profile
+    from irscope.transforms.dedup import Dedup
     from irscope.transforms.fusion import Fusion, fuse
     from irscope.transforms.pipeline import Pipelined
 
     profiled = source if isinstance(source, Profile) else None
+    same = source if isinstance(source, Dedup) else None
+    if same is not None:
+        source = _graph_of_pieces(same)
     if profiled is not None:
         source = profiled.measured.fusion or fuse(profiled.measured.original)
     if isinstance(source, Pipelined):
@@ -394,4 +418,4 @@ def _exploration(
         timed = partial(compare, fusion, *arguments, eager=eager)
     comparison = timed() if timed is not None and measure == "at once" else None
     folder = None if sources is None else Path(sources)
-    return Exploration.of(fusion, comparison, sources=folder, profile=profiled, measure=timed)
+    return Exploration.of(fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same)

@@ -11,6 +11,8 @@ from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
     "AliasDetail",
+    "BesideLine",
+    "BesideView",
     "Box",
     "CardJudgement",
     "CardOption",
@@ -18,6 +20,7 @@ __all__ = [
     "CardView",
     "ClassView",
     "Column",
+    "CostView",
     "Count",
     "Detail",
     "EarlierAlias",
@@ -29,9 +32,11 @@ __all__ = [
     "GraphView",
     "HeatLine",
     "HelpView",
+    "HoleLine",
     "IcicleBox",
     "KernelDetail",
     "KernelText",
+    "LadderStep",
     "Level",
     "MadeGroup",
     "Measured",
@@ -46,6 +51,10 @@ __all__ = [
     "ProfileView",
     "ProgramStop",
     "RoofMark",
+    "SameCard",
+    "SameClass",
+    "SameStep",
+    "SameView",
     "StepView",
     "TableView",
     "TextView",
@@ -56,6 +65,7 @@ __all__ = [
     "TimelineView",
     "TimingView",
     "VerdictView",
+    "Word",
     "VIEW_VERSION",
 ]
 
@@ -87,7 +97,7 @@ class TextView(TypedDict):
     """How many lines that text has."""
 
 
-PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time"]
+PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "classes"]
 BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
 
 
@@ -199,6 +209,135 @@ class ClassView(TypedDict):
     representative: int
     text: list[str]
     """IR of the representative."""
+
+
+class LadderStep(TypedDict):
+    """What one body for each class of a relation saves, and gives up."""
+
+    step: str
+    pieces: int
+    classes: int
+    largest: int
+    """Members of the largest class."""
+    ops: int
+    bytes: int
+    """Of text."""
+    seconds: float
+    """Of compiling."""
+    measured: bool
+    """Whether the seconds are measured; estimated otherwise."""
+    gives_up: str
+
+
+class CostView(TypedDict):
+    """What one body for a class saves and costs, before anything is applied."""
+
+    bodies: int
+    ops: int
+    bytes: int
+    seconds: float
+    parameters: int
+    lost: list[str]
+    slowdown: float
+    """At most, estimated, as a part of the pieces' run time."""
+
+
+class SameCard(TypedDict):
+    """A class by one step."""
+
+    label: str
+    detail: str
+    """What its first member gives, and where it is."""
+    count: int
+    ops: int
+    """Of one member."""
+    members: list[str]
+    """The first ones."""
+    selects: list[list[int]]
+    """What each of them selects."""
+    cost: CostView | None
+    """None where it is told when the class is asked for."""
+
+
+class SameStep(TypedDict):
+    """The classes of one step, the largest first."""
+
+    cards: list[SameCard]
+    left_out: int
+    """Further classes."""
+
+
+class HoleLine(TypedDict):
+    """One place in which members of a class may differ."""
+
+    place: str
+    kind: str
+    told: str
+    """The parameter that says it, or what it follows from; `equal everywhere`."""
+    varies: bool
+    values: list[str]
+    """What stands there in each member that the table shows."""
+    node: int
+
+
+class Word(TypedDict):
+    """A piece of a line."""
+
+    text: str
+    value: int
+    """The value that it names; 0 for none."""
+    hole: int
+    """The line of the hole table that says what else may stand there; -1 for none."""
+
+
+class BesideLine(TypedDict):
+    """A line of one piece and the line of the other that corresponds to it; empty where there is none."""
+
+    left: list[Word]
+    right: list[Word]
+    left_node: int
+    right_node: int
+
+
+class BesideView(TypedDict):
+    """Two pieces side by side."""
+
+    left: str
+    right: str
+    because: str
+    """What they differ in, or why they are the same."""
+    lines: list[BesideLine]
+    left_out: int
+
+
+class SameClass(TypedDict):
+    """A class in full."""
+
+    members: list[str]
+    """Those of the hole table."""
+    holes: list[HoleLine]
+    """Those that vary first."""
+    holes_left_out: int
+    cost: CostView | None
+    """None for a class of one."""
+    advice: str
+    """The step that is recommended for it, and why."""
+    beside: BesideView | None
+    """The first member and the second."""
+
+
+class SameView(TypedDict):
+    """Which pieces are the same, step by step; a page without Python holds the largest classes."""
+
+    step: str
+    """The step that is shown first."""
+    note: str
+    """What the pieces are."""
+    ladder: list[LadderStep]
+    steps: dict[str, SameStep]
+    """By the step's name; a live page asks for them."""
+    classes: dict[str, SameClass]
+    """By the step's name and the place in it, `constants 3`; a live page asks for them."""
 
 
 class VaryingView(TypedDict):
@@ -693,6 +832,8 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    same: NotRequired[SameView]
+    """The ladder of equal pieces; a live page asks for it."""
     profile: NotRequired[ProfileView]
     """Where the time goes, if that was measured."""
     opens: NotRequired[str]

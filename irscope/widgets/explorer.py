@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
@@ -118,12 +118,17 @@ class Explorer(View):
         from irscope.display.html import static_html
         from irscope.report.pages import Inspection, Measurements, ProgramIndex
         from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
+        from irscope.report.panes import SameViews
 
         index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
         whole = is_sent_whole(exploration.graph)
         view = without_collector(explorer_view, exploration, whole=whole, index=index)
         static, steps = static_html(view), without_collector(lambda: exploration.fusion.history.count)
         times = Measurements(exploration, index)
+
+        @cache
+        def same() -> SameViews:
+            return SameViews(exploration.dedup, exploration.records)
 
         def measure(profile: Profile) -> Mapping[str, Any]:
             inspection.measured(profile)
@@ -132,7 +137,7 @@ class Explorer(View):
         return cls(
             view, inspection, static, resolve=exploration.resolve, kernel_in=inspection.kernel_text,
             questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))},
-                       "heat": times.answer},
+                       "heat": times.answer, "same": lambda ask: same().answer(ask)},
             records=exploration.records_of, query=exploration.queries, last_step=steps or None, profile=exploration.profile,
             measure=measure,
         )  # fmt: skip
@@ -206,7 +211,7 @@ class Explorer(View):
     def pane(self, name: str) -> Pane:
         """One pane for a cell of its own, linked with the rest.
 
-        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"` or `"time"`.
+        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"` or `"classes"`.
         """
         panes = Pane.pane.values
         if name not in panes:

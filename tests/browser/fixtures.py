@@ -22,9 +22,13 @@ from irscope.report.view_models import (
     ExplorerView,
     GraphView,
     KernelDetail,
+    LadderStep,
     Measured,
     PairDetail,
     PointsToView,
+    SameCard,
+    SameStep,
+    SameView,
     TableView,
     TextView,
     TimingView,
@@ -212,6 +216,7 @@ class Network:
             source={"net.py": [f"    y = layer{k}(y)" for k in range(60)]},
             graph=GraphView(boxes=self.boxes, edges=self.edges, closed=list(self.closed())),
             remarks=TableView(columns=columns, rows=self.rows, selects=self.selects), classes=classes,
+            same=self.same(),
             timing=TimingView(
                 bars=[
                     _bar("op by op", 41.2, 0, 0), _bar("fused", 23.9, len(groups), 310),
@@ -221,6 +226,23 @@ class Network:
             ),
             details={record: self._detail_of(record) for record in every},
         )  # fmt: skip
+
+    def same(self) -> SameView:
+        """The ladder of its groups, with the classes of one step and none in full."""
+        kinds = [members for members in self.groups.values() if members]
+        count = sum(map(len, kinds))
+        cards = [
+            SameCard(
+                label=f"kind {k}", detail="→ f32[1, 64, 52, 52]", count=len(members), ops=3, cost=None,
+                members=[f"%{member}" for member in members], selects=[[member] for member in members],
+            )
+            for k, members in enumerate(sorted(kinds, key=len, reverse=True))
+        ]  # fmt: skip
+        step = LadderStep(
+            step="alpha", pieces=count, classes=len(kinds), largest=cards[0]["count"], ops=3 * (count - len(kinds)), bytes=0, seconds=0.1,
+            measured=False, gives_up="names",
+        )  # fmt: skip
+        return SameView(step="alpha", note="groups", ladder=[step], steps={"alpha": SameStep(cards=cards, left_out=0)}, classes={})
 
     def _detail_of(self, record: int) -> Detail:
         detail = self.inspect([record])

@@ -196,7 +196,7 @@ def test_the_tables_sort_filter_and_select(explorer: Lab) -> None:
     page.locator(f"{LIVE} .irs-verdict").first.wait_for()
     assert page.locator(f"{LIVE} .irs-dock .irs-row.passed").count() == 0
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Classes").click()
-    page.locator(f"{LIVE} .irs-class").first.click()
+    page.locator(f"{LIVE} .irs-card").first.click()
     prints(explorer, "len(e.selection)", "43")
     page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Timing").click()
 

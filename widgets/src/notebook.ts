@@ -4,7 +4,7 @@
 import { mount } from "./explorer/index";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
-import type { Supply } from "./lib/model/records";
+import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { CardView, Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, TextView } from "./lib/model/schema";
 
@@ -41,6 +41,7 @@ type Reply =
   | { kind: "places"; token: string; places: Place[] }
   | { kind: "find"; token: string; found: Found }
   | { kind: "heat"; token: string; heat: Record<number, number[]> }
+  | ({ kind: "same"; token: string } & SameAnswer)
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
   | { kind: "error"; token: string; message: string };
 
@@ -193,6 +194,7 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
       find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
+      same: async (question) => (await send({ kind: "same", ...question })) as SameAnswer,
       part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,
     },
   };

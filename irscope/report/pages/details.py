@@ -165,7 +165,7 @@ class Inspection:
         group = self._group(node)
         if group is None or group not in self._of.class_of:
             return ""
-        return class_sentence(self._of.dedup.classes[self._of.class_of[group]])
+        return class_sentence(self._of.dedup, self._of.dedup.classes[self._of.class_of[group]])
 
     def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
         """May they share memory, in a state if one is given; why are they not in one group, are they the same."""

@@ -41,14 +41,16 @@ class Exploration:
     """What its nodes took, if that was measured."""
     measure: Callable[[], Comparison] | None = None
     """Runs the program and its fusion side by side; asked when somebody wants to see times."""
+    same: Dedup | None = None
+    """The classes to show, if they are others than those of `dedup(fusion)`."""
 
     @staticmethod
     def of(
         fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None,
-        measure: Callable[[], Comparison] | None = None,
-    ) -> Exploration:
+        measure: Callable[[], Comparison] | None = None, same: Dedup | None = None,
+    ) -> Exploration:  # fmt: skip
         """Everything that follows from a fusion."""
-        return Exploration(fusion, comparison, sources, profile, measure)
+        return Exploration(fusion, comparison, sources, profile, measure, same)
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program, with what it took; what was found out about it is kept. Raises ArgumentError for the profile of
@@ -91,7 +93,7 @@ class Exploration:
     @cached_property
     def dedup(self) -> Dedup:
         """The equivalence classes of the groups; made when first asked for, as are the others here."""
-        return dedup(self.fusion)
+        return dedup(self.fusion) if self.same is None else self.same
 
     @cached_property
     def db(self) -> AliasDb:

@@ -18,7 +18,7 @@ from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.measurements import measured_part
 from irscope.report.pages.precomputed import store_details
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.panes import Heat, class_views, no_remarks, remarks_table
+from irscope.report.panes import Heat, SameViews, class_views, no_remarks, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
@@ -63,7 +63,11 @@ def explorer_view(
         view["profile"], view["opens"] = part["profile"], part["opens"]
     if exploration.can_measure:
         view["later"] = ["timing"]
+    if exploration.same is not None:
+        view["opens"] = "Classes"
     if details:
+        if len(exploration.dedup.classes) > 1 or exploration.same is not None:
+            view["same"] = SameViews(exploration.dedup, exploration.records).stored()
         answers, view["kernels"] = _answered_ahead(exploration, inspection)
         view["kernel_texts"] = _machine_code(exploration, inspection)
         store_details(view, answers, exploration.fusion.history)
@@ -102,6 +106,8 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
     if exploration.profile is not None:
         part = measured_part(exploration, Heat(exploration.profile, (), exploration.way), whole=False)
         view["profile"], view["opens"] = part["profile"], part["opens"]
+    if exploration.same is not None:
+        view["opens"] = "Classes"
     return view
 
 

@@ -35,7 +35,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     if groups:
         largest = exploration.dedup.classes[0]
         members = [member.id for member in largest.members if isinstance(member, Node)]
-        hint = f"groups that are equal down to their sizes; the largest has {plural(len(members), 'member')}"
+        hint = f"groups that are the same by relation {exploration.dedup.relation!r}; the largest has {plural(len(members), 'member')}"
         counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
     before, after = _traffic(exploration)
     if after:

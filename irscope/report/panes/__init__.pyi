@@ -39,6 +39,9 @@ from .repeats_view import (
     repeat_sentence,
     repeat_views,
 )
+from .same_view import (
+    SameViews,
+)
 
 __all__ = [
     "AxisView",
@@ -49,6 +52,7 @@ __all__ = [
     "layout_view",
     "AliasViews",
     "Heat",
+    "SameViews",
     "KernelTexts",
     "KernelViews",
     "class_sentence",

@@ -8,8 +8,8 @@ from irscope._base.escaping import shortened
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
 from irscope.report.view_models import ClassView
-from irscope.report.words import plural
-from irscope.transforms.dedup import Dedup, EquivalenceClass
+from irscope.report.words import plural, short_type
+from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, EquivalenceClass
 
 __all__ = ["class_sentence", "class_views"]
 
@@ -28,7 +28,7 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
         more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         views.append(
             ClassView(
-                index=cls.index, label=str(table["ops"].loc[cls.index]),
+                index=cls.index, label=f"{table['ops'].loc[cls.index]} → {_results(cls.representative)}",
                 members=[member.id for member in cls.members if isinstance(member, Node)],
                 representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
             )
@@ -36,8 +36,19 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
     return views
 
 
-def class_sentence(cls: EquivalenceClass) -> str:
-    """Which class a group is in."""
+def _results(group: Node) -> str:
+    """What tells classes of the same ops apart."""
+    return ", ".join(short_type(value.type) for value in group.outputs[:3])
+
+
+def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
+    """Which class a group is in, and at which step of the ladder it meets more."""
     if len(cls) == 1:
-        return f"class {cls.index}: no other group computes the same"
-    return f"class {cls.index}: {plural(len(cls), 'group')} are the same kernel, matched value by value"
+        told = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
+    else:
+        told = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
+    for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
+        members = next(members for members in dedup.members(step) if cls.representative in members)
+        if len(members) > len(cls):
+            return f"{told}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
+    return told

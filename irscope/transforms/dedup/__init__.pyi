@@ -23,6 +23,7 @@ from .sorting import (
     dedup,
 )
 from .steps import (
+    GIVES_UP,
     RANK,
     RELATIONS,
     Relation,
@@ -32,6 +33,7 @@ from .units import (
 )
 
 __all__ = [
+    "GIVES_UP",
     "RANK",
     "RELATIONS",
     "Body",

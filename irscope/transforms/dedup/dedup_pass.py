@@ -12,7 +12,7 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
-from irscope.transforms.dedup.classes import Ladder
+from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.regions import RegionPieces, outline_regions
@@ -132,6 +132,10 @@ class Dedup:
             code = {name: place for place, names in enumerate(self.kernels.codes) for name in names}
             made["machine codes"] = [len({code[str(member)] for member in cls.members}) for cls in self.classes]
         return made
+
+    def members(self, relation: Relation) -> list[Members]:
+        """The members of each class by any relation, in program order of the first. Raises ArgumentError."""
+        return self._ladder.classes(known_relation(relation))
 
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
         """The class of a piece; a group also goes by the name of a result, a node or value inside it by its group."""

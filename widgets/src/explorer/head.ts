@@ -5,7 +5,8 @@ import { h } from "../lib/dom/dom";
 import { programSwitch } from "./programs";
 import { searchBox } from "./searchbox";
 
-export function headLine(context: Context): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
+/** `switches` stand beside the search. */
+export function headLine(context: Context, switches: HTMLElement): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
   const { view, selection } = context;
   const made = () => view.headline.map(({ label, value, selects, hint }) => {
     const words = [h("strong", {}, value), ` ${label}`];
@@ -16,6 +17,6 @@ export function headLine(context: Context): { element: HTMLElement; focusSearch:
   const counts = h("div", { class: "irs-counts" }, ...made());
   const waits = view.later?.includes("numbers") ? h("span", { class: "irs-fact irs-quiet" }, "counting…") : null;
   if (waits) counts.append(waits);
-  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), programSwitch(context), counts, search.element);
+  const element = h("div", { class: "irs-head" }, h("h2", {}, view.title), programSwitch(context), counts, context.view.only_history ? null : switches, search.element);
   return { element, focusSearch: search.focus, refresh: () => counts.replaceChildren(...made()) };
 }

@@ -6,6 +6,7 @@ import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import type { Context } from "../lib/model/context";
 import { Heat } from "../lib/model/heat";
 import { h } from "../lib/dom/dom";
+import { Same } from "../lib/model/same";
 import { Records, type Supply } from "../lib/model/records";
 import type { ExplorerView, PaneName, VIEW_VERSION } from "../lib/model/schema";
 import { Selection, type Shared } from "../lib/model/selection";
@@ -14,8 +15,10 @@ import { dock } from "../tables/index";
 import { quizCard, type Answering } from "../quiz/index";
 import { textPane } from "../text/index";
 import { timePane } from "../profile/index";
+import { classesPane } from "../same/index";
 import { stepBar } from "../timeline/index";
 import { headLine } from "./head";
+import { Panels } from "./panels";
 import { splitter } from "./splitters";
 
 const READS: VIEW_VERSION = 1;
@@ -52,7 +55,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), signal: gone.signal, supply: host.supply ?? null,
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), signal: gone.signal, supply: host.supply ?? null,
     goTo: (state) => {
       if (steps) return steps.go(state);
       void host.supply?.part("timeline").then((part) => {
@@ -95,7 +98,8 @@ const MOST_FOLLOWED = 200;
 
 /** Gives what the search key does. */
 function fillWithAll(root: HTMLElement, context: Context): () => void {
-  const head = headLine(context);
+  const panels = new Panels(root);
+  const head = headLine(context, panels.switches);
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
   main.append(
@@ -107,12 +111,14 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
   else if (context.view.later?.includes("timeline")) root.append(stepOffer(context));
   if (context.view.only_history) return head.focusSearch;
   let tables = dock(context);
-  root.append(splitter(root, "--irs-dock", "bottom", context.view.profile ? 36 : 22), tables);
+  root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : 22), tables);
+  panels.arrange();
   void later(context, () => {
     head.refresh();
     const next = dock(context);
     tables.replaceWith(next);
     tables = next;
+    panels.arrange();
     graph.recolour();
   });
   return head.focusSearch;
@@ -151,7 +157,7 @@ function stepOffer(context: Context): HTMLElement {
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
-    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context),
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context), classes: () => classesPane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());

@@ -3,6 +3,7 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import type { PairDetail, VerdictView } from "../lib/model/schema";
+import { besideTable } from "../same/beside";
 import { chips, note, problem, sentence } from "./words";
 
 export function pairAnswers(context: Context, head: HTMLElement, body: HTMLElement, still: () => boolean): void {
@@ -25,7 +26,17 @@ function verdicts(context: Context, pair: PairDetail): Node[] {
     verdict(context, "May they alias?", pair.alias),
     verdict(context, "Fused together?", pair.fusion),
     verdict(context, "The same?", pair.same),
+    ...(pair.same && context.same.isLive ? [besideOffer(context, pair)] : []),
   ];
+}
+
+/** Shows two pieces side by side once somebody asks. */
+function besideOffer(context: Context, pair: PairDetail): HTMLElement {
+  const holder = h("div", { class: "irs-verdict" });
+  holder.append(h("button", { type: "button", onclick: () => {
+    context.same.pair(pair.ids[0], pair.ids[1]).then((view) => holder.replaceChildren(view ? besideTable(context, view) : note("the page does not know")), (error: unknown) => holder.replaceChildren(problem(error)));
+  } }, "show them side by side"));
+  return holder;
 }
 
 function verdict(context: Context, question: string, answer: VerdictView | null): HTMLElement {

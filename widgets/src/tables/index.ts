@@ -4,8 +4,8 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
 import { timePane } from "../profile/index";
+import { classesPane } from "../same/index";
 import { stepList } from "../timeline/list";
-import { classList } from "./classes";
 import { remarkTable } from "./remarks";
 import { timingChart, timingOffer } from "./timing";
 
@@ -19,7 +19,7 @@ export function dock(context: Context): HTMLElement {
   const { view } = context;
   const pages: Page[] = [
     { name: "Remarks", count: view.remarks.rows.length.toLocaleString("en"), make: () => remarkTable(context) },
-    { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classList(context) },
+    { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classesPane(context) },
   ];
   const { steps } = context;
   if (steps) pages.push({ name: "Steps", count: steps.last.toLocaleString("en"), make: () => stepList(context, steps) });

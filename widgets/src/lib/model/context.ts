@@ -2,6 +2,7 @@
 
 import type { Answers } from "./answers";
 import type { Heat } from "./heat";
+import type { Same } from "./same";
 import type { Records, Supply } from "./records";
 import type { ExplorerView } from "./schema";
 import type { Selection } from "./selection";
@@ -14,6 +15,8 @@ export interface Context {
   answers: Answers;
   /** What was measured, as colours. */
   heat: Heat;
+  /** Which pieces are the same. */
+  same: Same;
   /** The state of the program that is shown; null where the view has no history. */
   steps: Steps | null;
   /** Whom to ask for more of the program; null in a page without Python. */

@@ -1,12 +1,20 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { Box, ExplorerView, Found, Level, Place, TextView } from "./schema";
+import type { BesideView, Box, ExplorerView, Found, Level, Place, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 /** Lines that are asked for at once. */
 const PAGE = 240;
 const MOST_PLACES = 3000;
+
+/** An answer about equal pieces: the field that was asked for. */
+export interface SameAnswer {
+  same?: SameView;
+  step?: SameStep;
+  cls?: SameClass;
+  beside?: BesideView;
+}
 
 /** What a page may ask for that holds only a part of a program. */
 export interface Supply {
@@ -16,6 +24,8 @@ export interface Supply {
   find(query: string): Promise<Found>;
   /** What records and boxes take. */
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
+  /** Which pieces are the same. */
+  same(question: object): Promise<SameAnswer>;
   part(name: string): Promise<Partial<ExplorerView>>;
 }
 

@@ -25,7 +25,7 @@ export interface TextView {
   total?: number;
 }
 
-export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline" | "time";
+export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline" | "time" | "classes";
 
 export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "input" | "output";
 
@@ -128,6 +128,125 @@ export interface ClassView {
   representative: number;
   /** IR of the representative. */
   text: string[];
+}
+
+/** What one body for each class of a relation saves, and gives up. */
+export interface LadderStep {
+  step: string;
+  pieces: number;
+  classes: number;
+  /** Members of the largest class. */
+  largest: number;
+  ops: number;
+  /** Of text. */
+  bytes: number;
+  /** Of compiling. */
+  seconds: number;
+  /** Whether the seconds are measured; estimated otherwise. */
+  measured: boolean;
+  gives_up: string;
+}
+
+/** What one body for a class saves and costs, before anything is applied. */
+export interface CostView {
+  bodies: number;
+  ops: number;
+  bytes: number;
+  seconds: number;
+  parameters: number;
+  lost: string[];
+  /** At most, estimated, as a part of the pieces' run time. */
+  slowdown: number;
+}
+
+/** A class by one step. */
+export interface SameCard {
+  label: string;
+  /** What its first member gives, and where it is. */
+  detail: string;
+  count: number;
+  /** Of one member. */
+  ops: number;
+  /** The first ones. */
+  members: string[];
+  /** What each of them selects. */
+  selects: number[][];
+  /** None where it is told when the class is asked for. */
+  cost: CostView | null;
+}
+
+/** The classes of one step, the largest first. */
+export interface SameStep {
+  cards: SameCard[];
+  /** Further classes. */
+  left_out: number;
+}
+
+/** One place in which members of a class may differ. */
+export interface HoleLine {
+  place: string;
+  kind: string;
+  /** The parameter that says it, or what it follows from; `equal everywhere`. */
+  told: string;
+  varies: boolean;
+  /** What stands there in each member that the table shows. */
+  values: string[];
+  node: number;
+}
+
+/** A piece of a line. */
+export interface Word {
+  text: string;
+  /** The value that it names; 0 for none. */
+  value: number;
+  /** The line of the hole table that says what else may stand there; -1 for none. */
+  hole: number;
+}
+
+/** A line of one piece and the line of the other that corresponds to it; empty where there is none. */
+export interface BesideLine {
+  left: Word[];
+  right: Word[];
+  left_node: number;
+  right_node: number;
+}
+
+/** Two pieces side by side. */
+export interface BesideView {
+  left: string;
+  right: string;
+  /** What they differ in, or why they are the same. */
+  because: string;
+  lines: BesideLine[];
+  left_out: number;
+}
+
+/** A class in full. */
+export interface SameClass {
+  /** Those of the hole table. */
+  members: string[];
+  /** Those that vary first. */
+  holes: HoleLine[];
+  holes_left_out: number;
+  /** None for a class of one. */
+  cost: CostView | null;
+  /** The step that is recommended for it, and why. */
+  advice: string;
+  /** The first member and the second. */
+  beside: BesideView | null;
+}
+
+/** Which pieces are the same, step by step; a page without Python holds the largest classes. */
+export interface SameView {
+  /** The step that is shown first. */
+  step: string;
+  /** What the pieces are. */
+  note: string;
+  ladder: LadderStep[];
+  /** By the step's name; a live page asks for them. */
+  steps: Record<string, SameStep>;
+  /** By the step's name and the place in it, `constants 3`; a live page asks for them. */
+  classes: Record<string, SameClass>;
 }
 
 /** One thing that differs between the places of a repeated region. */
@@ -587,6 +706,8 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** The ladder of equal pieces; a live page asks for it. */
+  same?: SameView;
   /** Where the time goes, if that was measured. */
   profile?: ProfileView;
   /** The table that is shown at first. */

@@ -1,0 +1,90 @@
+"""Equal pieces in the explorer: the ladder, cards, holes and pieces side by side, by mouse and by keyboard; panes that fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from tests.browser.conftest import ACTIVE, Lab
+from tests.report.panes.test_same_view import HAND
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of the classes of a small program."""
+    return irs.write_report(irs.dedup(irs.fuse(irs.parse(HAND))), output=tmp_path_factory.mktemp("report") / "d.html").as_uri()
+
+
+@pytest.fixture
+def page(browser: Any, report: str) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(report)
+    page.locator(".irs-rung.chosen").wait_for()
+    yield page
+    context.close()
+    assert errors == []
+
+
+def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> None:
+    assert "alpha" in page.locator(".irs-rung.chosen").inner_text() and page.locator(".irs-card").count() == 2
+    page.locator(".irs-rung", has_text="constants").click()
+    page.locator(".irs-card", has_text="×2").click()
+    page.locator(".irs-same-detail", has_text='d.apply("constants") applies it').wait_for()
+    assert page.locator(".irs-kind-group.selected").count() == 2
+    assert page.locator(".irs-holes tr.varies td.other").inner_text() == "0.25"
+    assert page.locator(".irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
+    page.locator(".irs-beside .irs-hole").first.hover()
+    page.locator(".irs-holes tr.lit", has_text="'other' of aten::mul").wait_for()
+    page.locator(".irs-beside td", has_text="aten::tanh").last.click(position={"x": 4, "y": 6})
+    page.locator(".irs-line.selected", has_text="aten::tanh(%d)").wait_for()
+
+
+def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
+    page.get_by_role("listbox", name="steps of the ladder").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+    assert "constants" in page.locator(".irs-rung.chosen").inner_text()
+    page.get_by_role("listbox", name="classes by step constants").focus()
+    page.keyboard.press("Home")
+    page.locator(".irs-same-detail", has_text="2 pieces that are one by step 'constants'").wait_for()
+    page.get_by_role("combobox", name="piece on the right").select_option("0")
+    page.locator(".irs-sides", has_text="a notebook with a kernel").wait_for()
+
+
+def test_a_pane_fills_the_explorer_and_gives_the_others_their_place_again(page: Any) -> None:
+    def shown() -> list[bool]:
+        return [page.locator(f".irs-{name}").is_visible() for name in ("text", "graph", "inspector", "dock")]
+
+    wide = page.locator(".irs-graph").bounding_box()["width"]
+    page.locator(".irs-graph .irs-whole").click()
+    assert shown() == [False, True, False, False] and page.locator(".irs-graph").bounding_box()["width"] > 1300 > wide
+    page.locator(".irs-graph .irs-whole").focus()
+    page.keyboard.press("Enter")
+    assert shown() == [True] * 4 and page.locator(".irs-graph").bounding_box()["width"] == wide
+    page.locator(".irs-dock .irs-whole").click()
+    assert shown() == [False, False, False, True]
+    page.get_by_role("button", name="tables", exact=True).click()
+    for name in ("text", "inspector"):
+        page.get_by_role("button", name=name, exact=True).click()
+    assert shown() == [False, True, False, True] and page.locator(".irs-graph").bounding_box()["width"] > 1300
+
+
+def test_a_notebook_shows_any_two_pieces_side_by_side(lab: Lab) -> None:
+    lab.open("same.ipynb", "import irscope as irs\nfrom tests.report.panes.test_same_view import HAND\nf = irs.fuse(irs.parse(HAND))\n"
+             "e = irs.explore(irs.dedup(f))\ne")  # fmt: skip
+    lab.run_all()
+    live = lab.page.locator(f"{ACTIVE} .irs")
+    live.locator(".irs-card").first.click(timeout=60_000)
+    lab.python("e.selection = [g.id for g in f.groups]")
+    live.get_by_role("button", name="show them side by side").click()
+    live.locator(".irs-verdict .irs-beside .irs-hole").first.wait_for()
+    assert live.locator(".irs-verdict .irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
+    lab.close()
+    assert lab.errors == []

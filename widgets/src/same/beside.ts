@@ -1,0 +1,31 @@
+// Two pieces side by side: lines that correspond stand in one row, and what differs in them is marked.
+
+import { h } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import type { BesideView, Word } from "../lib/model/schema";
+
+/** `onHole` is told which hole the pointer is on, -1 for none. */
+export function besideTable(context: Context, view: BesideView, onHole: (hole: number) => void = () => undefined): HTMLElement {
+  const rows = view.lines.map(({ left, right, left_node, right_node }) => h("tr", {},
+    side(context, left, left_node, right.length === 0), side(context, right, right_node, left.length === 0)));
+  const more = view.left_out ? h("p", { class: "irs-quiet" }, `and ${view.left_out.toLocaleString("en")} more lines`) : null;
+  const table = h("table", { class: "irs-beside" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, view.left), h("th", { scope: "col" }, view.right))), h("tbody", {}, ...rows));
+  table.addEventListener("pointerover", (event) => {
+    const word = (event.target as Element).closest("[data-hole]");
+    onHole(word ? Number(word.getAttribute("data-hole")) : -1);
+  });
+  return h("div", { class: "irs-beside-holder", tabindex: "0" }, h("p", { class: "irs-sentence" }, view.because), table, more);
+}
+
+function side(context: Context, words: readonly Word[], node: number, alone: boolean): HTMLElement {
+  const { records, selection } = context;
+  const pieces = words.map(({ text, value, hole }) => {
+    const marked = hole >= 0 ? { class: "irs-hole", "data-hole": hole } : {};
+    if (!value || !records.isValue(value)) return hole >= 0 ? h("mark", marked, text) : /^\w+::\w/u.test(text) ? h("span", { class: "irs-t-op" }, text) : text;
+    return h("button", { type: "button", ...marked, class: `irs-name ${hole >= 0 ? "irs-hole" : ""}`, onclick: (event: MouseEvent) => {
+      event.stopPropagation();
+      selection.pick(value, event.shiftKey);
+    } }, text);
+  });
+  return h("td", { class: alone ? "alone" : null, onclick: node ? (event: MouseEvent) => selection.pick(node, event.shiftKey) : null }, h("code", {}, ...pieces));
+}

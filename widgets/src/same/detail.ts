@@ -1,0 +1,45 @@
+// One class in full: what merging it saves and costs, its holes in each member, and two members side by side.
+
+import { h } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import type { CostView, SameCard, SameClass } from "../lib/model/schema";
+import { bytes } from "../lib/model/sizes";
+import { milliseconds } from "../tables/timing";
+import { besideTable } from "./beside";
+
+const MOST_MEMBERS = 60;
+
+export function classDetail(context: Context, step: string, place: number, card: SameCard, cls: SameClass): HTMLElement {
+  const holes = holeTable(context, cls);
+  const light = (hole: number) => holes.querySelectorAll("tr[data-hole]").forEach((row) => row.classList.toggle("lit", row.getAttribute("data-hole") === String(hole)));
+  const sides = h("div", { class: "irs-sides" }, cls.beside ? besideTable(context, cls.beside, light) : null);
+  const picks = [0, 1].map((side) => h("select", { "aria-label": side ? "piece on the right" : "piece on the left", onchange: () => {
+    const [left, right] = picks.map((pick) => Number(pick.value));
+    context.same.beside(step, place, left, right).then(
+      (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : h("p", { class: "irs-quiet" }, "this page holds the first two only; a notebook with a kernel shows any two")),
+      (error: unknown) => sides.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, String(error))));
+  } }, ...card.members.map((name, k) => h("option", { value: k, selected: k === side }, name))));
+  const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { type: "button", class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
+  return h("div", { class: "irs-same-detail" },
+    h("h4", {}, card.count > 1 ? `${card.count} pieces that are one by step '${step}'` : `one piece that has no equal by step '${step}'`),
+    h("div", { class: "irs-chips" }, ...members),
+    cls.cost ? costLine(step, cls.cost) : null, cls.advice ? h("p", { class: "irs-quiet" }, cls.advice) : null,
+    cls.holes.length ? h("h4", {}, "holes") : null, cls.holes.length ? holes : null,
+    cls.beside ? h("h4", { class: "irs-sides-head" }, "side by side ", ...picks) : null, sides);
+}
+
+function costLine(step: string, cost: CostView): HTMLElement {
+  const saves = `One body instead of ${cost.bodies + 1} saves ${cost.ops.toLocaleString("en")} ops, ${bytes(cost.bytes)} of text and about ${milliseconds(1000 * cost.seconds)} of compiling.`;
+  const takes = cost.parameters ? `It takes ${cost.parameters} more parameter${cost.parameters > 1 ? "s" : ""}` : "It takes no parameter more";
+  const lost = cost.lost.length ? ` and gives up ${cost.lost.join("; ")}: at most ${(100 * cost.slowdown).toFixed(1)} % slower, by estimate.` : " and nothing is lost.";
+  return h("p", { class: "irs-sentence" }, saves, " ", takes, lost, " ", h("code", { class: "irs-quiet" }, `d.apply("${step}")`), " applies it.");
+}
+
+function holeTable(context: Context, cls: SameClass): HTMLElement {
+  const heads = ["hole", "what says it", ...cls.members].map((word) => h("th", { scope: "col" }, word));
+  const rows = cls.holes.map((hole, k) => h("tr", {
+    class: hole.varies ? "varies" : null, "data-hole": hole.varies ? k : null, onclick: hole.node ? () => context.selection.set([hole.node]) : null,
+  }, h("th", { scope: "row", title: hole.kind }, hole.place), h("td", {}, hole.told), ...hole.values.map((value) => h("td", { class: hole.varies && value !== hole.values[0] ? "other" : null }, value))));
+  const more = cls.holes_left_out ? h("p", { class: "irs-quiet" }, `and ${cls.holes_left_out.toLocaleString("en")} more`) : null;
+  return h("div", { class: "irs-holes-holder", tabindex: "0" }, h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), more);
+}

@@ -10,7 +10,7 @@ from .ir.structural import same_structure
 from .ops.accuracy import error_bound
 from .ops.check import verify
 from .runtime.device import devices
-from .session import compare, compile, explore, load, profile, timeline, write_report
+from .session import cache, compare, compile, explore, load, profile, timeline, write_report
 from .teaching import quiz
 from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from .transforms.dedup import Dedup, dedup
@@ -35,6 +35,7 @@ __all__ = [
     "Value",
     "ViewAliases",
     "autodiff_subgraphs",
+    "cache",
     "compare",
     "compile",
     "corpus",

@@ -377,7 +377,10 @@ def _cache(options: argparse.Namespace) -> None:
         filled = f"{byte_count(now.size_bytes)} of {byte_count(now.limit_bytes)}"
         print(f"{device}: {now.entries} kernels, {filled}, in {now.directory or 'no folder'}")
         print(f"  loaded {now.hits} times, {now.misses} times not found, since it was last cleared")
-        for miss in MissLog(store).misses()[-5:]:
+        misses = MissLog(store).misses()
+        if len(misses) > 5:
+            print(f"  the last 5 of {len(misses)} that were compiled; irs.cache().table() has all:")
+        for miss in misses[-5:]:
             print(f"  {miss.kernel} took {1e3 * miss.seconds:.0f} ms: {miss.differs}{f' ({miss.nearest})' * bool(miss.nearest)}")
         if now.trouble:
             print(f"  not used: {now.trouble}")

@@ -25,6 +25,7 @@ from irscope.ir import (
 
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
+    from irscope.runtime.device import MissLog
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile
     from irscope.runtime.profile.traces import TraceReading
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
 
-__all__ = ["compare", "compile", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
+__all__ = ["cache", "compare", "compile", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
 
 _Measure = Literal["at once", "when asked", "never"]
 
@@ -232,6 +233,25 @@ def compare(
         exact=exact,
         steps=steps,
     )
+
+
+def cache(device: Literal["cpu", "cuda"] = "cpu") -> MissLog:
+    """The user's directory of compiled kernels: what it holds, and why kernels were not found in it.
+
+    Kernels are kept by their canonical form: another process, and another model with the same computation in another order, finds
+    them. `.table()` has a row for each that had to be compiled, with the nearest one and what it differs by ("same but for
+    0.5 → 0.25 at mul#0"); `.summary()` counts entries, bytes and uses. `irscope cache clear` empties it.
+
+    >>> import irscope as irs
+    >>> list(irs.cache().table())
+    ['kernel', 'nearest', 'differs', 'compile ms']
+    """
+    from irscope.runtime.device import MissLog, user_stores
+
+    stores = user_stores()
+    if device not in stores:
+        raise ArgumentError(f"the device {device!r} keeps no kernels", hint=f"choose one of {', '.join(stores)}")
+    return MissLog(stores[device])
 
 
 class _ProfileVerb:

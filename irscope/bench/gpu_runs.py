@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from irscope.bench.cases import Case
-from irscope.runtime.measure import Measurement
 from irscope.runtime.program import compile_graph
+from irscope.runtime.timer import Measurement
 from irscope.session import load
 
 __all__ = ["OURS", "PEERS", "measured"]

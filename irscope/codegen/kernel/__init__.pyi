@@ -1,3 +1,6 @@
+from .canonical_launch import (
+    canonical_launch,
+)
 from .in_place import (
     may_overwrite,
     overwriting,
@@ -80,6 +83,7 @@ __all__ = [
     "UNIT",
     "arrange_loops",
     "bytes_per_point",
+    "canonical_launch",
     "constant_bits",
     "constant_value",
     "is_float",

@@ -60,4 +60,4 @@ def spec_attributes(spec: KernelSpec) -> dict[str, Any]:
     """What is true of a kernel as a whole."""
     found: dict[str, Any] = {"loops": spec.rank, "static_row_limit": spec.row_limit}
     found |= {"reduced": spec.reduced} if spec.reduced else {}
-    return found | {name: True for name in ("nontemporal", "exact") if getattr(spec, name)}
+    return found | {name: True for name in ("nontemporal", "exact", "in_place") if getattr(spec, name)}

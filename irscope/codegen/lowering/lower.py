@@ -28,6 +28,7 @@ from irscope.codegen.kernel import (
     Operand,
     Result,
     arrange_loops,
+    canonical_launch,
     row_limit,
     stride_classes,
 )
@@ -284,6 +285,7 @@ def _assembled(
         exact=values.exact,
     )
     offsets = tuple(0 if form is None else form.offset for form in forms)
-    return Launch(
+    launch = Launch(
         spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ()
     )
+    return canonical_launch(launch)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.turns import Rank, Turn
+from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec
 from irscope.codegen.kernel.spec_difference import LEVELS, skeleton, spec_difference
 from irscope.errors import loading
@@ -21,7 +22,7 @@ from irscope.errors import loading
 if TYPE_CHECKING:
     import pandas as pd
 
-    from irscope.runtime.device.kernel_cache import ObjectStore
+    from irscope.runtime.device.kernel_cache import ObjectStore, StoreSummary
 
 __all__ = ["Miss", "MissLog"]
 
@@ -45,7 +46,16 @@ class Miss:
 
 
 class MissLog:
-    """What was compiled, and missed, in the directory of a store."""
+    """What was compiled, and missed, in the directory of a store; `irs.cache()` is the user's.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from irscope.runtime.device import ObjectStore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = MissLog(ObjectStore(Path(folder) / "objects"))
+    ...     print(log.summary().entries, list(log.table()))
+    0 ['kernel', 'nearest', 'differs', 'compile ms']
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
@@ -55,6 +65,10 @@ class MissLog:
     def note(self, spec: KernelSpec, seconds: float) -> None:
         """A kernel was compiled: write down what it is, and what it was near to."""
         self._turn.run(lambda: self._note(spec, seconds))
+
+    def summary(self) -> StoreSummary:
+        """How many kernels are kept, their bytes, and how often they were found."""
+        return self.store.summary()
 
     def misses(self) -> list[Miss]:
         """All that were missed, the latest last."""
@@ -74,6 +88,10 @@ class MissLog:
         columns = ["kernel", "nearest", "differs", "compile ms"]
         rows = [[miss.kernel, miss.nearest, miss.differs, 1e3 * miss.seconds] for miss in self.misses()]
         return pd.DataFrame(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        now = self.summary()
+        return f"<cache of {plural(now.entries, 'kernel')}: loaded {plural(now.hits, 'time')}, {now.misses} times not found>"
 
     def _note(self, spec: KernelSpec, seconds: float) -> None:
         text = str(spec)

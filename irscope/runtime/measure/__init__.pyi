@@ -2,12 +2,8 @@ from .benchmark import (
     Comparison,
     compare,
 )
-from .timer import (
-    Measurement,
-)
 
 __all__ = [
     "Comparison",
-    "Measurement",
     "compare",
 ]

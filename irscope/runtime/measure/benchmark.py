@@ -47,9 +47,9 @@ from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.fx_export import torch_peer
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
-from irscope.runtime.measure.timer import Measurement, measure
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, compile_graph
+from irscope.runtime.timer import Measurement, measure
 from irscope.transforms.dedup import RANK, RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse

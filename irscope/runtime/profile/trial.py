@@ -17,11 +17,11 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph
 from irscope.runtime.measure.accuracy import arrays
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
-from irscope.runtime.measure.timer import Measurement, measure
 from irscope.runtime.profile.advice import Remark
 from irscope.runtime.profile.readings import Readings, time_words
 from irscope.runtime.profile.spread import Spread
 from irscope.runtime.program import compile_graph
+from irscope.runtime.timer import Measurement, measure
 
 __all__ = ["Trial", "trial"]
 

@@ -45,6 +45,7 @@ from irscope.runtime.program.assumed_types import likely_types
 from irscope.runtime.program.device_choice import devices_for_groups, shared_device
 from irscope.runtime.program.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.program.kernel_list import KernelList
+from irscope.runtime.program.merge_timing import merge_slowdown
 from irscope.runtime.program.storage_check import storage_check
 from irscope.transforms.base import Remark
 
@@ -186,6 +187,13 @@ class Executable:
             )
         types = self._groups[group].known_types()
         return None if types is None else self._groups[group].plan(types)
+
+    def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
+        """By how much groups of one class run longer in a graph in which one body serves them all, measured now, as a part of
+        their time; None where that cannot be measured. `irs.dedup(f).recommend(executable=x, measure=True)` asks for it."""
+        if self.device == "reference":
+            return None
+        return merge_slowdown(self.graph, after, groups, partial(compile_graph, device=self.device))
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

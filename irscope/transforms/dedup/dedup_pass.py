@@ -20,6 +20,7 @@ from irscope.transforms.dedup.relations import differences, excerpt, meeting
 from irscope.transforms.dedup.rewrite import (
     Applied,
     ClassHoles,
+    Price,
     Recommendation,
     applied,
     class_holes,
@@ -191,13 +192,19 @@ class Dedup:
         """The same as records. Raises UnknownNumber for a class that there is not."""
         return class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
 
-    def recommend(self, *, budget: float = 0.05, executable: Any = None) -> Recommendation:
+    def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
 
-        `overrule` changes it, `apply` takes it. An `executable` of this graph says what its kernels took to compile.
+        `overrule` changes it, `apply` takes it. An `executable` of this graph says what its kernels took to compile. The slowdown
+        is estimated; with `measure=True` the executable runs members of each class with kernels of their own and with the common
+        one, about a tenth of a second for each, and the measured slowdown decides. Raises ArgumentError where nothing can be run.
         """
-        seconds = self._seconds(executable)
-        return recommended(self._ladder, budget=budget, seconds=seconds, is_module=isinstance(self.source, Module))
+        runs = executable if measure else None
+        if measure and (not isinstance(self.source, Graph) or self.regions is not None or not hasattr(executable, "slowdown")):
+            what = "slowdowns are measured on the fusion groups of a graph that was compiled"
+            raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
+        price = Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
+        return recommended(self._ladder, budget=budget, price=price, is_module=isinstance(self.source, Module))
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import irscope as irs
+from irscope.errors import ArgumentError
 from irscope.runtime.device import MissLog, ObjectStore
 from irscope.runtime.program import compile_graph
 
@@ -60,3 +63,52 @@ def test_clearing_forgets_and_damage_is_passed_over(tmp_path: Path) -> None:
     assert len(MissLog(store).misses()) == 1
     store.clear()
     assert not MissLog(store).misses()
+
+
+ORDERS = """
+import sys
+from pathlib import Path
+import irscope as irs
+from irscope.runtime.device import MissLog, ObjectStore
+from irscope.runtime.program import compile_graph
+
+store = ObjectStore(Path(sys.argv[1]))
+made = compile_graph(irs.fuse(irs.parse(sys.argv[2])), store=store)
+print([kernel.from_disk for kernel in made.kernels], [miss.differs for miss in MissLog(store).misses()][1:])
+"""
+ONE_MODEL = """graph(%x : Float(64), %y : Float(64), %n : Double(64)):
+  %k : float = prim::Constant[value=0.5]()
+  %one : int = prim::Constant[value=1]()
+  %a : Float(64) = aten::mul(%x, %k)
+  %b : Float(64) = aten::tanh(%y)
+  %c : Float(64) = aten::add(%a, %b, %one)
+  %d : Double(64) = aten::mul(%c, %n)
+  return (%d)"""
+ANOTHER = """graph(%wide : Double(64), %left : Float(64), %right : Float(64)):
+  %one : int = prim::Constant[value=1]()
+  %t : Float(64) = aten::tanh(%left)
+  %half : float = prim::Constant[value=0.5]()
+  %u : Float(64) = aten::mul(%right, %half)
+  %v : Float(64) = aten::add(%t, %u, %one)
+  %w : Double(64) = aten::mul(%wide, %v)
+  return (%w)"""
+
+
+def test_a_later_process_finds_what_another_model_computes_in_another_order(tmp_path: Path) -> None:
+    """Names, operands of commutative ops, independent ops and inputs stand otherwise; then a number differs, which is said."""
+
+    def run(program: str) -> str:
+        command = [sys.executable, "-c", ORDERS, str(tmp_path / "objects"), program]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert run(ONE_MODEL) == "[False] []"
+    assert run(ANOTHER) == "[True] []"
+    assert run(ANOTHER.replace("0.5", "0.25")) == "[False] ['same but for 0.5 → 0.25 at mul#0']"
+
+
+def test_the_users_cache_is_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    irs.compile(program(0.5), device="reference")  # which compiles nothing
+    assert irs.cache().table().empty and repr(irs.cache()) == "<cache of 0 kernels: loaded 0 times, 0 times not found>"
+    with pytest.raises(ArgumentError, match="keeps no kernels"):
+        irs.cache("reference")  # type: ignore[arg-type]  # a device that compiles nothing

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -267,3 +268,51 @@ def test_applying_twice_is_applying_once(step: Relation) -> None:
     graph = groups_of([Program(random.Random(5)).text(size=size) for size in (5, 5, 7)], [5, 5, 7])
     once = merge_groups(graph, step=step).after
     assert merge_groups(once, step=step).after is once or step == "extents"
+
+
+MEASURED = """graph(%w : Float(8, 8, strides=[8, 1]), %x : Float(8, 8, strides=[8, 1])):
+  %k : float = prim::Constant[value=0.5]()
+  %l : float = prim::Constant[value=0.25]()
+  %a : Float(8, 8, strides=[8, 1]) = aten::neg(%x)
+  %b : Float(8, 8, strides=[8, 1]) = aten::mul(%a, %k)
+  %c : Float(8, 8, strides=[8, 1]) = aten::mm(%b, %w)
+  %d : Float(8, 8, strides=[8, 1]) = aten::neg(%c)
+  %e : Float(8, 8, strides=[8, 1]) = aten::mul(%d, %l)
+  return (%b, %e)"""
+
+
+def test_the_slowdown_is_measured_on_the_kernels_if_asked_for() -> None:
+    pytest.importorskip("llvmlite")
+    f = irs.fuse(irs.parse(MEASURED))
+    x = irs.compile(f)
+    (choice,) = irs.dedup(f).recommend(budget=100, executable=x, measure=True).choices
+    assert choice.cost.measured and choice.step == "constants"
+    assert ("measured no slower" in choice.because) == (choice.cost.slowdown <= 0)
+    estimate = irs.dedup(f).recommend(executable=x)
+    assert estimate.choices[0].because.endswith("slower, estimated")
+    assert estimate.table()["slowdown is"].tolist() == ["estimated"]
+
+
+def test_what_measures_decides() -> None:
+    class Slow:
+        """A device on which a number that is read costs half of the time."""
+
+        kernels = ()
+        seen: ClassVar[list[int]] = []
+
+        def slowdown(self, after: irs.Graph, groups: Sequence[irs.Node]) -> float:
+            bodies = {str(after.producer[group.outputs[0]].blocks[0].nodes[-1].op) for group in groups}
+            self.seen.append(len(groups))
+            assert bodies == {"aten::mul"}
+            return 0.5
+
+    f = irs.fuse(irs.parse(MEASURED))
+    refused = irs.dedup(f).recommend(executable=Slow(), measure=True)
+    assert not refused.choices and Slow.seen == [2]  # once, although four steps have this class
+    assert "measured 50.0 % slower: more than the budget of 5.0 %" in repr(refused)
+    assert irs.dedup(f).recommend(budget=0.6, executable=Slow(), measure=True).choices[0].cost.slowdown == 0.5
+
+
+def test_only_compiled_groups_are_measured() -> None:
+    with pytest.raises(ArgumentError, match=r"executable=irs\.compile"):
+        irs.dedup(irs.fuse(irs.parse(MEASURED))).recommend(measure=True)

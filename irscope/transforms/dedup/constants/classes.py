@@ -21,7 +21,7 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, UnknownName, UnknownNumber
+from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Value
 from irscope.transforms.dedup.constants.merging import merge_constants
 from irscope.transforms.dedup.constants.sharing import Constants, Sharing, find_constants
@@ -86,7 +86,8 @@ class ConstantDedup:
 
     def ladder(self) -> pd.DataFrame:
         """One row for each step: how many classes there are, what storing one constant for each saves, and what it gives up."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = []
         for step in _STEPS:
@@ -98,7 +99,8 @@ class ConstantDedup:
 
     def table(self) -> pd.DataFrame:
         """One row per class: how many members, what is kept and how the others follow from it, and the bytes saved."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         rows = []
         for cls in self.classes:
@@ -141,7 +143,8 @@ class ConstantDedup:
 
     def holes(self, cls: ConstantClass | int) -> pd.DataFrame:
         """What differs between the members of a class, one column for each: type, shape, and how it follows from which other."""
-        import pandas as pd
+        with loading("pandas"):
+            import pandas as pd
 
         if isinstance(cls, int):
             if not 0 <= cls < len(self.classes):

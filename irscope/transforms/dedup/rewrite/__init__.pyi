@@ -4,6 +4,7 @@ from .applied import (
 )
 from .cost import (
     Cost,
+    Measures,
     compile_seconds,
     cost_of,
     measured_seconds,
@@ -23,6 +24,7 @@ from .parameters import (
 )
 from .recommend import (
     ClassChoice,
+    Price,
     Recommendation,
     recommended,
 )
@@ -34,6 +36,8 @@ __all__ = [
     "ClassHoles",
     "Cost",
     "HoleRow",
+    "Measures",
+    "Price",
     "Recommendation",
     "applied",
     "class_holes",

@@ -8,7 +8,8 @@ one that an op does nothing with (x · 1, x + 0), and is a register otherwise. A
 sizes its unrolling, and its vector loops their missing remainder unless all sizes have a common factor. Our own kernels take
 sizes as arguments in any case (`irscope.codegen.kernel`), so it costs them nothing.
 
-The slowdown is an estimate by these rules, in parts of the run time of the pieces. It is never measured.
+The slowdown is an estimate by these rules, in parts of the run time of the pieces, until it is measured: whoever compiled the
+program can run the pieces with kernels of their own and with the common one (`Measures`).
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from irscope.ir import Node, TensorData
+from irscope.ir import Graph, Node, TensorData
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.rewrite.group_body import is_parameter
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow
 
-__all__ = ["Cost", "compile_seconds", "cost_of", "measured_seconds", "text_bytes"]
+__all__ = ["Cost", "Measures", "compile_seconds", "cost_of", "measured_seconds", "text_bytes"]
 
 _KERNEL_SECONDS: Final = 0.025
 _OP_SECONDS: Final = 0.0016
@@ -55,7 +56,23 @@ class Cost:
     lost: tuple[str, ...]
     """Which specialisations are given up, a phrase each."""
     slowdown: float
-    """By how much the pieces run longer at most, estimated, as a part of their time."""
+    """By how much the pieces run longer, as a part of their time: at most, where it is estimated."""
+    measured: bool = False
+    """Whether that was measured."""
+
+    @property
+    def price(self) -> str:
+        """The slowdown in words, and how it is known."""
+        if self.measured:
+            return f"measured {100 * self.slowdown:.1f} % slower" if self.slowdown > 0 else "measured no slower"
+        return f"at most {100 * self.slowdown:.1f} % slower, estimated" if self.slowdown else "nothing is lost"
+
+
+class Measures(Protocol):
+    """What can run pieces: an executable."""
+
+    def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
+        """By how much groups run longer in a graph in which they have one body; None where it cannot be measured."""
 
 
 def cost_of(holes: ClassHoles, seconds: Mapping[Any, float]) -> Cost:

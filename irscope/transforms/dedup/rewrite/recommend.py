@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.errors import UnknownName, loading
+from irscope.ir import Graph, Node
 from irscope.transforms.dedup.classes import Ladder, Members
-from irscope.transforms.dedup.rewrite.cost import Cost, cost_of
+from irscope.transforms.dedup.piece import Piece
+from irscope.transforms.dedup.rewrite.cost import Cost, Measures, cost_of
+from irscope.transforms.dedup.rewrite.groups import merge_groups
 from irscope.transforms.dedup.rewrite.parameters import class_holes
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ClassChoice", "Recommendation", "recommended"]
+__all__ = ["ClassChoice", "Price", "Recommendation", "recommended"]
 
 _COARSEST: Final[Relation] = "free"
 """From `layout` on two pieces have no kernel in common."""
@@ -36,13 +39,36 @@ class ClassChoice:
 
 
 @dataclass(frozen=True)
+class Price:
+    """How what a step costs is known."""
+
+    seconds: Mapping[Any, float]
+    """What pieces took to compile."""
+    graph: Graph | None = None
+    """The graph in which groups are merged to be measured; None: slowdowns are estimated."""
+    runs: Measures | None = None
+
+    def of(self, pieces: Sequence[Piece], step: Relation) -> Cost:
+        """The cost of one body for pieces."""
+        cost = cost_of(class_holes(pieces, step), self.seconds)
+        groups = [piece.member for piece in pieces if isinstance(piece.member, Node)]
+        if self.graph is None or self.runs is None or not groups or not cost.slowdown:
+            return cost  # what loses nothing has the same kernel
+        after = merge_groups(self.graph, chosen={tuple(groups): step}).after
+        slowdown = self.runs.slowdown(after, groups)
+        return cost if slowdown is None else replace(cost, slowdown=slowdown, measured=True)
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """For each class of more than one piece the step at which to merge it; `Dedup.apply` takes it."""
 
     choices: tuple[ClassChoice, ...]
     budget: float
+    declined: tuple[ClassChoice, ...]
+    """Steps that cost more than the budget; what they would have merged is merged by a finer one, or not at all."""
     _ladder: Ladder
-    _seconds: Mapping[Any, float]
+    _price: Price
 
     @property
     def chosen(self) -> dict[Members, Relation]:
@@ -58,8 +84,8 @@ class Recommendation:
             {
                 "pieces": len(c.members), "step": c.step, "leader": self._ladder.pieces[c.members[0]].label, "bodies saved": c.cost.bodies,
                 "ops saved": c.cost.ops, "text bytes saved": c.cost.bytes, "compile s saved": c.cost.compile_seconds,
-                "parameters": c.cost.parameters, "slowdown %": 100 * c.cost.slowdown, "gives up": "; ".join(c.cost.lost),
-                "because": c.because,
+                "parameters": c.cost.parameters, "slowdown %": 100 * c.cost.slowdown,
+                "slowdown is": "measured" if c.cost.measured else "estimated", "gives up": "; ".join(c.cost.lost), "because": c.because,
             }
             for c in self.choices
         ]  # fmt: skip
@@ -75,14 +101,15 @@ class Recommendation:
         wanted = next(members for members in self._ladder.classes(step) if piece in members)
         before = next((choice.members for choice in self.choices if piece in choice.members), ())
         kept = [choice for choice in self.choices if not set(choice.members) & set(wanted) and choice.members != before]
-        made = [_choice(self._ladder, wanted, step, self._seconds, "you said so")] if len(wanted) > 1 else []
+        made = [_choice(self._ladder, wanted, step, self._price, "you said so")] if len(wanted) > 1 else []
         return replace(self, choices=(*kept, *made))
 
     def __repr__(self) -> str:
-        return "\n".join(map(str, self.choices)) or "no two pieces are worth merging"
+        lines = list(map(str, self.choices)) or ["no two pieces are worth merging"]
+        return "\n".join([*lines, *(f"declined: {choice}" for choice in self.declined)])
 
 
-def recommended(ladder: Ladder, *, budget: float, seconds: Mapping[Any, float], is_module: bool) -> Recommendation:
+def recommended(ladder: Ladder, *, budget: float, price: Price, is_module: bool) -> Recommendation:
     """The coarsest step for each class whose slowdown is within the budget.
 
     From the coarsest step down: a class that costs too much is cut into its classes of the next finer step.
@@ -90,31 +117,36 @@ def recommended(ladder: Ladder, *, budget: float, seconds: Mapping[Any, float], 
     coarsest: Relation = "constants" if is_module else _COARSEST
     pending = [(members, coarsest) for members in ladder.classes(coarsest) if len(members) > 1]
     found: list[ClassChoice] = []
+    declined: list[ClassChoice] = []
     while pending:
         members, step = pending.pop(0)
-        choice = _choice(ladder, members, step, seconds, "")
+        step = _finest(ladder, members, step)
+        choice = _choice(ladder, members, step, price, "")
         if choice.cost.slowdown <= budget:
-            found.append(_finest(ladder, choice, seconds))
-        elif step != "alpha":
+            found.append(choice)
+            continue
+        over = f"{choice.cost.price}: more than the budget of {100 * budget:.1f} %"
+        declined.append(replace(choice, because=over))
+        if step != "alpha":
             finer = RELATIONS[RANK[step] - 1]
             inside = set(members)
             pending.extend((one, finer) for one in ladder.classes(finer) if len(one) > 1 and inside.issuperset(one))
-    return Recommendation(tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, ladder, seconds)
+    return Recommendation(
+        tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder, price
+    )
 
 
-def _finest(ladder: Ladder, choice: ClassChoice, seconds: Mapping[Any, float]) -> ClassChoice:
-    """The same class at the finest step that has it: nothing is given up for nothing."""
-    for step in RELATIONS[RANK["alpha"] : RANK[choice.step]]:
-        if any(members == choice.members for members in ladder.classes(step)):
-            return _choice(ladder, choice.members, step, seconds, "")
-    return choice
+def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
+    """The finest step that has the class: nothing is given up for nothing, and nothing is measured twice."""
+    return next(
+        (finer for finer in RELATIONS[RANK["alpha"] : RANK[step]] if any(members == one for one in ladder.classes(finer))), step
+    )
 
 
 def _choice(
-    ladder: Ladder, members: Members, step: Relation, seconds: Mapping[Any, float], because: str
+    ladder: Ladder, members: Members, step: Relation, price: Price, because: str
 ) -> ClassChoice:
-    cost = cost_of(class_holes([ladder.pieces[member] for member in members], step), seconds)
+    cost = price.of([ladder.pieces[member] for member in members], step)
     if not because:
-        price = f"at most {100 * cost.slowdown:.1f} % slower" if cost.slowdown else "nothing is lost"
-        because = f"{cost.bodies} bodies and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {price}"
+        because = f"{cost.bodies} bodies and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
     return ClassChoice(members, step, cost, because)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.runtime.measure.timer import Measurement, measure
+from irscope.runtime.timer import Measurement, measure
 
 
 def test_quartiles():

@@ -1,0 +1,74 @@
+"""What a body for many costs each of its members, measured: a group with its own kernel against the one with the common body.
+
+Both are compiled as programs of their own, and called in turns on the same random operands of the types that the group is
+expected to get. Compared is the quickest turn of each, which other work on the machine disturbs least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from irscope.errors import IrscopeError
+from irscope.ir import Block, Graph, Node, TensorType, new_id
+from irscope.runtime.arrays import extents
+from irscope.runtime.timer import measure
+
+__all__ = ["merge_slowdown"]
+
+Compile = Callable[[Graph], Callable[..., Any]]
+_MEMBERS = 3
+"""Members of a class that are timed: the first, the last and the one between."""
+_TURNS = 60
+
+
+def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled: Compile) -> float | None:
+    """By how much the groups of a class run longer after they were merged, as a part of their time; None where it cannot be
+    measured, because types are not known or there is no kernel.
+
+    `after` is the graph in which the results of the groups are made by the class's body.
+    """
+    chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)[:_MEMBERS]}
+    own = together = 0.0
+    for group in chosen.values():
+        arguments = [_argument(value.type, seed) for seed, value in enumerate(group.inputs)]
+        if any(argument is None for argument in arguments):
+            return None
+        try:
+            programs = [compiled(_alone(graph, group)) for graph in (before, after)]
+            runs = {name: partial(run, *arguments) for name, run in zip(("own", "class"), programs, strict=True)}
+            taken = measure(runs, turns=_TURNS, patience=2.0)
+        except IrscopeError:
+            return None
+        own += min(taken["own"].seconds)
+        together += min(taken["class"].seconds)
+    return together / own - 1
+
+
+def _alone(graph: Graph, group: Node) -> Graph:
+    """What makes a group's results in a graph, with the numbers that it is passed, as a graph over the group's operands."""
+    node = graph.producer[group.outputs[0]]
+    outside = set(group.inputs)
+    made = [graph.producer[value] for value in dict.fromkeys(node.inputs) if value not in outside]
+    return Graph(Block(new_id(), group.inputs, (*made, node), node.outputs), graph.name)
+
+
+def _argument(type: Any, seed: int) -> np.ndarray[Any, Any] | float | None:
+    """A value of a type; None where it does not say enough."""
+    random = np.random.default_rng(seed)
+    if not isinstance(type, TensorType) or not type.is_static or type.dtype is None:
+        return {"float": 0.5, "int": 3}.get(str(type))
+    try:
+        dtype = np.dtype(type.dtype)
+    except TypeError:  # a type that NumPy has not
+        return None
+    shape = extents(type)
+    values = random.uniform(0.1, 1.0, shape) if dtype.kind in "fc" else random.integers(0, 2, shape)
+    made = values.astype(dtype)
+    if type.strides is None or not made.size:
+        return made
+    order = sorted(range(len(shape)), key=lambda axis: -type.strides[axis])  # type: ignore[index]  # known above
+    return np.ascontiguousarray(made.transpose(order)).transpose(np.argsort(order))

@@ -11,7 +11,7 @@ from .ops.accuracy import error_bound
 from .ops.check import verify
 from .runtime.device import devices
 from .session import cache, compare, compile, explore, load, profile, timeline, write_report
-from .teaching import quiz
+from .teaching import quiz, story
 from .transforms.autodiff import AutodiffSubgraphs, autodiff_subgraphs
 from .transforms.dedup import Dedup, dedup
 from .transforms.functionalize import functionalize
@@ -51,6 +51,7 @@ __all__ = [
     "profile",
     "quiz",
     "same_structure",
+    "story",
     "timeline",
     "trace",
     "verify",

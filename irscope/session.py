@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from irscope.widgets.explorer import Explorer
     from irscope.widgets.timeline import Timeline
 
-__all__ = ["cache", "compare", "compile", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
+__all__ = ["cache", "compare", "compile", "exploration", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
 
 _Measure = Literal["at once", "when asked", "never"]
 
@@ -318,7 +318,7 @@ def explore(
     if hasattr(source, "_explored_"):  # made above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    return Explorer.of(_exploration(source, example_args, measure=wanted, sources=sources, **load_options))
+    return Explorer.of(exploration(source, example_args, measure=wanted, sources=sources, **load_options))
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
@@ -374,7 +374,7 @@ def write_report(
         page = profile_html(source)
     else:
         wanted: _Measure = "never" if measure is False else "at once"
-        page = standalone_html(_exploration(source, example_args, measure=wanted, sources=sources, **load_options))
+        page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options))
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -402,9 +402,10 @@ def _graph_of_pieces(classes: Dedup) -> Graph:
         return found
 
 
-def _exploration(
+def exploration(
     source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None, **load_options: Any,
 ) -> Exploration:  # fmt: skip
+    """What `explore` shows of a program: fused, and measured where there are arguments and it is wanted."""
     from functools import partial
 
     from irscope.report.pages import Exploration

@@ -21,7 +21,7 @@ from irscope.report.pages.history_view import history_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 
-__all__ = ["history_html", "standalone_html", "static_html"]
+__all__ = ["history_html", "page_html", "standalone_html", "static_html"]
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -43,15 +43,16 @@ _PAGE = """<!doctype html>
 
 def standalone_html(exploration: Exploration) -> str:
     """The page of an exploration."""
-    return _page(explorer_view(exploration, details=True))
+    return page_html(explorer_view(exploration, details=True))
 
 
 def history_html(history: History) -> str:
     """The page of a history: its steps in text, graph and alias view."""
-    return _page(history_view(history, details=True))
+    return page_html(history_view(history, details=True))
 
 
-def _page(view: ExplorerView) -> str:
+def page_html(view: ExplorerView) -> str:
+    """The page of a view that has its answers with it."""
     script = front_end().script
     code = script.replace("</script", "<\\/script")  # which would end the element early
     digest = b64encode(sha256(code.encode()).digest()).decode()

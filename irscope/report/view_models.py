@@ -56,6 +56,8 @@ __all__ = [
     "SameStep",
     "SameView",
     "StepView",
+    "StoryStep",
+    "StoryView",
     "TableView",
     "TextView",
     "TimedGroup",
@@ -779,6 +781,32 @@ class CardView(TypedDict):
     judged: CardJudgement | None
 
 
+class StoryStep(TypedDict):
+    """One view of a story: what is selected, which state, what is open, what colour means, and a sentence about it."""
+
+    text: str
+    """In Markdown."""
+    selection: list[int]
+    step: int | None
+    """The state of the history; None leaves it as it is."""
+    open: list[int] | None
+    """Boxes that are open; None leaves them as they are."""
+    colour: str
+    pane: str
+    """The one pane that is shown; empty for all."""
+
+
+class StoryView(TypedDict):
+    """A recorded walk through a program."""
+
+    title: str
+    steps: list[StoryStep]
+    problems: list[str]
+    """What steps name that the program does not have."""
+    at: int
+    """The step that is shown; -1 before the first."""
+
+
 class EarlierAlias(TypedDict):
     """What was known of a value's memory before a pass changed that; for a page without a kernel."""
 
@@ -840,6 +868,8 @@ class ExplorerView(TypedDict):
     """The table that is shown at first."""
     later: NotRequired[list[str]]
     """What the page asks for once it has drawn the rest: `numbers`, `remarks`; and when somebody wants it: `timeline`, `timing`."""
+    story: NotRequired[StoryView]
+    """A walk through the program, in a page without a kernel."""
     timeline: NotRequired[TimelineView]
     """What the passes did, step by step; missing where none did anything."""
     programs: NotRequired[list[ProgramStop]]

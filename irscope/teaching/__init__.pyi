@@ -1,5 +1,7 @@
 from . import quiz
+from .stories import story
 
 __all__ = [
     "quiz",
+    "story",
 ]

@@ -6,7 +6,8 @@ import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
-import type { CardView, Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, TextView } from "./lib/model/schema";
+import type { Telling } from "./story/index";
+import type { CardView, Detail, ExplorerView, Found, KernelText, Level, PairDetail, Place, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -15,7 +16,7 @@ interface Model {
   get(name: "view" | "measured"): DataView | string;
   get(name: "hub"): string;
   get(name: "explorer"): string | undefined;
-  get(name: "card"): DataView | string | undefined;
+  get(name: "card" | "story"): DataView | string | undefined;
   get(name: "pane"): PaneName;
   set(name: "selection", value: number[]): void;
   set(name: "step", value: number): void;
@@ -47,10 +48,12 @@ type Reply =
 
 export async function render(rendered: Rendered): Promise<() => void> {
   const { model } = rendered;
-  return model.get("explorer") && model.get("card") !== undefined ? renderQuiz(rendered) : renderViews(rendered);
+  if (!model.get("explorer")) return renderViews(rendered);
+  if (model.get("story") !== undefined) return renderStory(rendered);
+  return model.get("card") !== undefined ? renderQuiz(rendered) : renderViews(rendered);
 }
 
-async function renderViews({ model: shown, el, signal, host }: Rendered, asked?: Answering): Promise<() => void> {
+async function renderViews({ model: shown, el, signal, host }: Rendered, around?: { asked: Answering } | { telling: Telling }): Promise<() => void> {
   const explorer = shown.get("explorer");
   const model = explorer ? await host.getModel(explorer) : shown;
   const hub = await host.getModel(model.get("hub"));
@@ -61,7 +64,7 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, asked?:
     gone.signal.addEventListener("abort", () => on.off(event, listener));
   };
   el.classList.add("irs-holder");
-  if (!explorer || asked) el.classList.add("irs-live");
+  if (!explorer || around) el.classList.add("irs-live");
   const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
@@ -88,7 +91,7 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, asked?:
   };
   Object.assign(view, measured() ?? {});
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
-  const panes = asked ? { asked } : explorer ? { only: shown.get("pane") } : {};
+  const panes = around ?? (explorer ? { only: shown.get("pane") } : {});
   const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), onPart, signal: gone.signal, ...panes });
   return () => {
     unmount();
@@ -98,6 +101,32 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, asked?:
 
 function textOf(data: DataView | string): string {
   return typeof data === "string" ? data : new TextDecoder().decode(data);
+}
+
+/** A story: the explorer with a bar, which Python keeps. */
+async function renderStory(rendered: Rendered): Promise<() => void> {
+  const { model } = rendered;
+  const storyNow = () => JSON.parse(textOf(model.get("story")!)) as StoryView;
+  const gone = new AbortController();
+  const listen = (event: string, listener: (content: never) => void) => {
+    model.on(event, listener);
+    gone.signal.addEventListener("abort", () => model.off(event, listener));
+  };
+  const telling: Telling = {
+    get story() {
+      return storyNow();
+    },
+    change: (message) => model.send(message),
+    onStory: (changed, failed) => {
+      listen("change:story", () => changed(storyNow()));
+      listen("msg:custom", (reply: Reply) => reply.kind === "error" && failed(reply.message));
+    },
+  };
+  const unmount = await renderViews(rendered, { telling });
+  return () => {
+    gone.abort();
+    unmount();
+  };
 }
 
 /** A quiz: the views of one question's program after the other, each beside the card that asks. */
@@ -119,7 +148,7 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
       onCard: (told, wrong) => [changed, failed] = [told, wrong],
     };
     const first = unmount;
-    const next = await renderViews(rendered, asked);
+    const next = await renderViews(rendered, { asked });
     first();
     unmount = next;
   };

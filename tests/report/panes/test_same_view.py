@@ -112,11 +112,11 @@ UNROLLED = """graph(%x : Float(4), %v : Float(4), %w : Float(4)):
 
 @pytest.mark.parametrize("unit", ["auto", "regions"])
 def test_an_explorer_of_a_dedup_opens_its_classes_and_selects_in_the_program(unit: Any) -> None:
-    from irscope.session import _exploration
+    from irscope.session import exploration as explored
 
     f = irs.fuse(irs.parse(HAND))
     d = irs.dedup(f if unit == "auto" else irs.parse(UNROLLED), relation="constants", unit=unit)
-    exploration = _exploration(d, (), measure="never")
+    exploration = explored(d, (), measure="never")
     view = json.loads(json.dumps(explorer_view(exploration, details=True)))
     assert exploration.dedup is d and view["opens"] == "Classes" and view["same"]["step"] == "constants"
     cards = view["same"]["steps"]["constants"]["cards"]
@@ -126,10 +126,10 @@ def test_an_explorer_of_a_dedup_opens_its_classes_and_selects_in_the_program(uni
 
 
 def test_an_explorer_of_the_classes_of_a_module_shows_one_of_its_graphs() -> None:
-    from irscope.session import _exploration
+    from irscope.session import exploration as explored
 
     d = irs.dedup(irs.Module({"f": body(), "g": body(0.25)}))
-    view = explorer_view(_exploration(d, (), measure="never"))
+    view = explorer_view(explored(d, (), measure="never"))
     assert view["opens"] == "Classes" and any("aten::tanh" in line for line in view["text"]["lines"])
 
 

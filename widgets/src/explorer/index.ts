@@ -13,6 +13,7 @@ import { Selection, type Shared } from "../lib/model/selection";
 import { Steps, type SharedStep } from "../lib/model/steps";
 import { dock } from "../tables/index";
 import { quizCard, type Answering } from "../quiz/index";
+import { storyBar, type StoryBar, type Telling } from "../story/index";
 import { textPane } from "../text/index";
 import { timePane } from "../profile/index";
 import { classesPane } from "../same/index";
@@ -37,6 +38,8 @@ export interface Host {
   only?: PaneName;
   /** The question that is asked beside the text and the graph. */
   asked?: Answering;
+  /** The story that is told, and who changes it; a page has one in its view. */
+  telling?: Telling;
   /** Whether the explorer fills the page. */
   page?: boolean;
   signal?: AbortSignal;
@@ -81,7 +84,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps || view.later?.includes("timeline") ? "irs-stepped" : "",
   ];
   const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
-  const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context);
+  const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context, host.telling ?? (view.story && { story: view.story }));
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
   listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
   element.append(root);
@@ -97,7 +100,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
 const MOST_FOLLOWED = 200;
 
 /** Gives what the search key does. */
-function fillWithAll(root: HTMLElement, context: Context): () => void {
+function fillWithAll(root: HTMLElement, context: Context, telling?: Telling): () => void {
   const panels = new Panels(root);
   const head = headLine(context, panels.switches);
   const graph = graphPane(context);
@@ -106,7 +109,12 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
     textPane(context), splitter(main, "--irs-left", "left", 30), graph.element,
     splitter(main, "--irs-right", "right", 27), inspectorPane(context, (record) => graph.show(record)),
   );
-  root.append(head.element, main);
+  const bar = telling && storyBar(context, panels, graph, telling);
+  root.append(head.element, ...(bar ? [bar.element] : []), main);
+  if (bar) {
+    root.classList.add("irs-told");
+    playByKeys(root, bar, context.signal);
+  }
   if (context.steps) root.append(stepBar(context, context.steps));
   else if (context.view.later?.includes("timeline")) root.append(stepOffer(context));
   if (context.view.only_history) return head.focusSearch;
@@ -122,6 +130,15 @@ function fillWithAll(root: HTMLElement, context: Context): () => void {
     graph.recolour();
   });
   return head.focusSearch;
+}
+
+/** `n` and `p`, wherever the focus is but in a field. */
+function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void {
+  const listener = root.classList.contains("irs-page") ? document.body : root;
+  listener.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement) return;
+    if (bar.key(event.key)) event.preventDefault();
+  }, { signal });
 }
 
 const AFTER_FIRST_PICTURE_MS = 60;

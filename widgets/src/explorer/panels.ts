@@ -30,6 +30,17 @@ export class Panels {
     this.show();
   }
 
+  /** The pane that fills the explorer; empty for none. */
+  get alone(): string {
+    return this.whole ?? "";
+  }
+
+  /** Lets a pane fill the explorer; no name gives all their places again. */
+  showAlone(name: string): void {
+    this.whole = NAMES.find((panel) => panel === name) ?? null;
+    this.show();
+  }
+
   private find(name: Panel): HTMLElement | null {
     return this.root.querySelector<HTMLElement>(PANELS[name]);
   }

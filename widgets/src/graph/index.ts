@@ -22,6 +22,7 @@ export class GraphPane {
   readonly element: HTMLElement;
   readonly picture: Picture;
   readonly open: Set<number>;
+  private readonly openFirst: ReadonlySet<number>;
   layout: Layout;
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
   private frame: Extent = { width: 0, height: 0 };
@@ -40,6 +41,7 @@ export class GraphPane {
     const { hierarchy } = records;
     const closed = new Set(view.graph.closed);
     this.open = new Set(hierarchy.boxes.flatMap((box, i) => (hierarchy.isCluster(i) && !closed.has(box.id) ? [i] : [])));
+    this.openFirst = new Set(this.open);
     const size = (i: number) => {
       const box = hierarchy.boxes[i];
       return sizeOf(box, hierarchy.isCluster(i), records.copies(box));
@@ -99,6 +101,32 @@ export class GraphPane {
     this.relayout(-1);
     this.look(this.start());
     this.settleMap();
+  }
+
+  /** What is open, by ids, and what colour means: what a story keeps. Null where nobody opened or closed anything. */
+  kept(): { open: number[] | null; colour: string } {
+    const { boxes } = this.context.records.hierarchy;
+    const changed = this.open.size !== this.openFirst.size || [...this.open].some((box) => !this.openFirst.has(box));
+    return { open: changed ? [...this.open].map((box) => boxes[box].id) : null, colour: this.picture.meaning };
+  }
+
+  /** Shows it again; null opens what was open at first. */
+  restore(open: readonly number[] | null, colour: string): void {
+    const { hierarchy } = this.context.records;
+    const lacking = (open ?? []).filter((id) => hierarchy.find(id) < 0 || hierarchy.lacks(hierarchy.find(id)));
+    if (lacking.length) void this.load(lacking).then(() => this.openOnly(open));
+    else this.openOnly(open);
+    if ([...this.meanings.options].some((option) => option.value === colour)) this.setMeaning(colour as Meaning);
+  }
+
+  private openOnly(open: readonly number[] | null): void {
+    const { hierarchy } = this.context.records;
+    const wanted = open ? open.map((id) => hierarchy.find(id)).filter((box) => box >= 0 && hierarchy.isCluster(box) && !hierarchy.lacks(box)) : [...this.openFirst];
+    if (wanted.length === this.open.size && wanted.every((box) => this.open.has(box))) return;
+    this.open.clear();
+    for (const box of wanted) this.open.add(box);
+    this.relayout(-1);
+    this.look(this.start());
   }
 
   /** Opens what is closed around a record and brings it into the window. */

@@ -658,6 +658,30 @@ export interface CardView {
   judged: CardJudgement | null;
 }
 
+/** One view of a story: what is selected, which state, what is open, what colour means, and a sentence about it. */
+export interface StoryStep {
+  /** In Markdown. */
+  text: string;
+  selection: number[];
+  /** The state of the history; None leaves it as it is. */
+  step: number | null;
+  /** Boxes that are open; None leaves them as they are. */
+  open: number[] | null;
+  colour: string;
+  /** The one pane that is shown; empty for all. */
+  pane: string;
+}
+
+/** A recorded walk through a program. */
+export interface StoryView {
+  title: string;
+  steps: StoryStep[];
+  /** What steps name that the program does not have. */
+  problems: string[];
+  /** The step that is shown; -1 before the first. */
+  at: number;
+}
+
 /** What was known of a value's memory before a pass changed that; for a page without a kernel. */
 export interface EarlierAlias {
   value: number;
@@ -714,6 +738,8 @@ export interface ExplorerView {
   opens?: string;
   /** What the page asks for once it has drawn the rest: `numbers`, `remarks`; and when somebody wants it: `timeline`, `timing`. */
   later?: string[];
+  /** A walk through the program, in a page without a kernel. */
+  story?: StoryView;
   /** What the passes did, step by step; missing where none did anything. */
   timeline?: TimelineView;
   /** Which programs there are to look at, the one as it was written first; the last is the one of text and graph. */

@@ -1,0 +1,225 @@
+"""A recorded walk through a program: its steps, edited, checked against a program, and stored as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from irscope.errors import ArgumentError, MissingExtra
+from irscope.ir import Node, Value
+from irscope.report.view_models import PaneName, StoryStep, StoryView
+from irscope.teaching.stories.names import Names
+from irscope.teaching.stories.steps import Step, steps_from, steps_text
+from irscope.teaching.stories.written import notebook, page, picture_and_text
+
+if TYPE_CHECKING:
+    from irscope.report.pages import Exploration
+
+__all__ = ["Step", "Story"]
+
+
+class Story:
+    """Steps through one program. A cell that ends with it shows the explorer with the story's bar; `add` records.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %a : Tensor = aten::t(%x)
+    ...   %b : Tensor = aten::relu_(%a)
+    ...   return (%b)''')
+    >>> s = irs.story(g, title="A write through a view")
+    >>> s.add("`%a` is another view of `%x`.", selection=["x", "a"])
+    >>> s.add("So this writes `%x`.", selection="node %b")
+    >>> s
+    <Story 'A write through a view': 2 steps>
+    >>> s.check()
+    []
+    """
+
+    def __init__(self, exploration: Exploration, title: str) -> None:
+        self.exploration = exploration
+        self.title = title
+        self.steps: tuple[Step, ...] = ()
+        self.at = -1
+        """The step that is shown; -1 before the first."""
+        self.names = Names(exploration.graph)
+        self.on_change: list[Callable[[], object]] = []
+        """Called after each change; what shows the story listens."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def _changed(self, steps: Iterable[Step], at: int) -> None:
+        self.steps = tuple(steps)
+        self.at = max(-1, min(at, len(self.steps) - 1))
+        for told in self.on_change:
+            told()
+
+    # Recording
+
+    def add(
+        self, text: str, *, selection: Any = (), state: int | None = None, open: Iterable[Any] | None = None,
+        colour: str = "kind", pane: str = "", at: int | None = None,
+    ) -> None:  # fmt: skip
+        """Record a view: what is selected (names, Values, Nodes or ids), the state of the history, the boxes that are open, what
+        colour means, the one pane to show, and a sentence in Markdown. `at` puts it before that step, not at the end.
+
+        Raises UnknownName for what the program does not have, and ArgumentError for a state or a pane that there is not.
+        """
+        several = selection if isinstance(selection, Iterable) and not isinstance(selection, str) else [selection]
+        last = self.exploration.fusion.history.count
+        if state is not None and not -last - 1 <= state <= last:
+            raise ArgumentError(f"there is no state {state}", hint=f"the history has states 0 to {last}")
+        if pane and pane not in get_args(PaneName):
+            raise ArgumentError(f"there is no pane {pane!r}", hint=f"the panes are {', '.join(get_args(PaneName))}")
+        step = Step(
+            str(text), tuple(map(self._name, several)), state if state is None or state >= 0 else last + 1 + state,
+            None if open is None else tuple(map(self._name, open)), colour, pane,
+        )  # fmt: skip
+        place = len(self.steps) if at is None else self._place(at)
+        self._changed([*self.steps[:place], step, *self.steps[place:]], place)
+
+    def _name(self, record: Any) -> str:
+        if isinstance(record, str):
+            if (found := self.names.id(record)) is not None:
+                return self.names.of(found)
+            return self.names.of(self.exploration.resolve(record))
+        return self.names.of(record.id if isinstance(record, Value | Node) else int(record))
+
+    def edit(self, number: int, **changes: Any) -> None:
+        """Give a step another text, colour, pane or state: `s.edit(2, text="...")`."""
+        number = self._place(number)
+        unknown = changes.keys() - {"text", "colour", "pane", "state"}
+        if unknown:
+            raise ArgumentError(
+                f"a step has no {sorted(unknown)[0]}",
+                hint="text, colour, pane and state can be changed; add another step for the rest",
+            )
+        self._changed([*self.steps[:number], replace(self.steps[number], **changes), *self.steps[number + 1 :]], number)
+
+    def move(self, number: int, to: int) -> None:
+        """Put a step in another place."""
+        number, to = self._place(number), self._place(to)
+        rest = [*self.steps[:number], *self.steps[number + 1 :]]
+        self._changed([*rest[:to], self.steps[number], *rest[to:]], to)
+
+    def remove(self, number: int) -> None:
+        """Take a step out."""
+        number = self._place(number)
+        self._changed([*self.steps[:number], *self.steps[number + 1 :]], number - 1 if number else 0)
+
+    def go(self, number: int) -> None:
+        """Show a step; -1 is the last."""
+        self._changed(self.steps, self._place(number))
+
+    def _place(self, number: int) -> int:
+        if not -len(self.steps) <= number < len(self.steps):
+            raise ArgumentError(f"there is no step {number}", hint=f"the story has {len(self.steps)}, counted from 0")
+        return number % len(self.steps)
+
+    # Against the program
+
+    def check(self) -> list[str]:
+        """What the steps name and the program does not have, a sentence each, with steps counted from 1 as the bar does."""
+        last, found = self.exploration.fusion.history.count, []
+        for number, step in enumerate(self.steps, 1):
+            found += [
+                f"step {number} selected {name}, which is gone"
+                for name in step.selection
+                if self.names.id(name) is None
+            ]
+            found += [
+                f"step {number} opened {name}, which is gone" for name in step.open or () if self.names.id(name) is None
+            ]
+            if step.state is not None and step.state > last:
+                found.append(f"step {number} showed state {step.state} of the history, which has {last} now")
+        return found
+
+    def view(self) -> StoryView:
+        """The story for a page; what is gone is left out of its steps."""
+        ids = self.names.id
+        last = self.exploration.fusion.history.count
+        return StoryView(
+            title=self.title,
+            steps=[
+                StoryStep(
+                    text=step.text,
+                    selection=[id for name in step.selection if (id := ids(name)) is not None],
+                    step=None if step.state is None else min(step.state, last),
+                    open=None if step.open is None else [id for name in step.open if (id := ids(name)) is not None],
+                    colour=step.colour,
+                    pane=step.pane,
+                )
+                for step in self.steps
+            ],
+            problems=self.check(),
+            at=self.at,
+        )
+
+    # Kept
+
+    def to_json(self) -> str:
+        """The steps as JSON text, without the program."""
+        return steps_text(self.title, self.exploration.graph.name, self.steps)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the story: as one page that plays from disk with no kernel (`.html`), as a notebook (`.ipynb`), or as JSON (`.json`),
+        which `irs.story.read` takes. Raises ArgumentError for another ending, and for a place that cannot be written."""
+        path = Path(path)
+        texts: Mapping[str, Callable[[], str]] = {
+            ".html": lambda: page(self.exploration, self.view()),
+            ".ipynb": lambda: json.dumps(self.to_notebook(), indent=1) + "\n",
+            ".json": self.to_json,
+        }
+        if path.suffix not in texts:
+            raise ArgumentError(
+                f"{path.name!r} is not a file that a story is saved in", hint=f"its name ends in {', '.join(texts)}"
+            )
+        try:
+            path.write_text(texts[path.suffix](), encoding="utf-8")
+        except OSError as error:
+            raise ArgumentError(
+                f"{str(path)!r} cannot be written: {error.strerror}", hint="give a file in a folder that exists"
+            ) from None
+        return path
+
+    def to_notebook(self) -> dict[str, Any]:
+        """The story as a notebook: a cell of text and one that shows the view for each step. `save("x.ipynb")` writes it."""
+        return notebook(self.exploration, self.title, self.steps)
+
+    def load(self, text: str) -> Story:
+        """Take the steps of a JSON text. Raises LoadError for a text that is no story."""
+        self.title, steps = steps_from(text)
+        self._changed(steps, -1)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Story {self.title!r}: {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}>"
+
+    def __str__(self) -> str:
+        """What a terminal shows: the steps with what they select."""
+        lines = [
+            f"{k}. {step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}"
+            for k, step in enumerate(self.steps, 1)
+        ]
+        return "\n".join([self.title, *lines, *self.check()])
+
+    def _ipython_display_(self) -> None:
+        """The explorer with the story's bar; the picture and the text where there are no widgets."""
+        from IPython.display import display
+
+        try:
+            from irscope.widgets.explorer import Explorer
+            from irscope.widgets.story_view import StoryWidget
+        except MissingExtra:
+            display(self.kept(), raw=True)
+            return
+        widget = StoryWidget(self, Explorer.of(self.exploration))
+        self.on_change.append(widget.refresh)
+        display(widget)
+
+    def kept(self) -> dict[str, Any]:
+        """What a notebook keeps under two types: the picture of the program, and the steps as text."""
+        return {"text/plain": str(self), "text/html": picture_and_text(self.exploration, str(self))}

@@ -1,4 +1,5 @@
-# `make lab` explores a real model in JupyterLab, `make test` runs every check, `make check` those of what changed.
+# `make lab` explores a real model in JupyterLab, `make test` runs every check, `make check` those of what changed,
+# `make docs` builds the site, with every notebook run, `make dist` the wheel and the source distribution.
 # Each makes .venv and install what they need; nothing but Python ≥ 3.11 with venv is expected on the machine.
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 FRONT  := $(shell find widgets -path widgets/node_modules -prune -o -type f -print 2>/dev/null)
 
-.PHONY: lab test check lint types layers unit clean
+.PHONY: lab test check lint types layers unit docs dist clean
 
 lab: $(VENV)/lab.stamp
 	$(BIN)/irscope lab
@@ -29,6 +30,16 @@ layers: $(VENV)/dev.stamp
 unit: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+docs: $(VENV)/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
+	@echo "open build/site/index.html"
+
+dist: $(VENV)/bin/python
+	rm -rf dist
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+	$(PIP) install --quiet --constraint constraints.txt hatchling
+	$(BIN)/python -m hatchling build -t sdist -d dist
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "irscope needs Python 3.11 or newer; try make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +51,10 @@ $(VENV)/lab.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
 $(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@ $(VENV)/lab.stamp
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist widgets/node_modules irscope/widgets/static/*.js irscope/widgets/static/*.css

@@ -171,16 +171,16 @@ def _made() -> Iterator[Callable[[], Any]]:
         yield partial(language_model, kind, hidden, layers)
     for kind, hidden, layers in product(("ViT", "DeiT", "ResNet"), (16, 32), (2, 3)):
         yield partial(vision_model, kind, hidden, layers)
-    for activation, norm, width, layers in product(("ReLU", "GELU", "SiLU", "Tanh"), ("none", "layer", "rms"), (16, 32), (3,)):
+    for activation, norm, width, layers in product(("ReLU", "GELU", "SiLU", "Tanh"), ("none", "layer", "rms"), (16, 32), (3, 6)):
         yield partial(perceptron, activation, norm, width, layers)
     for activation, width, layers in product(("ReLU", "SiLU", "Hardswish"), (8, 16), (2, 5)):
         yield partial(convolutions, activation, width, layers)
-    for activation, width, norm_first in product(("relu", "gelu"), (16, 32), (False, True)):
+    for activation, width, norm_first in product(("relu", "gelu"), (16, 32, 64), (False, True)):
         yield partial(encoder_layer, activation, width, norm_first)
     for make in (array_function, jax_function):
         for name, rows, columns in product(("softmax", "normalise", "gelu"), (4, 16), (64, 128, 1000)):
             yield partial(make, name, rows, columns)
-    for op, size in product(("tanh", "exponential", "logistic", "cosine"), (16, 64)):
+    for op, size in product(("tanh", "exponential", "logistic", "cosine", "sine", "abs", "negate", "sqrt"), (16, 64)):
         yield partial(mlir_text, op, size)
 
 

@@ -45,8 +45,10 @@ class Guard:
         span = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) if 0 not in shape else 0
         whole = torch.full((span * dtype.itemsize + 2 * _MARGIN,), _FILL, dtype=torch.uint8)
         self.buffers.append(whole)
-        inner = whole[_MARGIN : _MARGIN + span * dtype.itemsize].view(dtype)
-        return inner.as_strided(shape, strides, inner.storage_offset())
+        if span == 0:
+            return whole[:0].view(dtype).as_strided(shape, strides)
+        inner = torch.frombuffer(whole.numpy(), dtype=dtype, count=span, offset=_MARGIN)  # its own storage, as torch's results have
+        return inner.as_strided(shape, strides)
 
     def assert_untouched(self) -> None:
         for whole in self.buffers:

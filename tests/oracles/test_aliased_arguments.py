@@ -137,6 +137,18 @@ def test_arguments_that_lie_together_are_eagers(tell: Callable[[Counts], None]) 
     assert found.ways["passed"] >= 10
 
 
+@pytest.mark.parametrize("seed", [
+    1753,  # `as_strided` over an argument that lies elsewhere in its storage than the one it was exported for
+    3697,  # `movedim` of a tensor without axes, in a kernel
+    4457,  # `transpose_` of an argument that is another argument, too
+])  # fmt: skip
+def test_what_long_runs_found_is_eagers_or_refused(seed: int) -> None:
+    found = Counts("aliased arguments")
+    check(seed, found)
+    found.assert_sound(most_refused=0.5)
+    assert found.ways["passed"] >= 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("start", range(1000, 13_000, 250))
 def test_many_arguments_that_lie_together_are_eagers(start: int, tell: Callable[[Counts], None]) -> None:

@@ -2,7 +2,9 @@
 
 `add_` writes elements; `resize_`, `t_`, `set_` and the `out=` forms change the object itself, and so every other name
 of it. Names are followed through ops that may give back their argument, branches, loops and containers, all in one
-union-find; a graph without such ops, which is nearly every graph, costs one look at each node.
+union-find; a graph without such ops, which is nearly every graph, costs one look at each node. A caller may give one
+tensor for two arguments: where nobody promised that inputs are distinct, all free inputs are names of one object. (A bound
+parameter is none of them: `Graph.storages` says so, and calls that write look whether it holds.)
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
-from irscope.ir import Graph, Node, Value
+from irscope.ir import ANY, Graph, Node, PrimitiveType, Value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS
 
@@ -71,6 +73,12 @@ def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable
     for node in graph.nodes():
         for a, b in _same_object(node):
             a, b = find(a), find(b)
+            if a is not b:
+                parent[a] = b
+    if not (graph.distinct_inputs or graph.functional):
+        given = [value for value in graph.free_inputs if not isinstance(value.type, PrimitiveType) or value.type == ANY]
+        for value in given[1:]:
+            a, b = find(value), find(given[0])
             if a is not b:
                 parent[a] = b
     return {find(value) for value in seeds}, find

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import CaptureError
+from irscope.frontends.torch.export_guards import guard_arguments
 from irscope.frontends.torch.values import dtype_name, payload_of, require_torch, tensor_data, tensor_type
 from irscope.frontends.torch.wrong_bounds import is_wrong_bound
 from irscope.ir import (
@@ -87,7 +88,7 @@ class _Import:
     def run(self) -> Graph:
         module = self.program.graph_module
         env = self.inputs([node for node in module.graph.nodes if node.op == "placeholder"])
-        self.guard_constants(env)
+        guard_arguments(self.build, self.constant, env, self.signature, module)
         by_name = {node.name: value for node, value in env.items() if isinstance(value, Value)}
         returned = self.body(module, env)
         outputs = []
@@ -131,22 +132,6 @@ class _Import:
                 self.bound[value] = held
             env[node] = self.held[spec.target] = value
         return env
-
-    def guard_constants(self, env: Mapping[Any, Any]) -> None:
-        """An argument that was a number, flag or string is baked into the program: any other one must fail."""
-        placeholders = [node for node in env if node.op == "placeholder"]
-        for node, spec in zip(placeholders, self.signature.input_specs, strict=True):
-            baked = getattr(spec.arg, "value", None)
-            if spec.kind.name != "USER_INPUT" or not isinstance(baked, bool | int | float | str):
-                continue
-            differs = self.build.op("aten::ne", env[node], self.constant(baked), type=BOOL)
-            told = self.constant(f"the program was exported for {node.name}={baked!r}, export it again for another")
-            kind = self.constant("builtins.ValueError")
-            with self.build.block() as fails:
-                self.build.node("prim::RaiseException", (told, kind), ())
-            with self.build.block() as goes_on:
-                pass
-            self.build.structured("prim::If", (differs,), (), (fails, goes_on))
 
     def body(self, module: Any, env: dict[Any, Any]) -> tuple[Value, ...]:
         """Append a module's nodes to the open block; gives what it returns."""

@@ -225,6 +225,8 @@ def _movedim(self: TensorType, source: Abstract, destination: Abstract) -> Tenso
         (wrap_dim(t, rank, op="movedim"), wrap_dim(s, rank, op="movedim"))
         for s, t in zip(sources, targets, strict=True)
     )
+    if rank == 0:  # its one dimension is there only to be named
+        return dims_of(self, [])
     axes = [axis for axis in range(rank) if axis not in {s for _, s in pairs}]
     for target, axis in pairs:
         axes.insert(target, axis)

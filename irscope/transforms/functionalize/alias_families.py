@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
@@ -264,9 +264,11 @@ class Families:
         return same_parent and a.view is not None and b.view is not None and are_alike(self.graph, a.view, b.view)
 
     def _are_apart(self, a: Member, b: Member) -> bool:
-        """Whether two members certainly share no element: they are apart in what both are views of."""
+        """Whether two members certainly share no element: they are apart in what both are views of, or by their bytes."""
         same_parent = a.parent is not None and a.parent is b.parent
-        return same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view)
+        if same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view):
+            return True
+        return alias_db_of(self.graph).lie_apart(a.value, b.value)
 
     def _why_no_way_up(self, node: Node, member: Member) -> Refusal | None:
         """Why a write through a view cannot be told to what it is a view of."""

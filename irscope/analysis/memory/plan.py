@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -263,6 +264,11 @@ class MemoryPlan:
             f"<MemoryPlan of {self.graph.name!r}: peak {self.peak:,} bytes, {self.gap:,} above the lower bound; "
             f"{plural(len(self.lifetimes.buffers), 'memory', 'memories')}, {plural(len(arenas), 'arena')}>"
         )
+
+
+    def _repr_html_(self) -> str:
+        """What makes the peak, in a notebook; with `%load_ext irscope` there is a picture of all in its place."""
+        return f"<p>{escape(repr(self))}</p>{self.peak_table().to_html(index=False)}"
 
 
 def _taken(

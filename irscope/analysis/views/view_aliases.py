@@ -18,8 +18,10 @@ open, and answers "maybe". A view is claimed only where each step is one for all
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ViewAliases"]
+
+_MOST_ROWS: Final = 50
 
 
 class ViewAliases:
@@ -373,6 +377,11 @@ class ViewAliases:
             "flags": "" if layout is None else " ".join(layout.flags),
             "bytes of root": "?" if layout is None or layout.bytes is None else str(layout.bytes),
         }
+
+    def _repr_html_(self) -> str:
+        """The first rows of the table, in a notebook; with `%load_ext irscope` there are pictures in their place."""
+        shown = self.table(list(islice(self.tensors(), _MOST_ROWS)))
+        return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False)}"
 
     def __repr__(self) -> str:
         kinds = [placement.kind for placement in self._placements.of.values()]

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.memory.placement import ALIGNMENT, aligned
-from irscope.analysis.memory.plan import MemoryPlan
+from irscope.analysis.memory.plan import MemoryPlan, memory_plan
 from irscope.ir.core import Graph
 from tests.work import calls_made
 
@@ -119,3 +119,10 @@ def test_what_has_no_known_size_is_named() -> None:
 def test_the_plan_grows_with_the_program() -> None:
     small, large = chain(5_000), chain(20_000)
     assert calls_made(lambda: irs.memory_plan(large).peak) < 5 * calls_made(lambda: irs.memory_plan(small).peak)
+
+
+def test_a_plan_and_views_show_themselves_in_a_notebook() -> None:
+    """Without the extension, too, which has pictures."""
+    graph = chain(8)
+    assert "<td>%v" in memory_plan(graph)._repr_html_()
+    assert "<td>%v3</td>" in irs.ViewAliases(graph)._repr_html_()

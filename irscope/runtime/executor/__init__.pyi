@@ -18,6 +18,9 @@ from .guarded_call import (
     kernel_call,
     only_group,
 )
+from .in_place_ops import (
+    in_place_form,
+)
 from .kernel_calls import (
     GroupKernels,
     Kernels,
@@ -46,6 +49,7 @@ __all__ = [
     "Call",
     "KnownCalls",
     "as_torch",
+    "in_place_form",
     "kernel_call",
     "only_group",
     "flatten",

@@ -22,6 +22,7 @@ from irscope.analysis.memory import Block, Buffer, MemoryPlan, Offers, Place, me
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.ir import Graph, Node, TensorType
 from irscope.runtime.arrays import Memory, extents
+from irscope.runtime.executor.in_place_ops import in_place_form
 
 __all__ = ["Arena"]
 
@@ -37,6 +38,9 @@ class Arena:
         over."""
         told = set(groups)
         self.plan: MemoryPlan = memory_plan(graph, is_told=told.__contains__, offers=offers)
+        makers = dict.fromkeys(graph.producer[value] for value in self.plan.in_place)
+        self.instead = {node: form for node in makers if node not in told and (form := in_place_form(node)) is not None}
+        """Ops of the library that write in place of their operand, by those that do not."""
         self._run = _Run()
         self._last = self._last_births()
 

@@ -76,7 +76,8 @@ class BoundProgram:
         bound = {
             value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
         }
-        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups))
+        instead = arena.instead if arena is not None and self.is_torch else None
+        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups), instead=instead)
         self.writing = TraceCompiler(self.code)
         self.slots = tuple(
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound

@@ -120,15 +120,19 @@ class FlatCode:
             raise _failed(nodes[here if run is None else run.position_of(error)], error) from error
 
 
-def flatten(body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall) -> FlatCode:
-    """The code of a block with everything in it. `call` makes the instructions of fusion groups."""
-    return _Planner(library, call).plan(body, bound)
+def flatten(
+    body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall, instead: Mapping[Node, Node] | None = None
+) -> FlatCode:
+    """The code of a block with everything in it. `call` makes the instructions of fusion groups; of nodes in `instead` the other one
+    is run."""
+    return _Planner(library, call, instead or {}).plan(body, bound)
 
 
 class _Planner:
-    def __init__(self, library: Library, call: NodeCall) -> None:
+    def __init__(self, library: Library, call: NodeCall, instead: Mapping[Node, Node]) -> None:
         self.library = library
         self.call = call
+        self.instead = instead
         self.slot_of: dict[Value, int] = {}
         self.code = FlatCode()
         self.constants: dict[int, Any] = {}
@@ -203,7 +207,7 @@ class _Planner:
     def assignment(self, node: Node) -> None:
         reads, writes = self.slots(node.inputs), self.slots(node.outputs)
         try:
-            function = self.library.function(node)
+            function = self.library.function(self.instead.get(node, node))
         except RunError as error:
             self.emit(raising(error), node, [node])
             return

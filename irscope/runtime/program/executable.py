@@ -36,6 +36,7 @@ from irscope.runtime.executor import (
     Stamp,
     StampedCode,
     as_torch,
+    in_place_form,
     kernel_call,
     only_group,
 )
@@ -166,7 +167,13 @@ class Executable:
 
         known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
         offers = {node: kernels.offers(node, types) for node, types in known.items()}
-        self._arena = Arena(self.graph, tuple(self._groups), lambda node, output: offers.get(node, {}).get(output, ()))
+
+        def offered(node: Node, output: int) -> Sequence[int]:
+            if node in self._groups:
+                return offers.get(node, {}).get(output, ())
+            return (0,) if in_place_form(node) is not None else ()
+
+        self._arena = Arena(self.graph, tuple(self._groups), offered)
         for node, group in self._groups.items():
             group.arena = self._arena
             kernels.taken[node] = self._arena.taken(node)

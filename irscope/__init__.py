@@ -16,6 +16,8 @@ from typing import Any
 
 import lazy_loader
 
+from irscope._base.figures import Drawn
+
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
@@ -32,6 +34,13 @@ def _show_richly() -> None:
     if shell is not None:
         import_module("irscope.display.ipython").register(shell)
         import_module("irscope.widgets.shown").register(shell)
+        import_module("irscope.display.completion").register(shell)
 
 
+def _figures() -> Any:
+    """What draws programs and results: those do not know it."""
+    return import_module("irscope.display.figures")
+
+
+Drawn.drawing = _figures
 _show_richly()

@@ -23,7 +23,7 @@ _MOST_IN_A_LINE = 2000
 
 def register(shell: Any) -> None:
     """Teach an IPython shell to show irscope's objects; cheap, imports nothing until one is shown."""
-    html = shell.display_formatter.formatters["text/html"]
+    html, svg = (shell.display_formatter.formatters[kind] for kind in ("text/html", "image/svg+xml"))
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
@@ -37,9 +37,14 @@ def register(shell: Any) -> None:
         ("irscope.runtime.profile.profile_result", "Profile", _profile),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
+        svg.for_type_by_name(home, name, _nothing)  # the picture is in the HTML: a saved notebook holds it once
     # charts are figures without pyplot, which alone would teach the shell to show them; where it has, its way stays
     png = shell.display_formatter.formatters["image/png"]
     png.for_type_by_name("matplotlib.figure", "Figure", _png)
+
+
+def _nothing(_thing: Any) -> None:
+    return None
 
 
 def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:

@@ -21,6 +21,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.figures import Drawn
 from irscope._base.frozen import EMPTY, fast_constructor
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName
@@ -117,7 +118,7 @@ class Use(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(Drawn):
     """A whole program: one top block, and indexes derived from it on first use.
 
     >>> import irscope as irs
@@ -248,6 +249,20 @@ class Graph:
     @cached_property
     def _value_by_name(self) -> Mapping[str, Value]:
         return {name: value for value, name in self.names.items()}
+
+    def select(self, query: str) -> list[Value | Node]:
+        """What a query finds, in the order of the program: `g.select("op:conv & bytes>1e6")`.
+
+        The terms are those of `irs.explore(g).select`, which selects what it finds in all views.
+        Raises ArgumentError for a query that cannot be read, UnknownName for a name that the program does not have.
+
+        >>> import irscope as irs
+        >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+        >>> g.select("op:relu & reads %x")
+        [%y = aten::relu]
+        """
+        found: list[Value | Node] = type(self).drawing().select(self, query)
+        return found
 
     def value(self, name: str | Value) -> Value:
         """The value with this printed name (with or without `%`); a Value of this graph is given back.

@@ -109,7 +109,7 @@ def test_svg_is_xml_and_has_no_handlers(text: str, views: Callable[[str], Any]) 
 @every
 def test_dot(text: str, views: Callable[[str], Any]) -> None:
     graph = program(text)
-    for picture in (graph_dot(views(text)[1]["graph"]), irs.AliasDb(graph).to_graphviz()):
+    for picture in (graph_dot(views(text)[1]["graph"]), irs.AliasDb(graph).dot()):
         clean(picture)
         outside = re.sub(r'"(?:[^"\\\n]|\\.)*"', "", picture)
         assert '"' not in outside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from irscope._base.concurrency.cached import cached_property
@@ -48,6 +48,7 @@ class Inspection:
     def __init__(self, exploration: Exploration) -> None:
         self._of = exploration
         self._lines: dict[Node, str] = {}
+        self._kernels_of: frozenset[Node] | None = None
 
     @cached_property
     def _alias(self) -> AliasViews:
@@ -112,7 +113,7 @@ class Inspection:
             alias=self._shared(value, state) if value is not None else None,
             fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
             same=self._same(node),
-            kernel=self.kernels.detail(group) if (group := self._group(node)) is not None else None,
+            kernel=self.kernels.detail(group) if (group := self._group(node)) is not None and self._shows_kernel(group) else None,
             time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
         )
 
@@ -133,6 +134,13 @@ class Inspection:
             alias=self._shared(value, gone.state if state is None else min(state, gone.state)) if value is not None else None,
             fusion=f"in {then}; {gone.by} took it away{became}", same="", kernel=None, time="", gone_after=gone.state,
         )  # fmt: skip
+
+    def only_kernels_of(self, groups: Collection[Node]) -> None:
+        """From now on tell of the kernels of these groups alone."""
+        self._kernels_of = frozenset(groups)
+
+    def _shows_kernel(self, group: Node) -> bool:
+        return self._kernels_of is None or group in self._kernels_of
 
     def _text(self, node: Node) -> str:
         """The line of a node, one string for all its results: it may have a hundred thousand."""

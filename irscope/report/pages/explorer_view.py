@@ -128,7 +128,11 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
     """The details of every record, and the kernel sources, each stored once. Only a group's own detail has a kernel."""
-    groups = {node.id for node in exploration.fusion.groups}
+    made = exploration.fusion.groups
+    if not is_sent_whole(exploration.graph):  # of a large program, the kernel of one group of each class
+        made = tuple(alike[0] for alike in exploration.alike())
+        inspection.only_kernels_of(made)
+    groups = {node.id for node in made}
     details = [inspection.detail(id) for id in exploration.records]
     sources: dict[str, str] = {}
     for detail in details:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
@@ -60,7 +61,7 @@ class EquivalenceClass:
 
 
 @dataclass(frozen=True, eq=False)
-class Dedup:
+class Dedup(Drawn):
     """The pieces of a program and their classes."""
 
     source: Graph | Module

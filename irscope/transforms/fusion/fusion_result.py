@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb
@@ -31,7 +32,7 @@ GROUPING = "fuse-groups"
 
 
 @dataclass(frozen=True, eq=False)
-class Fusion:
+class Fusion(Drawn):
     """A graph with its fusion groups, and the answers to why they are as they are."""
 
     graph: Graph

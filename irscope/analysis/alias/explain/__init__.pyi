@@ -2,6 +2,8 @@ from .explainer import (
     Explainer,
 )
 from .graphviz import (
+    MemoryClass,
+    memory_classes,
     points_to_dot,
 )
 from .lazy_verdict import (
@@ -11,5 +13,7 @@ from .lazy_verdict import (
 __all__ = [
     "Explainer",
     "lazy",
+    "MemoryClass",
+    "memory_classes",
     "points_to_dot",
 ]

@@ -7,36 +7,60 @@ border. Values that share nothing with anything are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from irscope._base.escaping import in_dot
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 
-__all__ = ["points_to_dot"]
+__all__ = ["MemoryClass", "memory_classes", "points_to_dot"]
 
 _FULL = 8
 """Boxes with more values than this name the first ones."""
 
 
-def points_to_dot(
+class MemoryClass(NamedTuple):
+    """One box of the picture."""
+
+    place: int
+    names: list[str]
+    """The values that are it, or what it is."""
+    is_written: bool
+    is_outside: bool
+    targets: tuple[int, ...]
+    """What it may be."""
+    holds: tuple[int, ...]
+
+
+def memory_classes(
     points_to: PointsTo, reach: Reachability, words: Callable[[Label], str], starts: Iterable[int] | None = None
-) -> str:
-    """DOT text of the classes below and inside some classes, or of all of them. `words` names values and places."""
+) -> list[MemoryClass]:
+    """The classes below and inside some classes, or all of them. `words` names values and places."""
     members, class_of = _members(points_to), points_to.class_of
     if starts is None:
         starts = {class_of[element] for element in points_to.element_of.values()}
-    shown = sorted(_below_and_inside(points_to, reach, starts))
-    lines = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]']
-    for place in shown:
-        names = list(dict.fromkeys(map(words, members.get(place, ())))) or ["="]  # stands for what its arrow leads to
+    return [
+        MemoryClass(
+            place, list(dict.fromkeys(map(words, members.get(place, ())))) or ["="],  # stands for what its arrow leads to
+            bool(points_to.is_written[place]), place in points_to.outside,
+            tuple(points_to.targets.get(place, ())), tuple(reach.inside.get(place, ())),
+        )
+        for place in sorted(_below_and_inside(points_to, reach, starts))
+    ]  # fmt: skip
+
+
+def points_to_dot(classes: Iterable[MemoryClass]) -> str:
+    """DOT text of some classes of memory."""
+    boxes, arrows = [], []
+    for place, names, is_written, is_outside, targets, holds in classes:
         more = [f"and {len(names) - _FULL} more"] if len(names) > _FULL else []
         look = ["label=" + in_dot("\n".join([*names[:_FULL], *more]))]
-        look += ["penwidth=2"] if points_to.is_written[place] else []
-        look += ["peripheries=2"] if place in points_to.outside else []
-        lines.append(f"  c{place} [{' '.join(look)}]")
-    for place in shown:
-        lines += [f"  c{place} -> c{target}" for target in points_to.targets.get(place, ())]
-        lines += [f"  c{place} -> c{held} [style=dashed]" for held in reach.inside.get(place, ())]
-    return "\n".join([*lines, "}"])
+        look += ["penwidth=2"] if is_written else []
+        look += ["peripheries=2"] if is_outside else []
+        boxes.append(f"  c{place} [{' '.join(look)}]")
+        arrows += [f"  c{place} -> c{target}" for target in targets]
+        arrows += [f"  c{place} -> c{held} [style=dashed]" for held in holds]
+    head = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]']
+    return "\n".join([*head, *boxes, *arrows, "}"])
 
 
 def _members(points_to: PointsTo) -> Mapping[int, list[Label]]:

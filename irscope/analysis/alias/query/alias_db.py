@@ -7,13 +7,14 @@ answered in `questions`. The argument for the answers is in `irscope.analysis.al
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.build import EVERYTHING, OrderConflict, build, callees_of, summaries
-from irscope.analysis.alias.explain import points_to_dot
+from irscope.analysis.alias.explain import MemoryClass, memory_classes, points_to_dot
 from irscope.analysis.alias.incremental import CannotFollow, Knowledge, Record, follow
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
 from irscope.analysis.alias.query import code_motion as moves
@@ -37,7 +38,7 @@ def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
 _FOLLOWED: Final = no("the edits were followed")
 
 
-class AliasDb(Questions):
+class AliasDb(Questions, Drawn):
     """Aliases and writes of one graph.
 
     Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
@@ -211,21 +212,29 @@ class AliasDb(Questions):
         found = table.rows(self, [value for value in wanted if self._is_memory(value)])
         return pd.DataFrame(found, columns=list(table.COLUMNS))
 
-    def to_graphviz(self, values: Values | None = None) -> str:
+    def dot(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, of some values and what they may be and hold, or of all.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::t(%a)\\n  return (%b)")
-        >>> print(AliasDb(g).to_graphviz("b"))
+        >>> print(AliasDb(g).dot("b"))
         digraph {
           node [shape=box style=rounded fontname="Helvetica" fontsize=10]
           c1 [label="%a\\n%b"]
         }
         """
+        return points_to_dot(self.memory_classes(values))
+
+    def to_graphviz(self, values: Values | None = None) -> Any:
+        """The same as a `graphviz.Source`, which shows itself in a notebook. Raises MissingExtra without `irscope[lab]`."""
+        return type(self).drawing().source(self.dot(values))
+
+    def memory_classes(self, values: Values | None = None) -> list[MemoryClass]:
+        """The points-to graph as classes of memory, for drawing it: of some values and what they may be and hold, or all."""
         starts = None
         if values is not None:
             starts = {place for place in map(self._place, self._values(values)) if place is not None}
-        return points_to_dot(self._points_to, self._reach, self._explainer.words.describe_label, starts)
+        return memory_classes(self._points_to, self._reach, self._explainer.words.describe_label, starts)
 
     def __repr__(self) -> str:
         sealed = self._points_to

@@ -511,7 +511,7 @@ def test_the_points_to_graph_as_text_for_graphviz() -> None:
         "%a : Tensor = aten::neg(%x)\n%l : Tensor[] = prim::ListConstruct(%a, %y)\n%w : Tensor = aten::relu_(%a)\n"
         "%u : Tensor = aten::neg(%x)"
     )
-    text = db.to_graphviz()
+    text = db.dot()
     classes = {value: db.sealed.class_of[db.sealed.element_of[db.graph.value(value)]] for value in ("x", "a", "l")}
     cell = db.sealed.class_of[db.sealed.cells[db.sealed.element_of[db.graph.value("l")]]]
     assert f'c{classes["x"]} [label="%x\\n%y" peripheries=2]' in text
@@ -519,4 +519,4 @@ def test_the_points_to_graph_as_text_for_graphviz() -> None:
     assert f'c{cell} [label="what %l holds" penwidth=2]' in text
     assert f"c{classes['l']} -> c{cell} [style=dashed]" in text
     assert f"c{cell} -> c{classes['a']}\n" in text and "%u" not in text
-    assert db.to_graphviz("a").count("label=") == 1
+    assert db.dot("a").count("label=") == 1

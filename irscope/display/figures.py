@@ -1,0 +1,79 @@
+"""Pictures of programs and results by themselves: SVG, PNG and Graphviz, for papers and for notebooks of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irscope.analysis.alias import AliasDb
+from irscope.display.dot import graph_dot
+from irscope.display.svg import graph_svg
+from irscope.errors import MissingExtra
+from irscope.ir import Graph
+from irscope.report.figures import classes_picture, points_to_picture
+from irscope.report.pages import Exploration, ProgramIndex
+from irscope.report.pages.explorer_view import is_sent_whole
+from irscope.report.panes.graph_view import graph_view
+from irscope.report.view_models import GraphView
+from irscope.transforms.dedup import Dedup
+from irscope.transforms.fusion import Fusion
+
+__all__ = ["graphviz_of", "png_of", "select", "svg_of"]
+
+
+def svg_of(thing: Any) -> str:
+    """The picture as SVG."""
+    return graph_svg(_view(thing))
+
+
+def png_of(thing: Any, scale: float) -> bytes:
+    """The picture as PNG."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError:
+        raise MissingExtra("resvg-py", extra="lab", purpose="to draw a PNG") from None
+    fonts, family = _fonts()
+    return bytes(svg_to_bytes(svg_string=svg_of(thing), zoom=scale, font_dirs=fonts, sans_serif_family=family))
+
+
+def _fonts() -> tuple[list[str], str | None]:
+    """The font that comes with matplotlib: a machine without a screen may have none."""
+    try:
+        import matplotlib
+    except ImportError:
+        return [], None
+    return [f"{matplotlib.get_data_path()}/fonts/ttf"], "DejaVu Sans"
+
+
+def graphviz_of(thing: Any) -> Any:
+    """A `graphviz.Source` with all boxes open; of a large program with the boxes of its picture."""
+    text = thing.dot() if isinstance(thing, AliasDb) else graph_dot(_view(thing, opened=True))
+    return source(text)
+
+
+def source(text: str) -> Any:
+    """DOT text as Graphviz's own object."""
+    try:
+        import graphviz
+    except ImportError:
+        raise MissingExtra("graphviz", extra="lab", purpose="to draw by Graphviz") from None
+    return graphviz.Source(text)
+
+
+def _view(thing: Any, *, opened: bool = False) -> GraphView:
+    if isinstance(thing, AliasDb):
+        return points_to_picture(thing)
+    if isinstance(thing, Dedup):
+        return classes_picture(thing)
+    graph: Graph = thing.graph if isinstance(thing, Fusion) else thing
+    if not is_sent_whole(graph):
+        return ProgramIndex(graph).first_graph()
+    classes = Exploration.of(thing).class_of if isinstance(thing, Fusion) and len(thing.groups) else None
+    view = graph_view(graph, classes)
+    return GraphView(boxes=view["boxes"], edges=view["edges"], closed=[]) if opened else view
+
+
+def select(graph: Graph, query: str) -> list[Any]:
+    """What a query finds in a program."""
+    from irscope.report.queries import Queries
+
+    return Queries(graph)(query)

@@ -1,0 +1,76 @@
+"""Pictures of single results, for papers: SVG that is XML, PNG, and Graphviz's own objects."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import xml.dom.minidom
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.errors import ArgumentError, UnknownName
+
+TEXT = """graph(%x : Float(4, 4), %y : Float(4, 4)):
+  %a : Float(4, 4) = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%a, %y)
+  %b : Float(4, 4) = aten::mul_(%a, %y)
+  %c : Float(4, 4) = aten::tanh(%b)
+  %d : Float(4, 4) = aten::matmul(%c, %y)
+  %e : Float(4, 4) = aten::relu(%d)
+  %f : Float(4, 4) = aten::tanh(%e)
+  return (%f, %l)"""
+
+
+def results() -> list[Any]:
+    """Each kind of result that has a picture."""
+    g = irs.parse(TEXT)
+    f = irs.fuse(g)
+    return [g, f, irs.AliasDb(g), irs.dedup(f)]
+
+
+@pytest.mark.parametrize("k", range(4), ids=["graph", "fusion", "alias", "dedup"])
+def test_every_result_is_drawn_for_a_page_a_paper_and_graphviz(k: int, tmp_path: Path) -> None:
+    thing = results()[k]
+    svg = thing.to_svg(tmp_path / "picture.svg")
+    assert svg == thing._repr_svg_() == (tmp_path / "picture.svg").read_text(encoding="utf-8")
+    words = [text.firstChild.data for text in xml.dom.minidom.parseString(svg).getElementsByTagName("text") if text.firstChild]
+    wanted = ("relu", "relu · tanh", "%a", "class 0")[k]
+    assert any(wanted in word for word in words), words
+    graphviz = pytest.importorskip("graphviz")
+    source = thing.to_graphviz()
+    assert isinstance(source, graphviz.Source)
+    if shutil.which("dot"):
+        drawn = subprocess.run(["dot", "-Tplain"], input=source.source.encode(), capture_output=True, timeout=60)
+        assert drawn.returncode == 0, drawn.stderr
+
+
+def test_a_png_has_the_size_that_was_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py")
+    thing = results()[0]
+    sizes = []
+    for scale in (1.0, 2.0):
+        picture = thing.to_png(tmp_path / "picture.png", scale=scale)
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+        assert (tmp_path / "picture.png").read_bytes() == picture
+        sizes.append(int.from_bytes(picture[16:20], "big"))
+    assert abs(sizes[1] - 2 * sizes[0]) <= 2
+
+
+def test_a_large_program_is_drawn_closed() -> None:
+    chain = [f"  %v{i} : Float(8) = aten::relu(%v{i - 1})" for i in range(1, 3001)]
+    g = irs.parse("\n".join(["graph(%v0 : Float(8)):", *chain, "  return (%v3000)"]))
+    assert len(g.to_svg()) < 150_000
+
+
+def test_a_program_finds_what_a_query_asks_for() -> None:
+    g = irs.parse(TEXT)
+    assert g.select("op:relu & reads %d") == [g.node("e")]
+    assert g.select("writes %a") == [g.node("b")]
+    assert irs.explore(g).select("op:matmul") == g.select("op:matmul")
+    with pytest.raises(UnknownName):
+        g.select("writes %nothing")
+    with pytest.raises(ArgumentError):
+        g.select("(op:relu")

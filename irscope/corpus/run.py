@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,8 +69,8 @@ def survey(
         what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
         raise ArgumentError(what, hint="give a folder of yours: out=…") from None
     left = [source for source in listed if not has_record(folder, source, settings)]
-    with progress(len(left), "surveying") as step:
-        for _ in workers.examine(left, folder, settings) if left else ():
+    with progress(len(left), "surveying") as step, closing(workers.examine(left, folder, settings)) as done:
+        for _ in done:
             step()
     _put_together(listed, folder, workers)
     write_atomically(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())

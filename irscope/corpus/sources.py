@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 from irscope import __version__
 from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.frontends.registry import FRONTENDS, is_path
 from irscope.ir import Graph, Module
 
 __all__ = ["Settings", "Source", "sources_of"]
@@ -62,7 +64,11 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
     these in a list, or by name in a dictionary. Names are made distinct. Raises LoadError or ArgumentError."""
     found: list[Source] = []
     taken: dict[str, int] = {}
-    for name, source in _named(sources):
+    listed = list(_named(sources))
+    alike = Counter(Path(source).name for name, source in listed if not name and is_path(source))
+    for name, source in listed:
+        if not name and is_path(source) and alike[Path(source).name] > 1:
+            name = "/".join(Path(source).parts[-2:])
         for made in _made(name, source, settings):
             count = taken[made.name] = taken.get(made.name, 0) + 1
             if count > 1:
@@ -84,7 +90,7 @@ def _named(sources: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
-    if isinstance(source, str | Path) and "graph(" not in str(source):
+    if is_path(source):
         path = Path(source).expanduser()
         if path.is_dir():
             yield from (_file(f"{name}/{inside}" if name else str(inside), path / inside, settings) for inside in _files(path))
@@ -107,8 +113,6 @@ def _file(name: str, path: Path, settings: Settings) -> Source:
 
 def _files(folder: Path) -> list[Path]:
     """The programs below a folder, by their suffixes, in order of their names."""
-    from irscope.frontends.registry import FRONTENDS
-
     suffixes = {suffix for home in FRONTENDS for suffix in import_module(home).suffixes} - {*_NOT_LOOKED_FOR}
     found = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file()]
     if not found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ __all__ = ["Here", "OnDask", "Workers", "workers_of"]
 class Workers(Protocol):
     """Those who do the work."""
 
-    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
         """Have the record of each source written; gives each when it is done, with why it is left out, in any order."""
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
@@ -35,7 +35,7 @@ class Here:
     def __init__(self, processes: int | None = None) -> None:
         self.processes = processes or os.cpu_count() or 1
 
-    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
         """Hand out the largest first, so that the last to end is a small one. An interrupt stops those at work; what is done stays."""
         left = deque(sorted(sources, key=lambda source: -source.size_bytes))
         done: SimpleQueue[tuple[Source, str] | BaseException] = SimpleQueue()
@@ -83,8 +83,10 @@ class OnDask:
     def __init__(self, client: Any) -> None:
         self.client = client
 
-    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
+    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
         """One task for each model."""
+        if not sources:
+            return
         from distributed import as_completed
 
         keys = [f"irscope-survey-{source.key}-{os.urandom(4).hex()}" for source in sources]

@@ -139,6 +139,12 @@ def test_a_file_that_changes_is_another(tmp_path: Path, workers: InProcess) -> N
     (folder / "notes.txt").write_text("no program")
     s = survey(tmp_path / "out", tmp_path / "models")
     assert s.models["model"].tolist() == ["inner/one.ir", "inner/two.ir"] and len(s.classes) == 2
+    named = survey(tmp_path / "again", [folder / "one.ir", tmp_path / "models" / "inner" / ".." / "inner" / "two.ir"])
+    assert named.models["model"].tolist() == ["one.ir", "two.ir"]
+    other = tmp_path / "models" / "one.ir"
+    other.write_text(chain("exp", "sin"))
+    assert survey(tmp_path / "third", [folder / "one.ir", other]).models["model"].tolist() == ["inner/one.ir", "models/one.ir"]
+    other.unlink()
     (folder / "two.ir").write_text(chain("relu", "tanh", name="other"))
     workers.asked.clear()
     assert len(survey(tmp_path / "out", tmp_path / "models").classes) == 1

@@ -6,9 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from irscope._base.frozen import FrozenDict
-from irscope.ir import Block, Graph, Node, Rewriter, Type, Value, make_value, new_id
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.ir import (
+    INT,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    Rewriter,
+    Type,
+    Value,
+    constant_value,
+    make_node,
+    make_value,
+    new_id,
+)
 from irscope.transforms.dedup.matching import Match
+from irscope.transforms.dedup.rewrite.free_extents import (
+    is_said_by_operands,
+    relaxed,
+    told_type,
+    types_in_common,
+    why_not_free,
+)
 from irscope.transforms.dedup.rewrite.group_body import constant_node, is_parameter, parameter_type
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow
 
@@ -39,19 +59,29 @@ class Opened:
     """Before which parameter they are put; None behind the last."""
     reads: Mapping[Node, Mapping[int, Value]]
     """The operands that read them."""
+    lists: Mapping[Node, Sequence[Node]]
+    """What packs some of them into lists, in front of the nodes that read those."""
+    types: Mapping[Value, Type]
+    """What is true in every member of values whose types differ."""
 
 
 def why_not_opened(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     """Why the holes of a class cannot all be parameters of its functions; empty if they can."""
     inside = [set(function.nodes()) for function in functions]
     for row in holes.rows:
-        if row.parameter is None:
+        if row.parameter is None or is_said_by_operands(row, holes):
             continue
-        if not is_parameter(row):
+        if not is_number(row):
             return f"{row.place} differs, which stands in a type or an attribute: no operand can say it"
         if not any(row.site.subject in nodes for nodes in inside):
             return f"{row.place} differs, which is in a function that only the piece itself calls"
-    return ""
+    return why_not_free(holes, functions)
+
+
+def is_number(row: HoleRow) -> bool:
+    """Whether a hole becomes a parameter of a function: data that varies, or a size that an op is told, as an operand of a node."""
+    is_size = row.kind == "size" and row.parameter is not None and row.site.part == "operand"
+    return is_parameter(row) or (is_size and all(type(value) is int for value in row.values))
 
 
 def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
@@ -60,19 +90,40 @@ def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
     rows: list[HoleRow] = []
     params: list[Value] = []
     known: dict[tuple[int | None, str], int] = {}
+    entries: dict[tuple[Node, int], dict[int, Value]] = {}
     reads: dict[Node, dict[int, Value]] = {}
     for row in holes.rows:
         node = row.site.subject
-        if not is_parameter(row) or not isinstance(node, Node) or node not in nodes:
+        if not is_number(row) or not isinstance(node, Node) or node not in nodes:
             continue
         key = (row.parameter, row.follows)
         if key not in known:
             known[key] = len(rows)
             rows.append(row)
-            type = parameter_type(row.values[0], node.inputs[row.site.place].type)
+            type = INT if row.kind == "size" else told_type(row, parameter_type(row.values[0], node.inputs[row.site.place].type))
             params.append(make_value(new_id(), type, ""))
-        reads.setdefault(node, {})[row.site.place] = params[known[key]]
-    return Opened(tuple(rows), tuple(params), at, reads)
+        if isinstance(node.inputs[row.site.place].type, ListType):
+            entries.setdefault((node, row.site.place), {})[row.site.index] = params[known[key]]
+        else:
+            reads.setdefault(node, {})[row.site.place] = params[known[key]]
+    lists: dict[Node, list[Node]] = {}
+    for (node, place), own in entries.items():
+        made = _packed(constant_value(function.producer[node.inputs[place]]), own, node.inputs[place].type)
+        lists.setdefault(node, []).extend(made)
+        reads.setdefault(node, {})[place] = made[-1].output
+    return Opened(tuple(rows), tuple(params), at, reads, lists, types_in_common(holes))
+
+
+def _packed(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[Node]:
+    """A list of numbers, some of which are parameters."""
+    made: list[Node] = []
+    items = []
+    for place, number in enumerate(payload):
+        if place not in own:
+            made.append(constant_node(number, make_value(new_id(), INT, "")))
+        items.append(own[place] if place in own else made[-1].output)
+    output = make_value(new_id(), type, "")
+    return [*made, make_node(new_id(), "prim::ListConstruct", tuple(items), (output,), EMPTY, (), None, "")]
 
 
 def with_parameters(graph: Graph, made: Opened) -> Graph:
@@ -85,7 +136,7 @@ def with_parameters(graph: Graph, made: Opened) -> Graph:
     graph = rewriter.finish()
     place = len(graph.inputs) if made.at is None else made.at
     params = (*graph.inputs[:place], *made.params, *graph.inputs[place:])
-    return replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns))
+    return relaxed(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ nothing of its source, made of its class's fingerprint.
 the holes, and what the names inside them mean corresponds as well (`pairing`). Executables have no variables of their own that
 could be told apart (`piece`).
 
-*What is given up.* Sizes stand in types and attributes of functions, where no operand can say them: classes that differ there are
-merged as far as `constants` goes, and a remark says why.
+*Sizes* that differ are parameters where an op is told them, and unknown in the leader's types (`free_extents`). Where a type or an
+attribute decides what an op computes, no operand can say them: such classes are merged as far as `constants` goes, and a remark
+says which op it is.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def merge_modules(
 
 def _finer(relation: Relation) -> Relation | None:
     """The step to fall back to: the one that differs in what functions can express."""
-    for step in ("constants", "order", "alpha"):
+    for step in ("free", "extents", "constants", "order", "alpha"):
         if RANK[relation] > RANK[step]:
             return step
     return None
@@ -147,6 +148,7 @@ class _Work:
         self.merged.update((str(piece.member), one) for piece in holes.members)
         count = sum(len(each.rows) for each in made.values())
         what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
+        what += ", and leaves sizes open" * any(each.types for each in made.values())
         self.remarks.append(
             ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}")
         )
@@ -195,7 +197,7 @@ class _Work:
         """What the leader is to be called: its own name only where it can be called by that from outside as it is."""
         leader = str(holes.leader.member)
         is_public = not inside and self.visibility.get(leader, "public") == "public"
-        if is_public and not any(one.rows for one in made.values()):
+        if is_public and not any(one.rows or one.types for one in made.values()):
             return leader
         name = told = f"class_{fingerprint(holes.leader, holes.matches[0].step).hex()[:12]}"
         number = 0
@@ -280,9 +282,10 @@ class _Work:
             inputs = tuple([own.get(place, value) for place, value in enumerate(node.inputs)])
             constants, inputs = ([], inputs) if call is None else call.operands(inputs)
             attrs = _renamed_attrs(node.attrs if call is None else call.attrs, renaming)
-            rewriter.replace_node(node, [*constants, _with(node, inputs, attrs)], reason=_REASON)
+            lists = made.lists.get(node, ()) if made is not None else ()
+            rewriter.replace_node(node, [*lists, *constants, _with(node, inputs, attrs)], reason=_REASON)
         changed = rewriter.finish()
-        return changed if made is None or not made.rows else with_parameters(changed, made)
+        return changed if made is None or not (made.rows or made.types) else with_parameters(changed, made)
 
     def symbols(self, graphs: Mapping[str, Graph], modules: Mapping[str, Module]) -> tuple[Symbol, ...]:
         """What is declared of the names that are left."""

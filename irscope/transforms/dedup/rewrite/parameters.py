@@ -78,7 +78,7 @@ class ClassHoles:
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *row.values, row.told] for row in self.rows]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=columns, dtype=object)  # a None does not make floats of sizes
 
 
 def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from irscope._base.escaping import in_markup
 from irscope.report.palette import PALETTE, WRITES
-from irscope.report.panes import AxisView, BufferView
+from irscope.report.view_models import AxisView, BufferView
 
 __all__ = ["buffer_svg", "layout_svg"]
 
@@ -58,7 +58,7 @@ def buffer_svg(view: BufferView) -> str:
     return "".join(parts)
 
 
-def _bar(left: float, y: float, run: tuple[float, float], paint: str) -> str:
+def _bar(left: float, y: float, run: Sequence[float], paint: str) -> str:
     return f'<rect x="{left + run[0] * _MAP:.1f}" y="{y + 3}" width="{(run[1] - run[0]) * _MAP:.1f}" height="{_ROW - 8}" {paint}/>'
 
 

@@ -11,15 +11,19 @@ from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
     "AliasDetail",
+    "AxisView",
     "BesideLine",
     "BesideView",
     "Box",
+    "BufferRow",
+    "BufferView",
     "CardJudgement",
     "CardOption",
     "CardRemark",
     "CardView",
     "ClassView",
     "Column",
+    "CopyView",
     "CostView",
     "Count",
     "Detail",
@@ -37,6 +41,7 @@ __all__ = [
     "KernelDetail",
     "KernelText",
     "LadderStep",
+    "LayoutView",
     "Level",
     "MadeGroup",
     "Measured",
@@ -99,7 +104,7 @@ class TextView(TypedDict):
     """How many lines that text has."""
 
 
-PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "classes"]
+PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "classes", "memory"]
 BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input", "output"]
 
 
@@ -571,6 +576,70 @@ class MemoryView(TypedDict):
     allocated: list[list[int]]
 
 
+class BufferRow(TypedDict):
+    """One value that lies in the buffer."""
+
+    id: int
+    name: str
+    depth: int
+    """How many views lead to it from the root."""
+    op: str
+    told: str
+    """Its layout in words."""
+    runs: list[list[float]]
+    """Where its bytes are, as parts of the buffer's length."""
+    shared: list[list[float]]
+    """Where it meets a value that it is no view of, nor the other way round."""
+
+
+class BufferView(TypedDict):
+    """A buffer with the values that lie in it, each after the one that it is a view of."""
+
+    root: str
+    bytes: int
+    rows: list[BufferRow]
+    left_out: int
+    """How many further views there are."""
+
+
+class AxisView(TypedDict):
+    """One axis of a tensor, in memory order."""
+
+    axis: int
+    extent: str
+    stride: str
+    flag: str
+
+
+class LayoutView(TypedDict):
+    """Where a tensor lies, and how."""
+
+    id: int
+    kind: Literal["view", "copy", "input"]
+    decided: bool
+    """Whether every run agrees."""
+    because: str
+    layout: str
+    """In words; empty where not even the number of axes is known."""
+    axes: list[AxisView]
+    root: int
+    """The value whose buffer it lies in; 0 where that is only known at the run."""
+    buffer: BufferView | None
+    """The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view."""
+
+
+class CopyView(TypedDict):
+    """A node that moves a tensor to other memory and computes nothing."""
+
+    id: int
+    value: int
+    label: str
+    bytes: int
+    """-1 where they are only known at the run."""
+    because: str
+    """Which step failed, and what would make it a view."""
+
+
 class VerdictView(TypedDict):
     holds: bool
     because: str
@@ -860,6 +929,14 @@ class ExplorerView(TypedDict):
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
+    memory: NotRequired[MemoryView]
+    """The memory plan; a live page asks for it."""
+    copies: NotRequired[list[CopyView]]
+    """What is copied and nothing else; of a large program a page asks for it."""
+    layouts: NotRequired[dict[int, LayoutView]]
+    """Of each tensor, in a page without Python."""
+    buffers: NotRequired[dict[int, BufferView]]
+    """The buffers that most views lie in, by their values."""
     same: NotRequired[SameView]
     """The ladder of equal pieces; a live page asks for it."""
     profile: NotRequired[ProfileView]

@@ -137,7 +137,9 @@ class Explorer(View):
         return cls(
             view, inspection, static, resolve=exploration.resolve, kernel_in=inspection.kernel_text,
             questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))},
-                       "heat": times.answer, "same": lambda ask: same().answer(ask)},
+                       "heat": times.answer, "same": lambda ask: same().answer(ask),
+                       "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
+                       "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))}},
             records=exploration.records_of, query=exploration.queries, last_step=steps or None, profile=exploration.profile,
             measure=measure,
         )  # fmt: skip
@@ -211,7 +213,7 @@ class Explorer(View):
     def pane(self, name: str) -> Pane:
         """One pane for a cell of its own, linked with the rest.
 
-        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"` or `"classes"`.
+        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"`, `"classes"` or `"memory"`.
         """
         panes = Pane.pane.values
         if name not in panes:

@@ -9,6 +9,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
 from irscope._base.words import listed
+from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
@@ -20,11 +21,12 @@ from irscope.report.panes import (
     KernelViews,
     class_sentence,
     fusion_sentence,
+    memory_view,
     planner_renaming,
     time_sentence,
 )
 from irscope.report.value_names import Renaming
-from irscope.report.view_models import AliasDetail, Detail, KernelText, PairDetail, VerdictView
+from irscope.report.view_models import AliasDetail, Detail, KernelText, LayoutView, MemoryView, PairDetail, VerdictView
 from irscope.report.words import short_type
 from irscope.runtime.cpu import CpuDevice
 
@@ -158,6 +160,18 @@ class Inspection:
         if group is None or self.kernels.plan(group) is None:
             raise UnknownName(f"{title_of(self._of.graph, record)} has no kernel", hint="fusion groups have")
         return self._texts.text(group, language)
+
+    def layout(self, id: int) -> LayoutView:
+        """Where a value lies, or the first result of a node. Raises UnknownName for what is not a tensor."""
+        record = self._record(id)
+        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+        if value is None:
+            raise UnknownName(f"{title_of(self._of.graph, record)} has no result", hint="tensors have layouts")
+        return self._of.layouts.layout(value)
+
+    def memory(self, state: int) -> MemoryView:
+        """The memory plan of a state of the history."""
+        return memory_view(memory_plan(self._of.fusion.history.graph_after(state)), self._of.records)
 
     def _shared(self, value: Value, state: int | None) -> AliasDetail | None:
         return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)

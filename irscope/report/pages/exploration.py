@@ -12,6 +12,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.report.history import Gone, gone_records
+from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exploration"]
 
-_KEPT = ("dedup", "db", "records", "class_of", "queries")
+_KEPT = ("dedup", "db", "layouts", "records", "class_of", "queries")
 """What does not depend on measurements."""
 
 
@@ -99,6 +100,11 @@ class Exploration:
     def db(self) -> AliasDb:
         """What may share memory, in the program with its groups."""
         return AliasDb(self.graph)
+
+    @cached_property
+    def layouts(self) -> LayoutViews:
+        """Where each tensor of the program with its groups lies."""
+        return LayoutViews(self.graph)
 
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
+from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node
 from irscope.report.history import program_stops
@@ -18,7 +19,7 @@ from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.measurements import measured_part
 from irscope.report.pages.precomputed import store_details
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.panes import Heat, SameViews, class_views, no_remarks, remarks_table
+from irscope.report.panes import Heat, SameViews, class_views, memory_view, no_remarks, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
@@ -61,13 +62,14 @@ def explorer_view(
         boxes = [(box["id"], box["parent"]) for box in view["graph"]["boxes"]]
         part = measured_part(exploration, Heat(exploration.profile, boxes, exploration.way), whole=True)
         view["profile"], view["opens"] = part["profile"], part["opens"]
-    if exploration.can_measure:
-        view["later"] = ["timing"]
+    view["later"] = ["copies", *(["timing"] if exploration.can_measure else [])]
     if exploration.same is not None:
         view["opens"] = "Classes"
     if details:
         if len(exploration.dedup.classes) > 1 or exploration.same is not None:
             view["same"] = SameViews(exploration.dedup, exploration.records).stored()
+        view["memory"], view["copies"] = memory_view(memory_plan(graph), exploration.records), exploration.layouts.copies()
+        view["layouts"], view["buffers"] = exploration.layouts.stored()
         answers, view["kernels"] = _answered_ahead(exploration, inspection)
         view["kernel_texts"] = _machine_code(exploration, inspection)
         store_details(view, answers, exploration.fusion.history)
@@ -98,7 +100,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=[*(() if few else ("numbers", "remarks")), "timeline", *(["timing"] if exploration.can_measure else [])],
+        later=[*(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
         programs=program_stops(exploration.fusion.history),
         kernels={},
         details={},
@@ -120,10 +122,15 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
         return {"remarks": remarks_table(history)}
     if name == "timing" and exploration.can_measure:
         return {"timing": timing_view(exploration.measured)}
+    if name == "memory":
+        return {"memory": memory_view(memory_plan(graph), exploration.records)}
+    if name == "copies":
+        return {"copies": exploration.layouts.copies()}
     if name == "timeline":
         timeline = timeline_view(history, text_view(graph))
         return {} if timeline is None else {"timeline": timeline}
-    raise UnknownName(f"a view has no part {name!r}", hint="the parts that come later are numbers, remarks, timeline and timing")
+    hint = "the parts that come later are numbers, remarks, copies, memory, timeline and timing"
+    raise UnknownName(f"a view has no part {name!r}", hint=hint)
 
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:

@@ -2,9 +2,6 @@ from .alias_view import (
     AliasViews,
 )
 from .buffer_view import (
-    AxisView,
-    BufferRow,
-    BufferView,
     buffer_view,
     buffers_with_views,
     layout_view,
@@ -42,11 +39,11 @@ from .repeats_view import (
 from .same_view import (
     SameViews,
 )
+from .tensor_layouts import (
+    LayoutViews,
+)
 
 __all__ = [
-    "AxisView",
-    "BufferRow",
-    "BufferView",
     "buffer_view",
     "buffers_with_views",
     "layout_view",
@@ -54,6 +51,7 @@ __all__ = [
     "Heat",
     "SameViews",
     "KernelTexts",
+    "LayoutViews",
     "KernelViews",
     "class_sentence",
     "class_views",

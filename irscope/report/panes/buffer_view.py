@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from typing import Final
 
 import numpy as np
 
 from irscope.analysis.views import ByteSet, Layout, ViewAliases
 from irscope.ir import Value
+from irscope.report.view_models import AxisView, BufferRow, BufferView
 
-__all__ = ["AxisView", "BufferRow", "BufferView", "buffer_view", "buffers_with_views", "layout_view"]
+__all__ = ["buffer_view", "buffers_with_views", "layout_view"]
 
 _CELLS: Final = 560
 _MOST_ROWS: Final = 40
 _MOST_RUNS: Final = 50_000
 """Sets of more runs than this are drawn as the interval that they lie in."""
-
-
-class BufferRow(TypedDict):
-    """One value that lies in the buffer."""
-
-    id: int
-    name: str
-    depth: int
-    """How many views lead to it from the root."""
-    op: str
-    told: str
-    """Its layout in words."""
-    runs: list[tuple[float, float]]
-    """Where its bytes are, as parts of the buffer's length."""
-    shared: list[tuple[float, float]]
-    """Where it meets a value that it is no view of, nor the other way round."""
-
-
-class BufferView(TypedDict):
-    """A buffer with the values that lie in it, each after the one that it is a view of."""
-
-    root: str
-    bytes: int
-    rows: list[BufferRow]
-    left_out: int
-    """How many further views there are."""
-
-
-class AxisView(TypedDict):
-    """One axis of a tensor, in memory order."""
-
-    axis: int
-    extent: str
-    stride: str
-    flag: str
 
 
 def layout_view(layout: Layout) -> list[AxisView]:
@@ -116,6 +82,6 @@ def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.
     return found
 
 
-def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[float, float]]:
+def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[list[float]]:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], cells, [False]]).astype(np.int8)))
-    return [(int(a) / _CELLS, int(b) / _CELLS) for a, b in edges.reshape(-1, 2)]
+    return [[int(a) / _CELLS, int(b) / _CELLS] for a, b in edges.reshape(-1, 2)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.memory import stacked
@@ -20,13 +20,15 @@ _MOST_BARS: Final = 1500
 """The largest ones are drawn; of more nobody could tell one from another."""
 
 
-def memory_view(plan: MemoryPlan) -> MemoryView:
+def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> MemoryView:
     """The view of a plan. Arenas lie at the bottom, each from the same address; then results; then what has memory of its own,
-    as a memory allocator might put it."""
+    as a memory allocator might put it. Values that are not among `known` ids get the id 0."""
     low_of, sections = _addresses(plan)
     peak = set(plan.at_peak)
     drawn = sorted(plan.lifetimes.buffers, key=lambda buffer: -buffer.bytes)[:_MOST_BARS]
     bars = [_bar(plan, buffer, low_of[buffer], buffer in peak) for buffer in drawn if buffer.bytes]
+    for bar in bars:
+        bar["id"] = bar["id"] if known is None or bar["id"] in known else 0
     return MemoryView(
         title=f"{plan.graph.name}: memory by plan",
         caption=_caption(plan, len(plan.lifetimes.buffers) - len(drawn)),

@@ -85,7 +85,7 @@ def test_a_first_view_is_small_and_its_later_parts_are_those_of_the_whole(explor
     assert len(json.dumps(first)) < 120_000 < len(json.dumps(whole))
     assert first["headline"] == whole["headline"][: len(first["headline"])]
     inspection = Inspection(exploration)
-    for name in first["later"]:
+    for name in set(first["later"]) - set(whole["later"]):
         for field, value in later_part(exploration, inspection, name).items():
             assert whole[field] == value, field  # type: ignore[literal-required]
     with pytest.raises(UnknownName, match="dessert"):

@@ -24,9 +24,9 @@ def test_bytes_are_drawn_to_scale_and_meetings_are_marked() -> None:
     view = buffer_view(va, "x")
     rows = {row["name"]: row for row in view["rows"]}
     assert view["bytes"] == 128
-    assert rows["%x"]["runs"] == [(0, 1)]
-    assert rows["%left"]["runs"] == [(0, 1 / 8), (2 / 8, 3 / 8), (4 / 8, 5 / 8), (6 / 8, 7 / 8)]
-    assert rows["%right"]["shared"] == [(1 / 8, 2 / 8)]  # with %top, and not with %left
+    assert rows["%x"]["runs"] == [[0, 1]]
+    assert rows["%left"]["runs"] == [[0, 1 / 8], [2 / 8, 3 / 8], [4 / 8, 5 / 8], [6 / 8, 7 / 8]]
+    assert rows["%right"]["shared"] == [[1 / 8, 2 / 8]]  # with %top, and not with %left
     assert rows["%x"]["shared"] == []
     assert buffer_svg(view).count("<g ") == 4
 

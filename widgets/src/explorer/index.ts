@@ -4,6 +4,7 @@ import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import type { Context } from "../lib/model/context";
+import { Copies } from "../lib/model/copies";
 import { Heat } from "../lib/model/heat";
 import { h } from "../lib/dom/dom";
 import { Same } from "../lib/model/same";
@@ -15,6 +16,7 @@ import { dock } from "../tables/index";
 import { quizCard, type Answering } from "../quiz/index";
 import { storyBar, type StoryBar, type Telling } from "../story/index";
 import { textPane } from "../text/index";
+import { memoryPane } from "../memory/index";
 import { timePane } from "../profile/index";
 import { classesPane } from "../same/index";
 import { stepBar } from "../timeline/index";
@@ -58,7 +60,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), signal: gone.signal, supply: host.supply ?? null,
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null,
     goTo: (state) => {
       if (steps) return steps.go(state);
       void host.supply?.part("timeline").then((part) => {
@@ -121,6 +123,7 @@ function fillWithAll(root: HTMLElement, context: Context, telling?: Telling): ()
   let tables = dock(context);
   root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : 22), tables);
   panels.arrange();
+  askForCopies(context);
   void later(context, () => {
     head.refresh();
     const next = dock(context);
@@ -139,6 +142,13 @@ function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void
     if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement) return;
     if (bar.key(event.key)) event.preventDefault();
   }, { signal });
+}
+
+/** Asks what is copied, once the first picture stands. */
+function askForCopies({ view, supply, copies, signal }: Context): void {
+  if (!supply || !view.later?.includes("copies")) return;
+  const timer = setTimeout(() => void copies.load(supply).catch(() => undefined), AFTER_FIRST_PICTURE_MS);
+  signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
 const AFTER_FIRST_PICTURE_MS = 60;
@@ -174,7 +184,7 @@ function stepOffer(context: Context): HTMLElement {
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
-    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context), classes: () => classesPane(context),
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());

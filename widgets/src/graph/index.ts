@@ -60,6 +60,7 @@ export class GraphPane {
     this.picture.setLayout(this.layout, this.open);
     this.picture.setMarks(this.marks);
     this.setMeaning("kind");
+    context.copies.subscribe(oncePerFrame(() => this.setMeaning(this.picture.meaning)));
     context.heat.subscribe(oncePerFrame(() => this.setMeaning(measureOf(this.picture.meaning) ? context.heat.measure : this.picture.meaning)));
     listen(this, context.signal);
     context.selection.subscribe((moved) => (moved ? this.follow() : this.mark()));

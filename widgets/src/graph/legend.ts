@@ -21,6 +21,7 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
   const writes = context.view.graph.boxes.filter((box) => box.writes).map((box) => box.id);
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
+  if (context.copies.list.length) entries.push({ word: "copies", colour: "var(--irs-lit)", ids: context.copies.list.map((copy) => copy.id) });
   const chips = entries.map(({ word, colour, ids, query }) => {
     const swatch = h("i", { class: "irs-swatch" });
     swatch.style.setProperty("--c", colour);

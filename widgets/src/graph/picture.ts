@@ -163,7 +163,7 @@ export class Picture {
     const element = boxElement(box, this.layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
       colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
-      reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1,
+      reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1, moves: this.context.copies.has(box.id),
     });
     this.shapes.set(element, this.shape(index));
     dress(element, this.states.look(index, this.open), this.marksOf(index), this.layout.w[index]);

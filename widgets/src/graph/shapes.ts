@@ -36,16 +36,18 @@ export interface Look {
   /** Whether it reads from, and feeds, what is outside the box around it. */
   reads: boolean;
   feeds: boolean;
+  /** Whether it copies a tensor and does nothing else. */
+  moves: boolean;
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
   const [w, height] = [layout.w[index], layout.h[index]];
   const element = s("g", {
-    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""}`,
+    id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.moves ? "moves" : ""}`,
     "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
     role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies),
     "aria-selected": "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
-  }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}`));
+  }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}${look.moves ? "\ncopies a tensor and does nothing else: its Layout says why" : ""}`));
   const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
   element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));

@@ -9,10 +9,11 @@ import type { AliasDetail, Detail } from "../lib/model/schema";
 import { stepList } from "../timeline/list";
 import { aliasTab } from "./alias";
 import { KernelTab } from "./kernel";
+import { layoutTab } from "./layout";
 import { pairAnswers } from "./pair";
 import { chips, codeLine, note, problem, sentence, showTime } from "./words";
 
-const TABS = ["Alias", "Fusion", "Same", "Kernel"] as const;
+const TABS = ["Alias", "Layout", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
 /** Of a history by itself nothing is known but aliases. */
 const tabsOf = ({ view }: Context): readonly Tab[] => (view.only_history ? TABS.slice(0, 1) : TABS);
@@ -181,6 +182,7 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   selection.light(tab === "Alias" && detail.alias ? detail.alias.alias_set.filter((record) => record !== detail.id) : []);
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
   if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
+  if (tab === "Layout") return [layoutTab(context, detail.id)];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);

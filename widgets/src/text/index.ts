@@ -75,6 +75,7 @@ export function textPane(context: Context): HTMLElement {
   }, "removed");
   selection.subscribe((moved) => refresh(moved));
   context.heat.subscribe(oncePerFrame(() => scroller.redraw()));
+  context.copies.subscribe(oncePerFrame(() => scroller.redraw()));
   context.records.onText(oncePerFrame(() => refresh(false)));
   steps?.subscribe(oncePerFrame(follow));
   listen(scroller, () => lines, signal);
@@ -104,7 +105,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
     return h("span", { class: `irs-t-value ${lines.nameMark(record)}${kept ? " t-kept" : ""}`, "data-record": record }, `%${name}`);
   });
   const element = h("div", {
-    class: `irs-line ${mark} ${look.classes} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
+    class: `irs-line ${mark} ${look.classes} ${lines.moves(index) ? "moves" : ""} ${waits}`, role: "option", id: `${listId}-${index}`, "data-line": index,
     "aria-selected": mark === "selected" ? "true" : "false", "aria-posinset": index + 1, "aria-setsize": lines.count,
   }, numberOf(lines, index), h("code", {}, ...pieces));
   element.style.setProperty("--g", look.colour || null);
@@ -137,7 +138,7 @@ function redress(element: HTMLElement, lines: Lines, index: number, listId: stri
   }
   const look = lines.look(index);
   const mark = lines.markOf(index);
-  const classes = `irs-line ${mark} ${look.classes} ${words === "waits" ? words : ""}`;
+  const classes = `irs-line ${mark} ${look.classes} ${lines.moves(index) ? "moves" : ""} ${words === "waits" ? words : ""}`;
   if (element.className !== classes) element.className = classes;
   element.setAttribute("aria-selected", String(mark === "selected"));
   for (const name of element.querySelectorAll<HTMLElement>("[data-record]")) {

@@ -27,6 +27,8 @@ export interface Lines {
   number(line: number): string;
   /** How a line looks at the step of the moment, and whether it prints the same as before: the same words, the same text. */
   look(line: number): LineLook;
+  /** Whether a line copies a tensor and does nothing else. */
+  moves(line: number): boolean;
   /** What a line takes, as a colour and in words; null for nothing. */
   heat(line: number): { colour: string; told: string } | null;
   words(line: number): string;
@@ -127,6 +129,7 @@ export function irLines(context: Context): Lines {
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
     number: (row) => (shown[row] < 0 ? "" : String(shown[row] + 1)),
     look: (row) => (shown[row] < 0 ? states.lookGone(gone[-1 - shown[row]]) : states.look(shown[row])),
+    moves: (row) => shown[row] >= 0 && context.copies.has(view.text.nodes[shown[row]]),
     heat: (row) => (shown[row] < 0 || !view.text.nodes[shown[row]] ? null : heatOf(context, context.heat.of(view.text.nodes[shown[row]]), context.heat.values(view.text.nodes[shown[row]]))),
     words: (row) => `${earlier(shown[row])?.until ?? ""} ${shown[row] < 0 ? "" : states.words(shown[row])}`,
     meant(row, name, nth) {
@@ -208,6 +211,7 @@ export function sourceLines(context: Context, file: string): Lines {
     hint: () => "",
     number: (line) => String(line + 1),
     look: (line) => ({ classes: context.steps?.active && nodesAt(line).some((node) => context.steps?.now.has(node)) ? "t-now" : "", colour: "" }),
+    moves: () => false,
     heat: (line) => heatOf(context, context.heat.ofLine(file, line + 1), context.heat.profile?.source_heat?.[file]?.[line + 1]),
     words: () => "",
     meant: (_line, name) => ({ record: undefined, name, kept: false }),

@@ -1,6 +1,7 @@
 // What every pane is given: the view, what its ids stand for, the selection, and whom to ask for more.
 
 import type { Answers } from "./answers";
+import type { Copies } from "./copies";
 import type { Heat } from "./heat";
 import type { Same } from "./same";
 import type { Records, Supply } from "./records";
@@ -15,6 +16,8 @@ export interface Context {
   answers: Answers;
   /** What was measured, as colours. */
   heat: Heat;
+  /** What is copied and nothing else. */
+  copies: Copies;
   /** Which pieces are the same. */
   same: Same;
   /** The state of the program that is shown; null where the view has no history. */

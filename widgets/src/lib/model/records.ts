@@ -1,7 +1,7 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { BesideView, Box, ExplorerView, Found, Level, Place, SameClass, SameStep, SameView, TextView } from "./schema";
+import type { BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 /** Lines that are asked for at once. */
@@ -24,6 +24,10 @@ export interface Supply {
   find(query: string): Promise<Found>;
   /** What records and boxes take. */
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
+  /** Where a tensor lies. */
+  layout(value: number): Promise<LayoutView>;
+  /** The memory plan of a state of the history. */
+  memory(state: number): Promise<MemoryView>;
   /** Which pieces are the same. */
   same(question: object): Promise<SameAnswer>;
   part(name: string): Promise<Partial<ExplorerView>>;

@@ -25,7 +25,7 @@ export interface TextView {
   total?: number;
 }
 
-export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline" | "time" | "classes";
+export type PaneName = "text" | "graph" | "inspector" | "tables" | "timeline" | "time" | "classes" | "memory";
 
 export type BoxKind = "op" | "group" | "block" | "module" | "repeat" | "stretch" | "input" | "output";
 
@@ -462,6 +462,65 @@ export interface MemoryView {
   allocated: number[][];
 }
 
+/** One value that lies in the buffer. */
+export interface BufferRow {
+  id: number;
+  name: string;
+  /** How many views lead to it from the root. */
+  depth: number;
+  op: string;
+  /** Its layout in words. */
+  told: string;
+  /** Where its bytes are, as parts of the buffer's length. */
+  runs: number[][];
+  /** Where it meets a value that it is no view of, nor the other way round. */
+  shared: number[][];
+}
+
+/** A buffer with the values that lie in it, each after the one that it is a view of. */
+export interface BufferView {
+  root: string;
+  bytes: number;
+  rows: BufferRow[];
+  /** How many further views there are. */
+  left_out: number;
+}
+
+/** One axis of a tensor, in memory order. */
+export interface AxisView {
+  axis: number;
+  extent: string;
+  stride: string;
+  flag: string;
+}
+
+/** Where a tensor lies, and how. */
+export interface LayoutView {
+  id: number;
+  kind: "view" | "copy" | "input";
+  /** Whether every run agrees. */
+  decided: boolean;
+  because: string;
+  /** In words; empty where not even the number of axes is known. */
+  layout: string;
+  axes: AxisView[];
+  /** The value whose buffer it lies in; 0 where that is only known at the run. */
+  root: number;
+  /** The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view. */
+  buffer: BufferView | null;
+}
+
+/** A node that moves a tensor to other memory and computes nothing. */
+export interface CopyView {
+  id: number;
+  value: number;
+  label: string;
+  /** -1 where they are only known at the run. */
+  bytes: number;
+  /** Which step failed, and what would make it a view. */
+  because: string;
+}
+
 export interface VerdictView {
   holds: boolean;
   because: string;
@@ -730,6 +789,14 @@ export interface ExplorerView {
   remarks: TableView;
   classes: ClassView[];
   timing: TimingView | null;
+  /** The memory plan; a live page asks for it. */
+  memory?: MemoryView;
+  /** What is copied and nothing else; of a large program a page asks for it. */
+  copies?: CopyView[];
+  /** Of each tensor, in a page without Python. */
+  layouts?: Record<number, LayoutView>;
+  /** The buffers that most views lie in, by their values. */
+  buffers?: Record<number, BufferView>;
   /** The ladder of equal pieces; a live page asks for it. */
   same?: SameView;
   /** Where the time goes, if that was measured. */

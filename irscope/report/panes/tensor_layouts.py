@@ -1,0 +1,103 @@
+"""Where each tensor lies, in which layout, in whose buffer, and which nodes copy one and do nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from irscope._base.concurrency.cached import cached_property
+from irscope._base.escaping import shortened
+from irscope.analysis.views import ViewAliases
+from irscope.errors import UnknownName
+from irscope.ir import GROUPS, Graph, Value
+from irscope.ops.registry import category_of
+from irscope.report.panes.buffer_view import buffer_view, buffers_with_views, layout_view
+from irscope.report.view_models import BufferView, CopyView, LayoutView
+
+__all__ = ["LayoutViews"]
+
+_COPYING: Final = ("aten::contiguous", "aten::clone", "aten::to", "aten::_to_copy", "aten::reshape", "aten::flatten", "aten::unflatten")
+"""Ops that give their operand, in memory of its own if need be."""
+_MOST_BUFFERS: Final = 12
+_MOST_COPIES: Final = 500
+
+
+class LayoutViews:
+    """The layouts of one graph; where the tensors lie is worked out at the first question.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1], device=cpu)):
+    ...   %t : Float(3, 2, strides=[1, 3], device=cpu) = aten::t(%x)
+    ...   %c : Float(6, strides=[1], device=cpu) = aten::reshape(%t, %n)
+    ...   return (%c)'''.replace("  %c :", "  %n : int[] = prim::Constant[value=[6]]()\\n  %c :"))
+    >>> views = LayoutViews(g)
+    >>> views.layout(g.value("t"))["axes"][0], [copy["label"] for copy in views.copies()]
+    ({'axis': 1, 'extent': '2', 'stride': '3', 'flag': 'contiguous'}, ['%c = reshape'])
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._buffers: dict[Value, BufferView | None] = {}
+
+    @cached_property
+    def _views(self) -> ViewAliases:
+        return ViewAliases(self._graph)
+
+    @cached_property
+    def _tensors(self) -> dict[int, Value]:
+        return {value.id: value for value in self._views.tensors()}
+
+    @cached_property
+    def _holding(self) -> frozenset[Value]:
+        """Values whose buffers hold views."""
+        views = self._views
+        found = (views.root(value) for value in self._tensors.values() if views.kind(value) == "view")
+        return frozenset(root for root in found if root is not None)
+
+    def layout(self, value: Value) -> LayoutView:
+        """Where a tensor lies. Raises UnknownName for what is not a tensor."""
+        views = self._views
+        if value.id not in self._tensors:
+            raise UnknownName(f"%{self._graph.names.get(value, value.name)} is not a tensor", hint="tensors have layouts")
+        layout, root = views.layout(value), views.root(value)
+        return LayoutView(
+            id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
+            layout="" if layout is None else str(layout), axes=[] if layout is None else layout_view(layout),
+            root=root.id if root is not None else 0, buffer=self._buffer(root),
+        )  # fmt: skip
+
+    def _buffer(self, root: Value | None) -> BufferView | None:
+        if root is None or root not in self._holding:
+            return None
+        if root not in self._buffers:
+            found = buffer_view(self._views, root)
+            self._buffers[root] = found if found["bytes"] else None
+        return self._buffers[root]
+
+    def stored(self) -> tuple[dict[int, LayoutView], dict[int, BufferView]]:
+        """Every layout, without its buffer, and the buffers that most views lie in."""
+        largest = {root.id: buffer_view(self._views, root) for root in buffers_with_views(self._views, _MOST_BUFFERS)}
+        self._buffers.update(dict.fromkeys(self._holding))
+        return {id: self.layout(value) for id, value in self._tensors.items()}, largest
+
+    def copies(self) -> list[CopyView]:
+        """The nodes that copy a tensor in every run, what moves most first; kernels copy on the way and are left out."""
+        found = sorted(self._copies(), key=lambda copy: -copy["bytes"])
+        return found[:_MOST_COPIES]
+
+    def _copies(self) -> Iterator[CopyView]:
+        graph, views = self._graph, self._views
+        for node in graph.nodes():
+            if len(node.outputs) != 1 or node.output.id not in self._tensors:
+                continue
+            if node.op not in _COPYING and category_of(node) != "view":
+                continue
+            value, owner = node.output, graph.owner.get(graph.block_of[node])
+            if views.kind(value) != "copy" or not views.is_decided(value) or (owner is not None and owner.op in GROUPS):
+                continue
+            covered = views.bytes(value)
+            yield CopyView(
+                id=node.id, value=value.id, label=f"%{graph.names[value]} = {node.op.partition('::')[2]}",
+                bytes=covered.size if covered is not None and covered.size is not None else -1,
+                because=shortened(views.explain(value).because, 400),
+            )  # fmt: skip

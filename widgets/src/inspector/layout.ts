@@ -1,0 +1,54 @@
+// The layout tab: whether a tensor is a view or a copy and why, its axes in memory order, and the map of the buffer that it lies in.
+
+import { h } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import type { BufferView, LayoutView } from "../lib/model/schema";
+import { bytes } from "../lib/model/sizes";
+import { inOrder, pickable } from "../profile/items";
+import { labelled, note, problem, sentence } from "./words";
+
+const FLAGS: Record<string, string> = { contiguous: "#54a24b", gap: "#f58518", broadcast: "#9aa4b2", expanded: "#b279a2" };
+
+export function layoutTab(context: Context, record: number): HTMLElement {
+  const holder = h("div", { class: "irs-labelled" }, note(context.supply ? "asking Python… it answers when no cell is running" : ""));
+  const value = context.records.isValue(record) ? record : (context.records.valuesOf(record)[0] ?? record);
+  const { view, supply } = context;
+  const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? told(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("nothing here is a tensor, or the page does not know where it lies")]));
+  const stored = view.layouts?.[value];
+  if (stored || !supply) show(stored);
+  else supply.layout(value).then(show, (error: unknown) => holder.replaceChildren(problem(error)));
+  return holder;
+}
+
+function told(context: Context, found: LayoutView, buffer: BufferView | null): Node[] {
+  const kind = { view: "a view", copy: "memory of its own", input: "given from outside" }[found.kind];
+  const lead = sentence(context, `${kind}${found.decided ? "" : ", as far as is known"}: ${found.because}`);
+  if (found.kind === "copy" && context.copies.list.some((copy) => copy.value === found.id)) lead.classList.add("irs-copy-note");
+  const axes = found.axes.map(({ axis, extent, stride, flag }) => {
+    const element = h("div", { class: "irs-axis", title: flag }, h("strong", {}, `axis ${axis}: ${extent}`), `stride ${stride} · ${flag}`);
+    element.style.setProperty("--c", FLAGS[flag] ?? "var(--irs-line)");
+    return element;
+  });
+  const made: Node[] = [lead, labelled("axes in memory order, the slowest first", axes.length ? h("div", { class: "irs-axes" }, ...axes) : note("one element"))];
+  if (buffer) made.push(labelled(`the buffer of ${buffer.root}, ${bytes(buffer.bytes)}: which bytes each value covers`, byteMap(context, buffer)));
+  return made;
+}
+
+function byteMap(context: Context, buffer: BufferView): HTMLElement {
+  const said = h("div", { class: "irs-quiet" });
+  const part = (name: string) => ([from, to]: number[]) => {
+    const bar = h("i", { class: name });
+    bar.style.left = `${100 * from}%`;
+    bar.style.width = `max(1px, ${100 * (to - from)}%)`;
+    return bar;
+  };
+  const rows = buffer.rows.map((row) => {
+    const name = h("span", {}, row.name);
+    name.style.paddingLeft = `${8 * Math.min(row.depth, 6)}px`;
+    return h("div", { class: "irs-buffer-row" }, name, h("span", { class: "irs-buffer-map" }, ...row.runs.map(part(row.depth ? "" : "root")), ...row.shared.map(part("shared"))));
+  });
+  const list = h("div", { class: "irs-buffer" }, ...rows);
+  const items = buffer.rows.map((row, k) => ({ ids: [row.id], element: rows[k], told: `${row.name}${row.op ? ` by ${row.op}` : ""}: ${row.told}${row.shared.length ? "; it meets another value that it is not a view of" : ""}` }));
+  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), said);
+  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, said);
+}

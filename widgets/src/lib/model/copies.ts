@@ -1,0 +1,33 @@
+// The nodes that copy a tensor and do nothing else: they stand out in graph and text. A live page asks for them once its first
+// picture stands.
+
+import type { Supply } from "./records";
+import type { CopyView, ExplorerView } from "./schema";
+
+export class Copies {
+  list: readonly CopyView[];
+  private nodes: ReadonlySet<number>;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(view: ExplorerView) {
+    this.list = view.copies ?? [];
+    this.nodes = new Set(this.list.map((copy) => copy.id));
+  }
+
+  has(node: number): boolean {
+    return this.nodes.has(node);
+  }
+
+  /** Called when they came that were asked for. */
+  subscribe(listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  async load(supply: Supply): Promise<void> {
+    const { copies } = await supply.part("copies");
+    if (!copies?.length) return;
+    this.list = copies;
+    this.nodes = new Set(copies.map((copy) => copy.id));
+    for (const listener of this.listeners) listener();
+  }
+}

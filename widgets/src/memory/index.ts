@@ -1,0 +1,82 @@
+// The memory plan: each memory as a rectangle of addresses by moments, the peak marked, and below it what is needed at each
+// moment. With steps it is the plan of the state that is shown.
+
+import { h, s } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import type { MemoryView } from "../lib/model/schema";
+import { bytes } from "../lib/model/sizes";
+import { inOrder, pickable } from "../profile/items";
+
+const RESTING_MS = 300;
+
+export function memoryPane(context: Context): HTMLElement {
+  const { steps, supply, signal, view } = context;
+  const element = h("div", { class: "irs-memory" });
+  const show = (memory: MemoryView | undefined, when: string) => {
+    if (signal.aborted) return;
+    element.replaceChildren(...(memory ? drawn(context, memory, when) : [h("p", { class: "irs-quiet" }, "this page holds no memory plan; a notebook with a kernel makes one")]));
+  };
+  const failed = (error: unknown) => element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
+  const final = () => {
+    if (view.memory || !supply) return show(view.memory, "");
+    element.replaceChildren(h("p", { class: "irs-quiet" }, "asking Python… it answers when no cell is running"));
+    supply.part("memory").then((part) => show(part.memory, ""), failed);
+  };
+  let resting: ReturnType<typeof setTimeout> | undefined;
+  steps?.subscribe(() => {
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+      const { at, last } = steps;
+      if (!element.isConnected) return;
+      if (at === last || !supply) final();
+      else supply.memory(at).then((memory) => steps.at === at && show(memory, `at step ${at}: `), failed);
+    }, RESTING_MS);
+  });
+  signal.addEventListener("abort", () => clearTimeout(resting));
+  final();
+  return element;
+}
+
+function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[] {
+  const said = h("div", { class: "irs-said-below", role: "status" });
+  const high = Math.max(1, ...memory.sections.map((section) => section.low + section.bytes), ...memory.bars.map((bar) => bar.low + bar.bytes));
+  const moments = Math.max(1, memory.moments);
+  const x = (moment: number) => `${(100 * moment) / moments}%`;
+  const bars = memory.bars.map((bar) => {
+    const element = h("div", { class: `irs-memory-bar ${bar.at_peak ? "peak" : ""}` }, bar.bytes / high > 0.045 ? bar.label : "");
+    element.style.left = x(bar.start);
+    element.style.width = `max(2px, ${(100 * (bar.end - bar.start + 1)) / moments}%)`;
+    element.style.bottom = `${(100 * bar.low) / high}%`;
+    element.style.height = `max(2px, ${(100 * bar.bytes) / high}%)`;
+    element.style.setProperty("--c", `var(--irs-cat-${bar.category}, var(--irs-cat-other))`);
+    return element;
+  });
+  const peak = h("i", { class: "irs-memory-peak", title: `peak ${bytes(memory.peak)}` });
+  peak.style.left = x(memory.peak_moment + 0.5);
+  const field = h("div", { class: "irs-memory-field" }, ...bars);
+  const sections = memory.sections.map((section) => {
+    const label = h("div", { class: "irs-memory-section", title: `${section.label}: ${bytes(section.bytes)}` }, section.bytes / high > 0.06 ? `${section.label} ${bytes(section.bytes)}` : "");
+    label.style.bottom = `${(100 * section.low) / high}%`;
+    label.style.height = `${(100 * section.bytes) / high}%`;
+    return label;
+  });
+  pickable(context, field, "memory plan: addresses by moments", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), inOrder(bars.length), said);
+  return [
+    h("div", { class: "irs-memory-picture" }, h("div", { class: "irs-memory-sections", "aria-hidden": "true" }, ...sections), h("div", { class: "irs-memory-plot" }, field, peak),
+      h("div", { class: "irs-memory-axis" }, "needed"), curve(memory, moments)),
+    h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: memory.caption }, `${when}${memory.caption}`), said),
+  ];
+}
+
+/** What is needed and what is allocated at each moment. */
+function curve(memory: MemoryView, moments: number): SVGElement {
+  const most = Math.max(1, ...memory.needed.map(([, size]) => size), ...memory.allocated.map(([, size]) => size));
+  const path = (changes: readonly number[][]) => {
+    let d = "M0 40";
+    for (const [moment, size] of changes) d += `H${((1000 * moment) / moments).toFixed(1)}V${(40 * (1 - size / most)).toFixed(1)}`;
+    return `${d}H1000V40Z`;
+  };
+  const told = `needed at one moment at most ${bytes(memory.lower_bound)}, the plan takes ${bytes(memory.peak)}`;
+  return s("svg", { class: "irs-run-curve irs-memory-curve", viewBox: "0 0 1000 40", preserveAspectRatio: "none", role: "img", "aria-label": told },
+    s("title", {}, told), s("path", { class: "allocated", d: path(memory.allocated) }), s("path", { d: path(memory.needed) }));
+}

@@ -7,12 +7,14 @@ from .extents import (
     quotient,
 )
 from .lowering import (
-    FRESH,
     Lowered,
-    Steps,
     could_be_steps,
     is_lowered,
     lower,
+)
+from .operand import (
+    FRESH,
+    Steps,
 )
 from .steps import (
     Cut,

@@ -1,0 +1,77 @@
+"""The operand of one view op and what is given beside it, as the rules of this room ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from irscope.ops.typing import wrap_dim
+from irscope.ops.view_steps.extents import Extent, Num
+from irscope.ops.view_steps.steps import Step
+
+__all__ = ["FRESH", "NotKnown", "Operand", "Rules", "Steps", "aten", "whole"]
+
+Steps = tuple[Step, ...]
+"""What one result is of the operand."""
+
+FRESH: Final = "fresh"
+"""What a rule gives where the result has memory of its own."""
+
+Rules = Mapping[str, Callable[["Operand"], Any]]
+"""For each op what makes steps of its operand: those of its result, a list of them for each result, or `FRESH`."""
+
+
+class NotKnown(Exception):
+    """The steps depend on an argument that is not known."""
+
+
+class Operand:
+    """The operand and the other arguments of one op."""
+
+    __slots__ = ("device", "dtype", "given", "shape")
+
+    def __init__(self, shape: tuple[Num, ...], dtype: str | None, device: str | None, given: Mapping[str, Any]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        self.given = given
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def axis(self, name: str, rank: int | None = None) -> int:
+        return wrap_dim(self.whole(name), self.rank if rank is None else rank)
+
+    def whole(self, name: str) -> int:
+        return whole(self.given[name])
+
+    def axes(self, name: str) -> tuple[int, ...]:
+        given = self.given[name]
+        return tuple(wrap_dim(whole(item), self.rank) for item in (given if isinstance(given, list | tuple) else [given]))
+
+    def num(self, name: str) -> Num | None:
+        """A number; None if all that is known is that there is one."""
+        given = self.given[name]
+        return given if isinstance(given, int | Extent) else None
+
+    def nums(self, name: str) -> tuple[Num, ...]:
+        given = self.given[name]
+        items = given if isinstance(given, list | tuple) else [given]
+        if not all(isinstance(item, int | Extent) for item in items):
+            raise NotKnown
+        return tuple(items)
+
+    def extent(self, axis: int) -> int:
+        return whole(self.shape[axis])
+
+
+def whole(given: Any) -> int:
+    if not isinstance(given, int):
+        raise NotKnown
+    return int(given)
+
+
+def aten(rules: Rules) -> Rules:
+    """The same rules for ops of torch; several names of one rule stand side by side."""
+    return {f"aten::{name}": rule for names, rule in rules.items() for name in names.split()}

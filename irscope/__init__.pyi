@@ -9,6 +9,7 @@ from .ir import Block, Graph, GraphBuilder, Module, Node, Value
 from .ir.structural import same_structure
 from .ops.accuracy import error_bound
 from .ops.check import verify
+from .report.diff import ProgramDiff, diff
 from .runtime.device import devices
 from .session import cache, compare, compile, explore, load, profile, timeline, write_report
 from .teaching import quiz, story
@@ -32,6 +33,7 @@ __all__ = [
     "Node",
     "Pipeline",
     "Pipelined",
+    "ProgramDiff",
     "Value",
     "ViewAliases",
     "autodiff_subgraphs",
@@ -41,6 +43,7 @@ __all__ = [
     "corpus",
     "dedup",
     "devices",
+    "diff",
     "error_bound",
     "explore",
     "functionalize",

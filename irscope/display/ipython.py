@@ -35,6 +35,7 @@ def register(shell: Any) -> None:
         ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
         ("irscope.runtime.profile.profile_result", "Profile", _profile),
+        ("irscope.report.diff.program_diff", "ProgramDiff", _diff),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
         svg.for_type_by_name(home, name, _nothing)  # the picture is in the HTML: a saved notebook holds it once
@@ -129,6 +130,12 @@ def _comparison(comparison: Any) -> str:
     except ImportError:
         return table + caption
     return f'{table}{caption}<img alt="run times" src="data:image/png;base64,{b64encode(picture).decode()}">'
+
+
+def _diff(diff: Any) -> str:
+    from irscope.display.diff_page import diff_html
+
+    return diff_html(diff)
 
 
 def _profile(profile: Any) -> str:

@@ -1,0 +1,61 @@
+"""Two programs side by side in a cell: what is equal is folded, signs and words tell beside the colours."""
+
+from __future__ import annotations
+
+from irscope._base.escaping import in_markup, shortened
+from irscope.report.diff import ProgramDiff
+
+__all__ = ["diff_html"]
+
+_AROUND = 3
+_MOST_ROWS = 600
+_SIGNS = {"kept": "", "changed": "~", "new": "+", "gone": "−"}
+_TINTS = {"changed": "rgba(217,142,4,.17)", "new": "rgba(46,125,50,.17)", "gone": "rgba(214,39,40,.17)"}
+
+
+def diff_html(diff: ProgramDiff) -> str:
+    """A table of two columns; equal lines further than a few from a change are counted."""
+    rows = list(diff.lines())
+    near = [False] * len(rows)
+    for k, (kind, *_) in enumerate(rows):
+        if kind != "kept":
+            for place in range(max(0, k - _AROUND), min(len(rows), k + _AROUND + 1)):
+                near[place] = True
+    drawn: list[str] = []
+    folded = 0
+    for (kind, before, after, how), is_near in zip(rows, near, strict=True):
+        if not is_near:
+            folded += 1
+            continue
+        drawn += _fold(folded)
+        folded = 0
+        if len(drawn) >= _MOST_ROWS:
+            drawn.append(_wide("more changes than are shown: .table() has all"))
+            break
+        drawn.append(_row(kind, before, after, how))
+    else:
+        drawn += _fold(folded)
+    counts = " · ".join(f"{count:,} {kind}" for kind, count in diff.counts.items())
+    return (
+        f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p><div style="overflow-x:auto">'
+        '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left">'
+        f"{''.join(drawn)}</table></div>"
+    )
+
+
+def _row(kind: str, before: str, after: str, how: str) -> str:
+    tint = _TINTS.get(kind, "")
+    look = "white-space:pre;text-align:left;padding:1px 10px"
+    sides = [
+        f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)
+    ]
+    why = f'<td style="text-align:left"><i>{in_markup(how)}</i></td>'
+    return f'<tr><td title="{kind}" style="text-align:center">{_SIGNS[kind]}</td>{"".join(sides)}{why}</tr>'
+
+
+def _fold(count: int) -> list[str]:
+    return [_wide(f"{count:,} equal line{'s' if count > 1 else ''}")] if count else []
+
+
+def _wide(text: str) -> str:
+    return f'<tr><td></td><td colspan="3" style="text-align:left;opacity:.65;padding:2px 10px">… {text} …</td></tr>'

@@ -1,0 +1,11 @@
+from .program_diff import (
+    Change,
+    ProgramDiff,
+    diff,
+)
+
+__all__ = [
+    "Change",
+    "ProgramDiff",
+    "diff",
+]

@@ -1,0 +1,68 @@
+"""Which node of one program is which of another.
+
+Programs that passes made of one program share ids: a node is itself, and a group is the one with the same members. Others
+are matched by what they compute, from the inputs on: op, attributes, types and operands, the first with the first, the second
+with the second; what is left, by op and printed name. All of it is linear. A match says where to look, and no pass relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Literal
+
+from irscope.ir import Graph, Node, Value
+
+__all__ = ["By", "match"]
+
+By = Literal["ids", "structure"]
+
+
+def match(first: Graph, second: Graph) -> tuple[dict[Node, Node], By]:
+    """Pairs of nodes, and what they were matched by."""
+    left, right = list(first.nodes()), list(second.nodes())
+    pairs: dict[Node, Node] = {}
+    common = {node.id for node in left} & {node.id for node in right}
+    by: By = "ids" if common else "structure"
+    if common:
+        _pair(left, right, pairs, lambda node: node.id)
+        _pair(left, right, pairs, _members)
+    else:
+        keys = _computed(first) | _computed(second)
+        _pair(left, right, pairs, keys.__getitem__)
+        names = {**first.names, **second.names}
+        _pair(left, right, pairs, lambda node: (node.op, *(names[value] for value in node.outputs[:1])) if node.outputs else None)
+    return pairs, by
+
+
+def _pair(left: Iterable[Node], right: Iterable[Node], pairs: dict[Node, Node], key: Callable[[Node], Hashable]) -> None:
+    """Pair what is not paired yet and has the same key, in order; a key of None pairs with nothing."""
+    taken = set(pairs.values())
+    waiting: dict[Hashable, list[Node]] = {}
+    for node in right:
+        if node not in taken:
+            waiting.setdefault(key(node), []).append(node)
+    for same in waiting.values():
+        same.reverse()
+    for node in left:
+        if node not in pairs and (found := key(node)) is not None and waiting.get(found):
+            pairs[node] = waiting[found].pop()
+
+
+def _members(node: Node) -> Hashable:
+    """A group by the ids of the nodes in it; constants are copied."""
+    inside = frozenset(inner.id for block in node.blocks for inner in block.nodes if inner.op != "prim::Constant")
+    return inside or None
+
+
+def _computed(graph: Graph) -> dict[Node, Hashable]:
+    """What each node computes, as a number that equal computations share within the process."""
+    of: dict[Value, Hashable] = {value: ("input", k) for k, value in enumerate(graph.inputs)}
+    found: dict[Node, Hashable] = {}
+    for node in graph.nodes():
+        for depth, block in enumerate(node.blocks):
+            of.update((value, ("parameter", depth, k, node.op)) for k, value in enumerate(block.params))
+        reads = tuple(of.get(value, "later") for value in node.inputs)
+        types = tuple(str(value.type) for value in node.outputs)
+        key = found[node] = hash((node.op, repr(sorted(node.attrs.items(), key=str)), reads, types))
+        of.update((value, (key, k)) for k, value in enumerate(node.outputs))
+    return found

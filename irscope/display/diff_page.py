@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from irscope._base.escaping import in_markup, shortened
+from irscope.display.embedded import embedded_svg
+from irscope.display.svg import graph_svg
+from irscope.ir import Graph, Node
 from irscope.report.diff import ProgramDiff
+from irscope.report.pages import ProgramIndex
 
 __all__ = ["diff_html"]
 
@@ -14,7 +20,7 @@ _TINTS = {"changed": "rgba(217,142,4,.17)", "new": "rgba(46,125,50,.17)", "gone"
 
 
 def diff_html(diff: ProgramDiff) -> str:
-    """A table of two columns; equal lines further than a few from a change are counted."""
+    """A table of two columns, in which equal lines far from a change are counted, and both graphs."""
     rows = list(diff.lines())
     near = [False] * len(rows)
     for k, (kind, *_) in enumerate(rows):
@@ -39,8 +45,39 @@ def diff_html(diff: ProgramDiff) -> str:
     return (
         f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p><div style="overflow-x:auto">'
         '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left">'
-        f"{''.join(drawn)}</table></div>"
+        f"{''.join(drawn)}</table></div>{_pictures(diff)}"
     )
+
+
+def _pictures(diff: ProgramDiff) -> str:
+    """Both programs as graphs, with what is not kept outlined."""
+    changes = [change for change in diff.changes if change.kind != "kept"]
+    if not changes:
+        return ""
+    sides = (
+        ("before: gone and changed outlined", diff.first, [change.before for change in changes if change.before is not None]),
+        ("after: new and changed outlined", diff.second, [change.after for change in changes if change.after is not None]),
+    )
+    drawn = "".join(
+        f'<figure style="margin:0;flex:1 1 320px"><figcaption>{words}</figcaption>{_picture(graph, nodes, words)}</figure>'
+        for words, graph, nodes in sides
+    )
+    return f'<details><summary>as graphs</summary><div style="display:flex;flex-wrap:wrap;gap:16px">{drawn}</div></details>'
+
+
+def _picture(graph: Graph, marked: Iterable[Node], words: str) -> str:
+    """The boxes that are open at first; one that is closed is outlined for what it holds."""
+    index = ProgramIndex(graph)
+    view, tree = index.first_graph(), index.tree
+    shown = {box["id"] for box in view["boxes"]}
+    outlined: set[int] = set()
+    for node in marked:
+        number = tree.number.get(node.id, -1)  # a constant has no box
+        while number >= 0 and tree.ids[number] not in shown:
+            number = int(tree.parent[number])
+        if number >= 0:
+            outlined.add(tree.ids[number])
+    return embedded_svg(graph_svg(view, selected=outlined), words)
 
 
 def _row(kind: str, before: str, after: str, how: str) -> str:

@@ -37,7 +37,7 @@ def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selecte
     inner = {box["parent"] for box, _ in drawn}
     for box, rect in drawn:
         if box["id"] in inner:
-            picture.append(_frame(box, rect))
+            picture.append(_frame(box, rect, box["id"] in selected))
     picture += [_edge(route, layout) for route in layout.routes]
     picture += [_box(box, rect, box["id"] in selected) for box, rect in drawn if box["id"] not in inner]
     picture.append("</svg>")
@@ -59,13 +59,14 @@ def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> se
     return shut
 
 
-def _frame(box: Box, rect: Rect) -> str:
+def _frame(box: Box, rect: Rect, is_selected: bool) -> str:
     """An open box: its children are drawn on top."""
     kind = "g" if box["kind"] == "group" else "m"
     colour = PALETTE.get(box["category"], PALETTE["other"])
+    line = ' style="stroke-width:2.5"' if is_selected else ""
     return (
         f'<g><rect class="{kind}" x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="6" '
-        f'stroke="{colour}"/><text x="{rect.x + 8:.1f}" y="{rect.y + 14:.1f}">{_fit(box["label"], rect.width)}</text></g>'
+        f'stroke="{colour}"{line}/><text x="{rect.x + 8:.1f}" y="{rect.y + 14:.1f}">{_fit(box["label"], rect.width)}</text></g>'
     )
 
 

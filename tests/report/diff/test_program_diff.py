@@ -75,6 +75,8 @@ def test_the_cell_folds_what_is_equal_and_shows_strangers_text_as_text() -> None
     page = diff_html(irs.diff(irs.parse(text), irs.parse(text.replace("%v9 : Float(8) = aten::relu", "%v9 : Float(8) = aten::tanh"))))
     assert "equal lines" in page
     assert len(page) < 400_000
+    assert page.count("<img") == 2
+    assert "<img" not in diff_html(irs.diff(irs.parse(text), irs.parse(text)))
     hostile = 'graph(%x : Tensor):\n  %y : str = prim::Constant[value="<script>evil()</script>"]()\n  return (%y)'
     assert "<script" not in diff_html(irs.diff(irs.parse(TEXT), irs.parse(hostile)))
 

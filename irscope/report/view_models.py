@@ -46,6 +46,7 @@ __all__ = [
     "MadeGroup",
     "Measured",
     "MemoryBar",
+    "NeighbourView",
     "MemorySection",
     "MemoryView",
     "PairDetail",
@@ -705,6 +706,15 @@ class KernelText(TypedDict):
     """Why there is no such text here, and what would bring it; empty if there is."""
 
 
+class NeighbourView(TypedDict):
+    """What stands next to a fusion group, and why it is not in it."""
+
+    id: int
+    feeds: bool
+    """Whether the group reads what it makes; otherwise it reads what the group makes."""
+    because: str
+
+
 class Detail(TypedDict):
     """Everything the inspector shows about one record."""
 
@@ -718,6 +728,8 @@ class Detail(TypedDict):
     alias: AliasDetail | None
     fusion: str
     """Which group it is in and why, or why it is in none; empty when nothing was fused."""
+    neighbours: NotRequired[list[NeighbourView]]
+    """Of a group, what stands next to it."""
     same: str
     """Which class it is in; empty when there is none."""
     kernel: KernelDetail | None

@@ -22,6 +22,7 @@ from irscope.report.panes import (
     class_sentence,
     fusion_sentence,
     memory_view,
+    neighbour_views,
     planner_renaming,
     time_sentence,
 )
@@ -105,7 +106,7 @@ class Inspection:
         record = self._record(id)
         value = record if isinstance(record, Value) else next(iter(record.outputs), None)
         node = record if isinstance(record, Node) else graph.producer.get(record)
-        return Detail(
+        detail = Detail(
             id=id,
             kind="value" if isinstance(record, Value) else "node",
             title=title_of(graph, record),
@@ -118,6 +119,9 @@ class Inspection:
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None and self._shows_kernel(group) else None,
             time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
         )
+        if node is record and self._of.fusion.made(node):
+            detail["neighbours"] = neighbour_views(self._of.fusion, node, self._rename)
+        return detail
 
     def _gone(self, gone: Gone, state: int | None) -> Detail:
         """What is known of a record that a pass took away: what it was, and what may have shared its memory then."""

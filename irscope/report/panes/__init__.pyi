@@ -12,6 +12,7 @@ from .dedup_view import (
 )
 from .fusion_view import (
     fusion_sentence,
+    neighbour_views,
     no_remarks,
     planner_renaming,
     remarks_table,
@@ -57,6 +58,7 @@ __all__ = [
     "class_views",
     "fusion_sentence",
     "memory_view",
+    "neighbour_views",
     "no_remarks",
     "planner_renaming",
     "profile_view",

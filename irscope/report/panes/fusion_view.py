@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from irscope.ir import Node, Value
 from irscope.report.value_names import Renaming, names_in
-from irscope.report.view_models import Column, TableView
+from irscope.report.view_models import Column, NeighbourView, TableView
+from irscope.report.words import byte_count
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
-__all__ = ["fusion_sentence", "no_remarks", "planner_renaming", "remarks_table"]
+__all__ = ["fusion_sentence", "neighbour_views", "no_remarks", "planner_renaming", "remarks_table"]
 
 _COLUMNS = [
     Column(key="kind", label="remark", kind="text"),
@@ -68,9 +69,32 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
         count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
         if node.attrs.get("kind") == "view":
             return f"a group of {count} views, which needs no kernel"
-        return f"a fusion group of {count} nodes that runs as one kernel"
+        before, after = fusion.traffic(node)
+        moved = f"; it moves {byte_count(after)} where its nodes one by one move {byte_count(before)}" if after else ""
+        return f"a fusion group of {count} nodes that runs as one kernel{moved}"
     if around is not None and fusion.made(around):
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)
         return f"in the fusion group that makes {results}"
     verdict = fusion.why_alone(node)
     return f"in no group, because {rename(verdict.because)}"
+
+
+_MOST_NEIGHBOURS = 6
+"""On either side of a group."""
+
+
+def neighbour_views(fusion: Fusion, group: Node, rename: Renaming) -> list[NeighbourView]:
+    """What a group reads from and what reads from it, each with the reason why it is not in the group; none for another node."""
+    graph = fusion.graph
+    if not fusion.made(group):
+        return []
+    before = dict.fromkeys(graph.producer.get(value) for value in group.inputs)
+    after = dict.fromkeys(use.user for value in group.outputs for use in graph.users.get(value, ()))
+    found: list[NeighbourView] = []
+    for feeds, nodes in ((True, before), (False, after)):
+        near = [node for node in nodes if isinstance(node, Node) and node.op != "prim::Constant"]
+        for node in near[:_MOST_NEIGHBOURS]:
+            verdict = fusion.why_not(group, node)
+            if not verdict:
+                found.append(NeighbourView(id=node.id, feeds=feeds, because=rename(verdict.because)))
+    return found

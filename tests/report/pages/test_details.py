@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import irscope as irs
 from irscope.errors import UnknownName
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
@@ -76,3 +77,21 @@ def test_names_resolve_to_ids(exploration: Exploration) -> None:
     assert exploration.resolve("aten::cat#0") == graph.node("cat").id
     with pytest.raises(UnknownName):
         exploration.resolve("nothing")
+
+
+def test_a_group_is_told_with_its_neighbours_and_why_they_are_not_in_it() -> None:
+    g = irs.parse("""graph(%x : Float(8, 8, strides=[8, 1], device=cpu)):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %s : Float(8, 8, strides=[8, 1], device=cpu) = aten::cumsum(%x, %zero, %none)
+  %a : Float(8, 8, strides=[8, 1], device=cpu) = aten::tanh(%s)
+  %b : Float(8, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
+  %c : Float(8, 8, strides=[8, 1], device=cpu) = aten::cumsum(%b, %zero, %none)
+  return (%c)""")
+    f = irs.fuse(g)
+    detail = Inspection(Exploration.of(f)).detail(f.groups[0].id)
+    assert detail["fusion"].endswith("it moves 512 B where its nodes one by one move 1.02 kB")
+    near = {near["id"]: near for near in detail["neighbours"]}
+    assert {id: each["feeds"] for id, each in near.items()} == {f.graph.node("s").id: True, f.graph.node("c").id: False}
+    assert all("aten::cumsum" in each["because"] for each in near.values())
+    assert "neighbours" not in Inspection(Exploration.of(f)).detail(f.graph.node("s").id)

@@ -11,7 +11,7 @@ import { aliasTab } from "./alias";
 import { KernelTab } from "./kernel";
 import { layoutTab } from "./layout";
 import { pairAnswers } from "./pair";
-import { chips, codeLine, note, problem, sentence, showTime } from "./words";
+import { chips, codeLine, labelled, note, problem, sentence, showTime } from "./words";
 
 const TABS = ["Alias", "Layout", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
@@ -160,6 +160,15 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
   return { element: h("div", { class: "irs-tabbed" }, list.element, panel), fill };
 }
 
+/** What stands next to a group, and why it is not in it. */
+function neighbours(context: Context, detail: Detail): Node[] {
+  const side = (feeds: boolean, label: string) => {
+    const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in it, because ${near.because}`)));
+    return rows.length ? [labelled(label, h("div", {}, ...rows))] : [];
+  };
+  return [...side(true, "what it reads from"), ...side(false, "what reads from it")];
+}
+
 /** What the step means for the memory of a value. */
 function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
@@ -183,7 +192,7 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
   if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Layout") return [layoutTab(context, detail.id)];
-  if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), showTime(detail)];
+  if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), note(detail.kernel?.launched ?? ""), showTime(detail), ...neighbours(context, detail)];
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: this runs through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1

@@ -583,6 +583,14 @@ export interface KernelText {
   trouble: string;
 }
 
+/** What stands next to a fusion group, and why it is not in it. */
+export interface NeighbourView {
+  id: number;
+  /** Whether the group reads what it makes; otherwise it reads what the group makes. */
+  feeds: boolean;
+  because: string;
+}
+
 /** Everything the inspector shows about one record. */
 export interface Detail {
   id: number;
@@ -595,6 +603,8 @@ export interface Detail {
   alias: AliasDetail | null;
   /** Which group it is in and why, or why it is in none; empty when nothing was fused. */
   fusion: string;
+  /** Of a group, what stands next to it. */
+  neighbours?: NeighbourView[];
   /** Which class it is in; empty when there is none. */
   same: string;
   kernel: KernelDetail | null;

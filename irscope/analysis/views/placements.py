@@ -18,54 +18,39 @@ What an op does to a layout is worked out once for each layout and arguments, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 from irscope.analysis.shapes import Shapes
-from irscope.analysis.views.computed_layouts import computed_layout
 from irscope.analysis.views.demand import Demand
+from irscope.analysis.views.facts import is_tensor
 from irscope.analysis.views.layout import Layout, make_layout
-from irscope.analysis.views.placement import Failure, Kind, Origin, Placement
-from irscope.analysis.views.scalars import is_whole_list, number_of
-from irscope.analysis.views.strided_steps import ANY_STRIDE, Failed, Undecided, apply, loose, row_major
-from irscope.errors import ArgumentError
+from irscope.analysis.views.placement import Kind, Placement
+from irscope.analysis.views.scalars import is_whole_list
+from irscope.analysis.views.strided_steps import loose
+from irscope.analysis.views.view_ops import ViewOps, placed
 from irscope.ir import (
     GROUPS,
     INT,
-    NOT_CONSTANT,
-    Dim,
     Graph,
     ListType,
     Node,
     OpSchema,
     OptionalType,
     PrimitiveType,
-    TensorType,
     TupleType,
     Type,
     Value,
-    erase_refinements,
     steps,
 )
-from irscope.ops.registry import effect_of, op_of, schema_of
-from irscope.ops.traits import ALWAYS_SHARES, JOINS, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
-from irscope.ops.typing import Unknown, like_strides, static_shape
-from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
+from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
+from irscope.ops.view_steps import Extent, Num, is_lowered
 
-__all__ = ["Placements", "is_tensor"]
+__all__ = ["Placements"]
 
 Items = tuple[Placement, ...]
 """What a list or tuple holds."""
-
-
-class _Result(NamedTuple):
-    """What a view op does to one layout."""
-
-    layout: Layout | None
-    is_view: bool
-    is_decided: bool
-    failure: Failure | None
 
 
 _OPEN: Final = Placement("view", None, "open", None, is_decided=False)
@@ -73,35 +58,19 @@ _OPEN: Final = Placement("view", None, "open", None, is_decided=False)
 _SAME_VALUE: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
 
 
-class Placements:
+class Placements(ViewOps):
     """Where every tensor of a graph lies."""
 
     def __init__(
         self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False
     ) -> None:
-        self.graph = graph
-        self.shapes = shapes
+        super().__init__(graph, shapes, rows=rows)
         self._demands = demands or {}
-        self._rows = rows or bool(graph.functional)
-        """Whether what was there before the run lies row by row where nothing else is said."""
         self._by_flags = by_flags
         """Whether of what was there before only the order of the axes and their flags are believed."""
-        self.of: dict[Value, Placement] = {}
         self.wanders: set[Value] = set()
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
-        self._negated: set[Value] = set()
-        """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
         self._items: dict[Value, Items] = {}
-        self._known: dict[Value, Any] = {}
-        self._numbers: dict[Value, Any] = {}
-        """Whole numbers that are tensors, as traces have them."""
-        self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
-        self._layouts: dict[Layout, Layout] = {}
-        self._results: dict[tuple[Any, ...], tuple[_Result, ...] | str | None] = {}
-        self._kept: list[object] = []
-        """What keys of `_results` name by identity."""
-        self._reshaped = shapes.reshaped
-        self._written_lists = shapes.written_lists
         self._loops = 0
         self._walk()
 
@@ -166,111 +135,6 @@ class Placements:
             if is_tensor(value.type):
                 self._put(value, Placement("copy", value, "made", self._computed(node, value)))
 
-    def _computed(self, node: Node, value: Value) -> Layout | None:
-        """The layout of a fresh result."""
-        declared = self._declared(value, 0)
-        if declared is not None and declared.dtype is not None and _has_numbers(declared):
-            if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
-                return declared
-            return self._one(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
-        operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
-        if operands and all(layout is not None and _has_numbers(layout) for layout in operands):
-            type = self._by_type_rule(node, self._fact)
-            if type is not None and type.shape is not None and type.strides is not None:
-                strides = type.strides if 1 not in type.shape else self._unless_marked(node, static_shape(type) or (), type.strides)
-                return self._one(make_layout(type.shape, strides, 0, type.dtype))
-            return declared
-        if declared is None:
-            return None
-        return self._one(computed_layout(node, declared, operands))
-
-    def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
-        """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
-        as negated: torch computes it first, in memory of its own."""
-        operands = list(self._tensors_of(node))
-        if not any(map(self._may_be_marked, operands)):
-            return strides
-        layouts = [self.of[value].layout if value in self.of else None for value in operands]
-        if not all(layout is not None and _has_numbers(layout) for layout in layouts):
-            return loose(shape, strides)
-        type = self._by_type_rule(node, self._computed_fact)
-        if type is None or type.strides is None:  # not elementwise: it allocates as it always does
-            return strides
-        return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
-
-    def _may_be_marked(self, value: Value) -> bool:
-        layout = self.of[value].layout if value in self.of else None
-        return value in self._negated or (layout is not None and (layout.dtype or "").startswith("complex"))
-
-    def _computed_fact(self, value: Value) -> Any:
-        """What a type rule is given of an operand that torch computes first."""
-        found = self._fact(value)
-        if isinstance(found, TensorType) and found.strides is not None:
-            return replace(found, strides=like_strides(found.shape, found.strides))  # type: ignore[arg-type]
-        return found
-
-    def _by_type_rule(self, node: Node, fact: Callable[[Value], Any]) -> TensorType | None:
-        """What the op's type rule says of operands of which more is known here than type rules told."""
-        op, schema = op_of(node), schema_of(node)
-        if op is None or op.type_rule is None or schema is None or len(node.outputs) != 1 or schema.is_vararg:
-            return None
-        given = [fact(value) for value in node.inputs]
-        named = {a.name: given[i] if i < len(given) else a.default for i, a in enumerate(schema.arguments)}
-        try:
-            found = op.type_rule(**named)
-        except (ArgumentError, TypeError, ValueError, AttributeError, LookupError):
-            return None
-        return found if isinstance(found, TensorType) and static_shape(found) is not None and found.strides is not None else None
-
-    def _fact(self, value: Value) -> Any:
-        """What a type rule is given of an operand."""
-        layout = self.of[value].layout if value in self.of else None
-        if layout is not None:
-            return TensorType(layout.dtype, layout.shape, layout.strides, self._device(value))  # type: ignore[arg-type]
-        known = self._argument(value)
-        return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
-
-    def _tensors_of(self, node: Node) -> Iterator[Value]:
-        """The tensors that it computes from, those in lists that it is given among them."""
-        for value in node.inputs:
-            if is_tensor(value.type):
-                yield value
-            elif isinstance(value.type, ListType) and is_tensor(value.type.element):
-                producer = self.graph.producer.get(value)
-                if producer is None or producer.op != "prim::ListConstruct":
-                    yield value
-                else:
-                    yield from producer.inputs
-
-    def _declared(self, value: Value, offset: Num | None) -> Layout | None:
-        """The layout that the type tells; of a program without memory, rows lie one behind the other."""
-        type = self.shapes.type(value)
-        if isinstance(type, OptionalType):
-            type = type.element
-        if not isinstance(type, TensorType) or type.shape is None or value in self._reshaped:
-            return None
-        shape = self._extents(value, type.shape)
-        strides: tuple[Num, ...] | None = type.strides
-        if strides is None and self._rows and value not in self.graph.producer:
-            strides = row_major(shape)
-        key = shape, strides, offset, type.dtype
-        found = self._declared_layouts.get(key)
-        if found is None:
-            found = self._declared_layouts[key] = self._one(make_layout(shape, strides, offset, type.dtype))
-        return found
-
-    def _one(self, layout: Layout) -> Layout:
-        """The one object for all equal layouts."""
-        return self._layouts.setdefault(layout, layout)
-
-    def _extents(self, value: Value, shape: tuple[Dim, ...]) -> tuple[Num, ...]:
-        if all(dim.__class__ is int for dim in shape):
-            return shape  # type: ignore[return-value]
-        name = f"%{self.graph.names[value]}"
-        return tuple(
-            dim if isinstance(dim, int) else Extent.of(dim or f"size({name}, {axis})") for axis, dim in enumerate(shape)
-        )
-
     # Nodes without blocks
 
     def _node(self, node: Node) -> None:
@@ -297,29 +161,6 @@ class Placements:
             self._view(node)
         else:
             self._other(node)
-
-    def _number(self, node: Node) -> None:
-        """Take note of whole numbers, by name where they are not known."""
-        if len(node.outputs) > 1:
-            items = self._argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
-            if isinstance(items, tuple) and len(items) == len(node.outputs):
-                self._known.update(zip(node.outputs, items, strict=True))
-            return
-        (output,) = node.outputs
-        found = NOT_CONSTANT if is_tensor(output.type) else self.shapes.known(output)
-        if found is NOT_CONSTANT and self._is_trusted(output):
-            operand = [self._argument(value) for value in node.inputs]
-            found = number_of(node, operand.__getitem__, f"%{self.graph.names[output]}")
-        if is_tensor(output.type):
-            self._numbers[output] = found
-        else:
-            self._known[output] = found
-
-    def _is_trusted(self, value: Value) -> bool:
-        """Whether it holds for good what it was made of: it is no list that some op may write."""
-        if not isinstance(value.type, ListType):
-            return True
-        return self._written_lists is not None and erase_refinements(value.type) not in self._written_lists
 
     def _pass_on(self, old: Value, new: Value) -> None:
         if old in self._items:
@@ -389,9 +230,9 @@ class Placements:
         elif isinstance(results, str):
             self._made(node)
         elif node.outputs[0].type.__class__ is ListType:
-            self._items[node.outputs[0]] = tuple(_placed(result, operand, source) for result in results)
+            self._items[node.outputs[0]] = tuple(placed(result, operand, source) for result in results)
         else:
-            self._put(node.outputs[0], _placed(results[0], operand, source))
+            self._put(node.outputs[0], placed(results[0], operand, source))
             if (node.op in _NEGATES or source in self._negated) and results[0].is_view:
                 self._negated.add(node.outputs[0])
 
@@ -406,123 +247,6 @@ class Placements:
             self._made(node)
         else:
             self._open(node.outputs, source)
-
-    def _results_of(self, node: Node, operand: Placement) -> tuple[_Result, ...] | str | None:
-        layout = operand.layout
-        assert layout is not None
-        form = None if node.op in _TAKES_ANOTHER else self.shapes.form(node)
-        key: tuple[Any, ...]
-        if form is not None:
-            key = (id(form), id(layout))
-            if key in self._results:
-                return self._results[key]
-        named = self._arguments(node)
-        if named is None:
-            return None
-        if form is None:
-            key = (node.op, id(layout), *map(_frozen, named.items()))
-            if key in self._results:
-                return self._results[key]
-        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
-        lowered = lower(node.op, layout.shape, layout.dtype, device, named)
-        if node.op in _BY_STORAGE or node.op in _ASKS_DEVICE:
-            return self._after(lowered, layout, self._base(operand))
-        results = self._after(lowered, layout, None)
-        if isinstance(results, tuple):
-            results = tuple([each if each.layout is None else each._replace(layout=self._one(each.layout)) for each in results])
-        self._results[key] = results
-        self._kept.append(named)
-        return results
-
-    def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
-        """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
-        named = self._arguments(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
-        if named is None:
-            return None, False
-        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
-        results = self._after(lower(node.op, layout.shape, layout.dtype, device, named), layout, None)
-        if not isinstance(results, tuple) or index >= len(results):
-            return None, False
-        return results[index].layout, results[index].is_view
-
-    def _after(self, lowered: Lowered, layout: Layout, base: Num | None) -> tuple[_Result, ...] | str | None:
-        if lowered is None or lowered is FRESH:
-            return lowered
-        return tuple([after(each, layout, base) for each in lowered if not isinstance(each, str)])
-
-    def _base(self, operand: Placement) -> Num | None:
-        """Where the root's first element lies in its storage, in bytes."""
-        if operand.origin == "made":
-            return 0
-        return None if operand.origin == "open" else Extent.of(f"first_byte(%{self.graph.names[operand.root]})")  # type: ignore[index]
-
-    def _device(self, value: Value) -> str | None:
-        type = self.shapes.type(value)
-        return type.device if isinstance(type, TensorType) else None
-
-    def _arguments(self, node: Node) -> dict[str, Any] | None:
-        schema = schema_of(node)
-        if schema is None:
-            return None
-        inputs = node.inputs
-        return {
-            argument.name: self._argument(inputs[index]) if index < len(inputs) else argument.default
-            for index, argument in enumerate(schema.arguments)
-            if index
-        }
-
-    def _argument(self, value: Value) -> Any:
-        """What is known of an operand: a number, a list of numbers, a tensor by its layout; else NOT_CONSTANT."""
-        known = self._known
-        if value in known:
-            return known[value]
-        found: Any
-        if value in self._numbers:
-            return self._numbers[value]
-        if is_tensor(value.type):
-            placement = self.of.get(value)
-            found = _Another(placement.layout if placement else None, self._device(value))
-        else:
-            found = self.shapes.known(value)
-            if found is NOT_CONSTANT and value.type == INT:
-                found = Extent.of(f"~%{self.graph.names[value]}")
-        known[value] = found
-        return found
-
-    def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
-        """The value of which a copy could be a view, and how it would lie in the buffer of that one's root; None of most."""
-        node = self.graph.producer.get(value)
-        if node is None or not node.inputs:
-            return None
-        if node.op in JOINS:
-            return self._side_by_side(node)
-        operand, named = self.of.get(node.inputs[0]), self._arguments(node)
-        if operand is None or operand.layout is None or named is None:
-            return None
-        found = could_be_steps(node.op, operand.layout.shape, named)
-        result = None if found is None else after(found, operand.layout, None)
-        return None if result is None or result.layout is None else (node.inputs[0], result.layout)
-
-    def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
-        """Where parts that are joined lie one behind the other already, along the very axis that they are joined along."""
-        parts = list(self._tensors_of(node))
-        axis, placements = self._argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self.of.get(part) for part in parts]
-        layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
-        if node.op == "aten::stack" or len(layouts) != len(parts) or not layouts or not isinstance(axis, int):
-            return None
-        first, root = layouts[0], self.of[parts[0]].root
-        axis %= max(len(first.shape), 1)
-        if not all(layout.is_known for layout in layouts) or any(self.of[part].root is not root for part in parts):
-            return None
-        length: Any = 0
-        for layout in layouts:
-            past = _past(first, axis, length)
-            rest = layout.shape[:axis] + layout.shape[axis + 1 :]
-            if layout.strides != first.strides or layout.offset != past or rest != first.shape[:axis] + first.shape[axis + 1 :]:
-                return None
-            length += layout.shape[axis]
-        shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
-        return parts[0], make_layout(shape, first.strides, first.offset, first.dtype)
 
     # Nodes with blocks
 
@@ -591,66 +315,10 @@ class Placements:
         self._put(output, Placement("view", one.root, one.origin, layout, given[0], is_decided=decided))
 
 
-class _Another:
-    """A tensor among the arguments of a view op."""
-
-    __slots__ = ("device", "dtype", "shape")
-
-    def __init__(self, layout: Layout | None, device: str | None) -> None:
-        self.shape = None if layout is None else layout.shape
-        self.dtype = None if layout is None else layout.dtype
-        self.device = device
-
-
 _NUMBER_TENSORS: Final = frozenset({"prim::NumToTensor"})
 _PICKS: Final = frozenset({"aten::__getitem__", "prim::TupleIndex"})
-_TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
-"""Ops of which the result depends on more than one layout and known numbers."""
-_ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})
 _NEGATES: Final = frozenset({"aten::imag", "aten::_neg_view"})
 _DECLARE_NO_VIEW: Final = frozenset({"aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes"})
-_BY_STORAGE: Final = frozenset({"aten::as_strided"})
-
-
-def after(lowered: Steps, layout: Layout, base: Num | None) -> _Result:
-    """What a list of steps makes of a layout."""
-    is_view, is_decided, failure = True, True, None
-    here: Layout = layout
-    for step in lowered:
-        outcome = apply(step, here, base)
-        if isinstance(outcome, Layout):
-            here = outcome
-            continue
-        failure = failure or Failure(step, here, outcome)
-        if isinstance(outcome, Failed):
-            return _Result(None, True, False, failure)
-        if isinstance(outcome, Undecided):
-            is_decided = False
-        is_view, here, base = False, outcome.layout, 0
-    return _Result(here, is_view, is_decided, failure)
-
-
-def _placed(result: _Result, operand: Placement, source: Value) -> Placement:
-    if result.is_view:
-        return Placement(
-            "view", operand.root, operand.origin, result.layout, source, False, operand.is_decided and result.is_decided, result.failure
-        )
-    origin: Origin = "made" if result.is_decided else "open"
-    layout = result.layout
-    if layout is not None and not result.is_decided:
-        layout = make_layout(layout.shape, layout.strides, 0, layout.dtype)
-    return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
-
-
-def _has_numbers(layout: Layout) -> bool:
-    return layout.strides is not None and all(isinstance(n, int) for n in (*layout.shape, *layout.strides))
-
-
-def _past(layout: Layout, axis: int, length: int) -> Num | None:
-    """Where the element lies that is so many indices along an axis."""
-    if layout.strides is None or layout.offset is None or layout.item_size is None:
-        return None
-    return layout.offset + layout.strides[axis] * length * layout.item_size
 
 
 def by_flags(layout: Layout, name: str) -> Layout:
@@ -670,11 +338,6 @@ def _is_told(type: Type) -> bool:
     return not (isinstance(type, PrimitiveType) and type.name in ("Any", "t"))
 
 
-def is_tensor(type: Type) -> bool:
-    """Whether it is a tensor, or may be none."""
-    return type.__class__ is TensorType or (isinstance(type, OptionalType) and isinstance(type.element, TensorType))
-
-
 def _may_hold(type: Type) -> bool:
     return is_tensor(type) or isinstance(type, ListType | TupleType | OptionalType)
 
@@ -686,9 +349,3 @@ def _written_operand(node: Node, schema: OpSchema, sets: frozenset[str]) -> Valu
         if alias is not None and alias.is_write and alias.before & sets and is_tensor(value.type):
             return value
     return None
-
-
-def _frozen(item: tuple[str, Any]) -> Any:
-    name, argument = item
-    return (name, tuple(argument)) if isinstance(argument, list) else item
-

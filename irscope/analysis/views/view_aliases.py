@@ -29,9 +29,10 @@ from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.byte_sets import ByteSet, are_disjoint
 from irscope.analysis.views.demand import Demand, as_demand
 from irscope.analysis.views.explain import failure_words, stride_demands
+from irscope.analysis.views.facts import is_tensor
 from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Kind, Placement
-from irscope.analysis.views.placements import Placements, is_tensor
+from irscope.analysis.views.placements import Placements
 from irscope.analysis.views.recommend import Recommendation, recommendations
 from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import Graph, TensorType, Value, graph_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import irscope as irs
-from irscope.analysis.views.placements import is_tensor
+from irscope.analysis.views.facts import is_tensor
 from irscope.ir import TENSOR, DictType, Graph, GraphBuilder, ListType, OpSchema, OptionalType, PrimitiveType, Type
 from irscope.ir.types import AwaitType, FutureType, RRefType
 from irscope.ops.registry import known_names, overloads

@@ -39,7 +39,7 @@ def check(p: Program, text: str = "") -> Counter[str]:
         assert va.kind(name) == ("input" if name[0] == "x" else "copy" if root == name else "view"), name
         assert va.root(name) is va.graph.value(root), name
         if layout is None or _is_vague(layout):
-            missed["after a mark" if _is_after_a_mark(va, name, p) else f"extents and strides: {_op(va, name)}"] += 1
+            missed["may be marked" if _may_be_marked(va, name, p) else f"extents and strides: {_op(va, name)}"] += 1
             assert layout is None or not wrong_about(layout, tensor, p.tensors[root], names), name
             continue
         assert layout.shape == tuple(tensor.shape), name
@@ -61,11 +61,11 @@ def _op(va: irs.ViewAliases, name: str) -> str:
     return "input" if producer is None else producer.op
 
 
-def _is_after_a_mark(va: irs.ViewAliases, name: str, p: Program) -> bool:
+def _may_be_marked(va: irs.ViewAliases, name: str, p: Program) -> bool:
     value: Value | None = va.graph.value(name)
     while value is not None:
         tensor = p.tensors.get(va.graph.names[value])
-        if tensor is not None and (tensor.is_conj() or tensor.is_neg()):
+        if tensor is not None and (tensor.is_complex() or tensor.is_neg()):
             return True
         producer = va.graph.producer.get(value)
         value = producer.inputs[0] if producer is not None and producer.inputs else None
@@ -86,13 +86,13 @@ def bytes_of(layout: Layout, p: Program) -> frozenset[int] | None:
 
 
 def known(seeds: range, count: int) -> None:
-    """Every value is known in full: kind, root, extents, strides, bytes. But for the strides of axes of one index behind a mark
-    ("is a conjugate", "is negated"), which types do not tell of."""
+    """Every value is known in full: kind, root, extents, strides, bytes. But for the strides of axes of one index behind
+    complex numbers: they may be marked as conjugates, and types do not tell of it."""
     missed: Counter[str] = Counter()
     for seed in seeds:
         missed += check(chains(seed, count))
-    assert set(missed) <= {"values", "after a mark"}, missed
-    assert missed["after a mark"] <= missed["values"] / 1000
+    assert set(missed) <= {"values", "may be marked"}, missed
+    assert missed["may be marked"] <= missed["values"] / 1000
 
 
 def unknown(seeds: range, count: int) -> None:

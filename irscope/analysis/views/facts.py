@@ -1,0 +1,168 @@
+"""What is known of operands and of declared types while a program is walked: numbers, lists of numbers, layouts of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from irscope.analysis.shapes import Shapes
+from irscope.analysis.views.layout import Layout, make_layout
+from irscope.analysis.views.placement import Placement
+from irscope.analysis.views.scalars import number_of
+from irscope.analysis.views.strided_steps import row_major
+from irscope.ir import (
+    INT,
+    NOT_CONSTANT,
+    Dim,
+    Graph,
+    ListType,
+    Node,
+    OptionalType,
+    TensorType,
+    Type,
+    Value,
+    erase_refinements,
+)
+from irscope.ops.registry import schema_of
+from irscope.ops.traits import UNPACKS
+from irscope.ops.view_steps import Extent, Num
+
+__all__ = ["Facts", "has_numbers", "is_tensor"]
+
+
+class Facts:
+    """What is known so far."""
+
+    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool) -> None:
+        self.graph = graph
+        self.shapes = shapes
+        self._rows = rows or bool(graph.functional)
+        """Whether what was there before the run lies row by row where nothing else is said."""
+        self.of: dict[Value, Placement] = {}
+        self._known: dict[Value, Any] = {}
+        self._numbers: dict[Value, Any] = {}
+        """Whole numbers that are tensors, as traces have them."""
+        self._negated: set[Value] = set()
+        """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
+        self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
+        self._layouts: dict[Layout, Layout] = {}
+        self._reshaped = shapes.reshaped
+        self._written_lists = shapes.written_lists
+
+    def _declared(self, value: Value, offset: Num | None) -> Layout | None:
+        """The layout that the type tells; of a program without memory, rows lie one behind the other."""
+        type = self.shapes.type(value)
+        if isinstance(type, OptionalType):
+            type = type.element
+        if not isinstance(type, TensorType) or type.shape is None or value in self._reshaped:
+            return None
+        shape = self._extents(value, type.shape)
+        strides: tuple[Num, ...] | None = type.strides
+        if strides is None and self._rows and value not in self.graph.producer:
+            strides = row_major(shape)
+        key = shape, strides, offset, type.dtype
+        found = self._declared_layouts.get(key)
+        if found is None:
+            found = self._declared_layouts[key] = self._one(make_layout(shape, strides, offset, type.dtype))
+        return found
+
+    def _one(self, layout: Layout) -> Layout:
+        """The one object for all equal layouts."""
+        return self._layouts.setdefault(layout, layout)
+
+    def _extents(self, value: Value, shape: tuple[Dim, ...]) -> tuple[Num, ...]:
+        if all(dim.__class__ is int for dim in shape):
+            return shape  # type: ignore[return-value]
+        name = f"%{self.graph.names[value]}"
+        return tuple(
+            dim if isinstance(dim, int) else Extent.of(dim or f"size({name}, {axis})") for axis, dim in enumerate(shape)
+        )
+
+    def _number(self, node: Node) -> None:
+        """Take note of whole numbers, by name where they are not known."""
+        if len(node.outputs) > 1:
+            items = self._argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
+            if isinstance(items, tuple) and len(items) == len(node.outputs):
+                self._known.update(zip(node.outputs, items, strict=True))
+            return
+        (output,) = node.outputs
+        found = NOT_CONSTANT if is_tensor(output.type) else self.shapes.known(output)
+        if found is NOT_CONSTANT and self._is_trusted(output):
+            operand = [self._argument(value) for value in node.inputs]
+            found = number_of(node, operand.__getitem__, f"%{self.graph.names[output]}")
+        if is_tensor(output.type):
+            self._numbers[output] = found
+        else:
+            self._known[output] = found
+
+    def _is_trusted(self, value: Value) -> bool:
+        """Whether it holds for good what it was made of: it is no list that some op may write."""
+        if not isinstance(value.type, ListType):
+            return True
+        return self._written_lists is not None and erase_refinements(value.type) not in self._written_lists
+
+    def _device(self, value: Value) -> str | None:
+        type = self.shapes.type(value)
+        return type.device if isinstance(type, TensorType) else None
+
+    def _arguments(self, node: Node) -> dict[str, Any] | None:
+        schema = schema_of(node)
+        if schema is None:
+            return None
+        inputs = node.inputs
+        return {
+            argument.name: self._argument(inputs[index]) if index < len(inputs) else argument.default
+            for index, argument in enumerate(schema.arguments)
+            if index
+        }
+
+    def _argument(self, value: Value) -> Any:
+        """What is known of an operand: a number, a list of numbers, a tensor by its layout; else NOT_CONSTANT."""
+        known = self._known
+        if value in known:
+            return known[value]
+        found: Any
+        if value in self._numbers:
+            return self._numbers[value]
+        if is_tensor(value.type):
+            placement = self.of.get(value)
+            found = _Another(placement.layout if placement else None, self._device(value))
+        else:
+            found = self.shapes.known(value)
+            if found is NOT_CONSTANT and value.type == INT:
+                found = Extent.of(f"~%{self.graph.names[value]}")
+        known[value] = found
+        return found
+
+    def _tensors_of(self, node: Node) -> Iterator[Value]:
+        """The tensors that it computes from, those in lists that it is given among them."""
+        for value in node.inputs:
+            if is_tensor(value.type):
+                yield value
+            elif isinstance(value.type, ListType) and is_tensor(value.type.element):
+                producer = self.graph.producer.get(value)
+                if producer is None or producer.op != "prim::ListConstruct":
+                    yield value
+                else:
+                    yield from producer.inputs
+
+
+class _Another:
+    """A tensor among the arguments of a view op."""
+
+    __slots__ = ("device", "dtype", "shape")
+
+    def __init__(self, layout: Layout | None, device: str | None) -> None:
+        self.shape = None if layout is None else layout.shape
+        self.dtype = None if layout is None else layout.dtype
+        self.device = device
+
+
+def has_numbers(layout: Layout) -> bool:
+    """Whether extents and strides are all numbers."""
+    return layout.strides is not None and all(isinstance(n, int) for n in (*layout.shape, *layout.strides))
+
+
+def is_tensor(type: Type) -> bool:
+    """Whether it is a tensor, or may be none."""
+    return type.__class__ is TensorType or (isinstance(type, OptionalType) and isinstance(type.element, TensorType))

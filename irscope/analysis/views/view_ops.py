@@ -1,0 +1,166 @@
+"""What view ops make of the layouts of their operands, each worked out once for each layout and arguments."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from irscope.analysis.shapes import Shapes
+from irscope.analysis.views.fresh_layouts import FreshLayouts
+from irscope.analysis.views.layout import Layout, make_layout
+from irscope.analysis.views.placement import Failure, Origin, Placement
+from irscope.analysis.views.strided_steps import Failed, Undecided, apply
+from irscope.ir import Graph, Node, Value
+from irscope.ops.traits import JOINS
+from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
+
+__all__ = ["Result", "ViewOps", "after", "placed"]
+
+_TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
+"""Ops of which the result depends on more than one layout and known numbers."""
+_ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})
+_BY_STORAGE: Final = frozenset({"aten::as_strided"})
+
+
+class Result(NamedTuple):
+    """What a view op does to one layout."""
+
+    layout: Layout | None
+    is_view: bool
+    is_decided: bool
+    failure: Failure | None
+
+
+class ViewOps(FreshLayouts):
+    """Asks `lower` for steps and follows them."""
+
+    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool) -> None:
+        super().__init__(graph, shapes, rows=rows)
+        self._results: dict[tuple[Any, ...], tuple[Result, ...] | str | None] = {}
+        self._kept: list[object] = []
+        """What keys of `_results` name by identity."""
+
+    def _results_of(self, node: Node, operand: Placement) -> tuple[Result, ...] | str | None:
+        layout = operand.layout
+        assert layout is not None
+        form = None if node.op in _TAKES_ANOTHER else self.shapes.form(node)
+        key: tuple[Any, ...]
+        if form is not None:
+            key = (id(form), id(layout))
+            if key in self._results:
+                return self._results[key]
+        named = self._arguments(node)
+        if named is None:
+            return None
+        if form is None:
+            key = (node.op, id(layout), *map(_frozen, named.items()))
+            if key in self._results:
+                return self._results[key]
+        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
+        lowered = lower(node.op, layout.shape, layout.dtype, device, named)
+        if node.op in _BY_STORAGE or node.op in _ASKS_DEVICE:
+            return self._after(lowered, layout, self._base(operand))
+        results = self._after(lowered, layout, None)
+        if isinstance(results, tuple):
+            results = tuple([each if each.layout is None else each._replace(layout=self._one(each.layout)) for each in results])
+        self._results[key] = results
+        self._kept.append(named)
+        return results
+
+    def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
+        """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
+        named = self._arguments(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
+        if named is None:
+            return None, False
+        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
+        results = self._after(lower(node.op, layout.shape, layout.dtype, device, named), layout, None)
+        if not isinstance(results, tuple) or index >= len(results):
+            return None, False
+        return results[index].layout, results[index].is_view
+
+    def _after(self, lowered: Lowered, layout: Layout, base: Num | None) -> tuple[Result, ...] | str | None:
+        if lowered is None or lowered is FRESH:
+            return lowered
+        return tuple([after(each, layout, base) for each in lowered if not isinstance(each, str)])
+
+    def _base(self, operand: Placement) -> Num | None:
+        """Where the root's first element lies in its storage, in bytes."""
+        if operand.origin == "made":
+            return 0
+        return None if operand.origin == "open" else Extent.of(f"first_byte(%{self.graph.names[operand.root]})")  # type: ignore[index]
+
+    def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
+        """The value of which a copy could be a view, and how it would lie in the buffer of that one's root; None of most."""
+        node = self.graph.producer.get(value)
+        if node is None or not node.inputs:
+            return None
+        if node.op in JOINS:
+            return self._side_by_side(node)
+        operand, named = self.of.get(node.inputs[0]), self._arguments(node)
+        if operand is None or operand.layout is None or named is None:
+            return None
+        found = could_be_steps(node.op, operand.layout.shape, named)
+        result = None if found is None else after(found, operand.layout, None)
+        return None if result is None or result.layout is None else (node.inputs[0], result.layout)
+
+    def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
+        """Where parts that are joined lie one behind the other already, along the very axis that they are joined along."""
+        parts = list(self._tensors_of(node))
+        axis, placements = self._argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self.of.get(part) for part in parts]
+        layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
+        if node.op == "aten::stack" or len(layouts) != len(parts) or not layouts or not isinstance(axis, int):
+            return None
+        first, root = layouts[0], self.of[parts[0]].root
+        axis %= max(len(first.shape), 1)
+        if not all(layout.is_known for layout in layouts) or any(self.of[part].root is not root for part in parts):
+            return None
+        length: Any = 0
+        for layout in layouts:
+            past = _past(first, axis, length)
+            rest = layout.shape[:axis] + layout.shape[axis + 1 :]
+            if layout.strides != first.strides or layout.offset != past or rest != first.shape[:axis] + first.shape[axis + 1 :]:
+                return None
+            length += layout.shape[axis]
+        shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+        return parts[0], make_layout(shape, first.strides, first.offset, first.dtype)
+
+
+def after(lowered: Steps, layout: Layout, base: Num | None) -> Result:
+    """What a list of steps makes of a layout."""
+    is_view, is_decided, failure = True, True, None
+    here: Layout = layout
+    for step in lowered:
+        outcome = apply(step, here, base)
+        if isinstance(outcome, Layout):
+            here = outcome
+            continue
+        failure = failure or Failure(step, here, outcome)
+        if isinstance(outcome, Failed):
+            return Result(None, True, False, failure)
+        if isinstance(outcome, Undecided):
+            is_decided = False
+        is_view, here, base = False, outcome.layout, 0
+    return Result(here, is_view, is_decided, failure)
+
+
+def placed(result: Result, operand: Placement, source: Value) -> Placement:
+    if result.is_view:
+        return Placement(
+            "view", operand.root, operand.origin, result.layout, source, False, operand.is_decided and result.is_decided, result.failure
+        )
+    origin: Origin = "made" if result.is_decided else "open"
+    layout = result.layout
+    if layout is not None and not result.is_decided:
+        layout = make_layout(layout.shape, layout.strides, 0, layout.dtype)
+    return Placement("copy", None, origin, layout, source, False, result.is_decided, result.failure)
+
+
+def _past(layout: Layout, axis: int, length: int) -> Num | None:
+    """Where the element lies that is so many indices along an axis."""
+    if layout.strides is None or layout.offset is None or layout.item_size is None:
+        return None
+    return layout.offset + layout.strides[axis] * length * layout.item_size
+
+
+def _frozen(item: tuple[str, Any]) -> Any:
+    name, argument = item
+    return (name, tuple(argument)) if isinstance(argument, list) else item

@@ -165,7 +165,7 @@ class Profile(Readings):
             return f"{time_words(self.total().median)} a call"
         before, after = self.total("op by op"), self.total("fused")
         told = after.against(before)
-        ratio = f"{before.median / after.median:.2g}× as fast" if told == "faster" else told
+        ratio = {"faster": f"{before.median / after.median:.2g}× as fast", "the same": "their quartiles overlap"}.get(told, told)
         return f"{time_words(before.median)} a call op by op, {time_words(after.median)} fused ({ratio})"
 
 

@@ -9,9 +9,9 @@ from irscope._base.escaping import in_markup
 from irscope.display.embedded import embedded_svg
 from irscope.display.svg import graph_svg
 from irscope.ir import Graph, Node, Value
-from irscope.report.pages import HistoryInspection
+from irscope.report.pages import HistoryInspection, ProgramIndex
 from irscope.report.pages.history_view import history_view
-from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView, ExplorerView
+from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView
 from irscope.teaching.quiz.question import Judgement, Question
 from irscope.transforms.history import History
 
@@ -65,8 +65,8 @@ class Shown:
         """Pictures and text of the questions, with the answers so far: what a notebook keeps."""
         parts = []
         for number, question in enumerate(self._quiz.questions):
-            view: ExplorerView = history_view(History(question.graph))
-            parts.append(embedded_svg(graph_svg(view["graph"]), f"the graph of question {number + 1}"))
+            graph = ProgramIndex(question.graph).first_graph()
+            parts.append(embedded_svg(graph_svg(graph), f"the graph of question {number + 1}"))
         html = f'<div class="irs-static">{"".join(parts)}<pre>{in_markup(self._quiz.text())}</pre></div>'
         return {**self._quiz.kept(), "text/html": html}
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.memory.in_place import Offers, written_in_place
@@ -310,7 +311,10 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, 
     >>> print(mp.same_storage("a", "c"))
     yes, because they share bytes 0–4095 of the arena: %c is made after the last use of %a, aten::exp (%b)
     """
-    graph = graph_of(program, "memory_plan")
+    return without_collector(_plan, graph_of(program, "memory_plan"), is_told, offers)
+
+
+def _plan(graph: Graph, is_told: Callable[[Node], bool] | None, offers: Offers | None) -> MemoryPlan:
     found = lifetimes(graph, is_told=is_told)
     if is_told is None:
         return _planned(graph, found, [b for b in found.buffers if not b.is_carried])

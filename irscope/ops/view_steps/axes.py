@@ -56,6 +56,8 @@ def _matrix(self: Operand) -> Steps:
 
 
 def _movedim(self: Operand) -> Steps:
+    if not self.rank:  # one axis is named, of a number, which stays as it is
+        return (Permute(()),)
     sources, targets = self.axes("source"), self.axes("destination")
     axes = [axis for axis in range(self.rank) if axis not in sources]
     for target, source in sorted(zip(targets, sources, strict=True)):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.ir.types import TensorType
 from irscope.ops.registry import lookup
@@ -133,3 +134,16 @@ def test_contiguous_claims_only_strides_that_every_layout_gets(shape: tuple[int,
     claimed = op.type_rule(self=TensorType("float32", shape)).strides
     given = {numbers(*shape).contiguous().stride(), numbers(*shape[::-1]).t().contiguous().stride()}
     assert claimed == (given.pop() if len(given) == 1 else None)
+
+
+def test_an_axis_of_a_number_may_be_named() -> None:
+    @torch.jit.script
+    def moved(x: torch.Tensor):
+        n = x.sum()
+        return n.movedim(0, -1) * 2, n.moveaxis([-1], [0]).exp(), n.swapaxes(0, -1) + 1
+
+    x = torch.rand(3)
+    graph = irs.load(moved, x)
+    assert len(irs.ViewAliases(graph).table())
+    for ours, theirs in zip(irs.compile(irs.fuse(graph))(x), moved(x), strict=True):
+        torch.testing.assert_close(ours, theirs)

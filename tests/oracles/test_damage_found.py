@@ -232,3 +232,21 @@ def test_a_damaged_program_of_torch_export_is_told_in_a_few_lines(
     assert "Traceback" not in said and "Original exception" not in said and len(said) < 1500
     printed = capfd.readouterr()
     assert printed.out + printed.err == ""
+
+
+def test_a_number_that_its_type_does_not_hold_is_infinite() -> None:
+    text = """graph(%x : Half(1)):
+  %c : Half(1) = prim::Constant[value= 1e+10 [ CPUHalfType{1} ]]()
+  %y : Half(1) = aten::mul(%x, %c)
+  return (%y)"""
+    assert trouble(text, compiled=True) == ""
+
+
+def test_bytecode_with_a_name_that_is_no_text(tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    content = whole("mlirbc")[0]
+    assert b"main" in content
+    path = tmp_path / "damaged.mlirbc"
+    path.write_bytes(content.replace(b"main", b"m\xff\xfen"))
+    with pytest.raises(irs.IrscopeError):
+        irs.load(path)

@@ -63,7 +63,14 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
         module, bindings = parse_module(content, file)
     else:
         module = source
-    return import_module(module.operation, bindings, file=file, name=name or "")
+    try:
+        return import_module(module.operation, bindings, file=file, name=name or "")
+    except (RuntimeError, UnicodeDecodeError) as error:
+        if "conversion error" not in str(error) and not isinstance(error, UnicodeDecodeError):
+            raise
+        raise LoadError(  # bytecode holds names as bytes, and Python's bindings give them as text
+            f"{file or 'the module'} has a name or a string that is not UTF-8", hint="it is damaged: write the bytecode again"
+        ) from None
 
 
 def _read(source: Path | str | bytes) -> bytes:

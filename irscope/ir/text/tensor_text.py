@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irscope._base.concurrency.restored import quietly
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.text.lexer import Cursor
 from irscope.ir.text.packed_tensor import MAX_PACKED, PACKED, packed, unpacked
@@ -113,9 +114,9 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
         cursor.wrong(f"a tensor of shape {list(shape)} has {count} elements, and {len(elements)} are written")
     try:
         if dtype in _BIT_PATTERNS:
-            array = _to_bfloat16(np.array(elements, np.float32).reshape(shape))
-        else:
-            array = np.array(elements, _own_type(dtype)).reshape(shape)
+            array = _to_bfloat16(quietly(np.array, elements, np.float32).reshape(shape))
+        else:  # a number that is too large is infinite, as where torch reads it
+            array = quietly(np.array, elements, _own_type(dtype)).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         return None
     return TensorData(dtype, shape, array, device)

@@ -1,4 +1,4 @@
-"""Twice the program takes twice the work: lines of Python that run, and letters of the page, counted; no clock.
+"""Twice the program takes twice the work: calls, lines of Python that run, and letters of the page, counted; no clock.
 
 Each program has a node, a memory or a name that all others share, or nests: where work per record grows with the program, the
 work for each further part grows.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import irscope as irs
 from irscope.display.html import standalone_html
 from irscope.report.pages.exploration import Exploration
+from tests.work import calls_made
 
 X = "Float(4, strides=[1])"
 HEAD = f"graph(%x : {X}, %c : bool):\n  %one : int = prim::Constant[value=1]()\n"
@@ -114,6 +116,15 @@ MOST = 2.6
 def test_twice_as_much_is_twice_the_work(program: Callable[[int], str]) -> None:
     """A page: it fuses, asks for aliases, and tells of each record."""
     page(irs.parse(program(SIZES[0])))  # what is loaded and remembered once
+    graphs = [irs.parse(program(size)) for size in SIZES]
+    grows_evenly("calls", [calls_made(partial(page, graph)) for graph in graphs])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_twice_as_much_runs_twice_the_lines(program: Callable[[int], str]) -> None:
+    """Also where loops call nothing."""
+    page(irs.parse(program(SIZES[0])))
     grows_evenly("lines", [lines_run(irs.parse(program(size))) for size in SIZES])
 
 

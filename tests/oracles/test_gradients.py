@@ -56,9 +56,10 @@ def check(seed: int, found: Counts) -> None:
     torch.manual_seed(seed)
     try:
         expected, cotangents = autograd(function, leaves)
-    except RuntimeError:
-        with pytest.raises(IrscopeError):
-            irs.load(function, *leaves, backward=True)
+    except RuntimeError as error:
+        if "single memory location" not in str(error):  # autograd writes into a gradient that was expanded, and we do not
+            with pytest.raises(IrscopeError):
+                irs.load(function, *leaves, backward=True)
         found.add("torch", program=str(seed))
         return
     if not all(item is None or item.isfinite().all() for item in expected):

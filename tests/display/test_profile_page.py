@@ -128,7 +128,7 @@ class Shell(SimpleNamespace):
     def __init__(self, **names: Any) -> None:
         super().__init__(user_ns=dict(names), magics={})
         formatter = SimpleNamespace(for_type_by_name=lambda *given: None)
-        self.display_formatter = SimpleNamespace(formatters={"text/html": formatter, "image/png": formatter})
+        self.display_formatter = SimpleNamespace(formatters=dict.fromkeys(("text/html", "image/png", "image/svg+xml"), formatter))
 
     def register_magic_function(self, function: Any, magic_kind: str, magic_name: str) -> None:
         self.magics[magic_name] = function

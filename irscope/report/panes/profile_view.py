@@ -86,7 +86,7 @@ def _way(profile: Profile, label: str, known: Container[int]) -> TimedWay:
     slowest = sorted(profile.rows(label), key=lambda row: -row.self_time.median)
     steps = way.timeline()
     spans = [span for step in steps[:_MOST_SPANS] for span in _spans(profile, label, step, known)]
-    memory = [[(step.host_start + step.host_duration) / 1e6, float(step.live_bytes)] for step in steps[:_MOST_SPANS]]
+    memory = [[_ms(step.host_start + step.host_duration), float(step.live_bytes)] for step in steps[:_MOST_SPANS]]
     return TimedWay(
         label=label, ms=total.median / 1e6, low=total.low / 1e6, high=total.high / 1e6,
         nodes=[_node(row, known) for row in slowest[:_MOST_NODES]], icicle=_icicle(profile, label, known), spans=spans,
@@ -99,12 +99,17 @@ def _spans(profile: Profile, label: str, step: Instruction, known: Container[int
     node = step.node
     id = node.id if node.id in known else 0
     if profile.device == "cuda":
-        yield TimedSpan(id=id, label=node.op, lane="host", start=step.host_start / 1e6, duration=step.host_duration / 1e6)
-        yield TimedSpan(id=id, label=node.op, lane="stream", start=step.start / 1e6, duration=step.duration / 1e6)
+        yield TimedSpan(id=id, label=node.op, lane="host", start=_ms(step.host_start), duration=_ms(step.host_duration))
+        yield TimedSpan(id=id, label=node.op, lane="stream", start=_ms(step.start), duration=_ms(step.duration))
         return
     row = profile.row_of(node.id, label)
     lane: Literal["host", "kernels"] = "kernels" if row is not None and row.launches else "host"
-    yield TimedSpan(id=id, label=node.op, lane=lane, start=step.start / 1e6, duration=step.duration / 1e6)
+    yield TimedSpan(id=id, label=node.op, lane=lane, start=_ms(step.start), duration=_ms(step.duration))
+
+
+def _ms(ns: float) -> float:
+    """To the nanosecond: thousands of them are a large part of a page."""
+    return round(ns / 1e6, 6)
 
 
 def _node(row: NodeRow, known: Container[int]) -> TimedNode:

@@ -17,7 +17,7 @@ from irscope.ir import Block, Graph, Node, TensorType, new_id
 from irscope.runtime.arrays import extents
 from irscope.runtime.timer import measure
 
-__all__ = ["merge_slowdown"]
+__all__ = ["group_alone", "merge_slowdown"]
 
 Compile = Callable[[Graph], Callable[..., Any]]
 _MEMBERS = 3
@@ -38,7 +38,7 @@ def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled
         if any(argument is None for argument in arguments):
             return None
         try:
-            programs = [compiled(_alone(graph, group)) for graph in (before, after)]
+            programs = [compiled(group_alone(graph, group)) for graph in (before, after)]
             runs = {name: partial(run, *arguments) for name, run in zip(("own", "class"), programs, strict=True)}
             taken = measure(runs, turns=_TURNS, patience=2.0)
         except IrscopeError:
@@ -48,7 +48,7 @@ def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled
     return together / own - 1
 
 
-def _alone(graph: Graph, group: Node) -> Graph:
+def group_alone(graph: Graph, group: Node) -> Graph:
     """What makes a group's results in a graph, with the numbers that it is passed, as a graph over the group's operands."""
     node = graph.producer[group.outputs[0]]
     outside = set(group.inputs)

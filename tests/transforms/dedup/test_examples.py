@@ -1,0 +1,104 @@
+"""Execution judges the classes of the examples: at every step each group computes with its class's body what it computed with its own,
+in float64 by the reference, and in its own types through compiled kernels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import irscope as irs
+from irscope.ir import Graph, Node, TensorType, Value
+from irscope.runtime.program.merge_timing import group_alone
+from irscope.runtime.reference import run_reference
+from irscope.transforms.dedup import RANK, RELATIONS, Relation
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+STEPS = RELATIONS[RANK["order"] :]
+
+
+def _bert() -> tuple[Any, ...]:
+    from bert import bert, tokens
+
+    return bert(layers=2, hidden=64), tokens(2, 16)
+
+
+def _lstm() -> tuple[Any, ...]:
+    from lstm import lstm
+
+    return lstm(inputs=8, hidden=16), torch.randn(5, 4, 8)
+
+
+def _momentum() -> tuple[Any, ...]:
+    from momentum import momentum
+
+    return momentum, np.ones((4, 8), np.float32), np.ones((4, 8), np.float32)
+
+
+def _softmax() -> tuple[Any, ...]:
+    from softmax import softmax
+
+    return softmax, np.ones((4, 8), np.float32)
+
+
+def _yolov3() -> tuple[Any, ...]:
+    from yolov3 import yolov3
+
+    return yolov3(width=4, classes=2), torch.rand(1, 3, 64, 64)
+
+
+def arguments(values: tuple[Value, ...], seed: int, *, wide: bool) -> list[Any]:
+    """Random operands of a group; floats in float64 where it is to be the judge."""
+    rng, found = np.random.default_rng(seed), []
+    for value in values:
+        type = value.type
+        assert isinstance(type, TensorType) and type.is_static and type.dtype is not None
+        shape = tuple(int(dim) for dim in type.shape or ())  # type: ignore[arg-type]  # numbers, as said above
+        if type.dtype.startswith("float"):
+            found.append(rng.uniform(0.1, 1.0, shape).astype(np.float64 if wide else type.dtype))
+        else:
+            found.append(rng.integers(0, 2, shape).astype(type.dtype))
+    return found
+
+
+def run(graph: Graph, group: Node, operands: list[Any]) -> list[np.ndarray[Any, Any]]:
+    return [np.asarray(each) for each in run_reference(group_alone(graph, group), *operands)]
+
+
+def check(graph: Graph, step: Relation, *, kernels: bool) -> int:
+    """Every member of every class; gives how many were compared."""
+    d = irs.dedup(graph, relation=step)
+    after = d.apply()
+    assert isinstance(after, Graph)
+    count = 0
+    for group in (member for cls in d.classes if len(cls) > 1 for member in cls.members):
+        assert isinstance(group, Node)
+        operands = arguments(group.inputs, count, wide=True)
+        for ours, theirs in zip(run(after, group, operands), run(graph, group, operands), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
+        if kernels:
+            narrow = arguments(group.inputs, count, wide=False)
+            made, own = (irs.compile(group_alone(each, group))(*narrow) for each in (after, graph))
+            pairs = zip(made, own, strict=True) if isinstance(made, tuple) else [(made, own)]
+            for ours, theirs in pairs:
+                np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)
+        count += 1
+    return count
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("program", "least"), [(_bert, 4), (_lstm, 4), (_momentum, 0), (_softmax, 0), (_yolov3, 10)])
+def test_members_compute_with_their_class_what_they_computed(
+    program: Callable[[], tuple[Any, ...]], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    assert str(EXAMPLES) in sys.path
+    source, *args = program()
+    graph = irs.fuse(irs.load(source.eval() if hasattr(source, "eval") else source, *args)).graph
+    seen = [check(graph, step, kernels=step in ("constants", "free")) for step in STEPS]
+    assert max(seen) >= least

@@ -17,7 +17,7 @@ from irscope.ir import Block, Graph, Node, TensorType, new_id
 from irscope.runtime.arrays import extents
 from irscope.runtime.timer import measure
 
-__all__ = ["group_alone", "merge_slowdown"]
+__all__ = ["group_alone", "merge_slowdown", "operand_like"]
 
 Compile = Callable[[Graph], Callable[..., Any]]
 _MEMBERS = 3
@@ -34,7 +34,7 @@ def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled
     chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)[:_MEMBERS]}
     own = together = 0.0
     for group in chosen.values():
-        arguments = [_argument(value.type, seed) for seed, value in enumerate(group.inputs)]
+        arguments = [operand_like(value.type, seed) for seed, value in enumerate(group.inputs)]
         if any(argument is None for argument in arguments):
             return None
         try:
@@ -56,19 +56,21 @@ def group_alone(graph: Graph, group: Node) -> Graph:
     return Graph(Block(new_id(), group.inputs, (*made, node), node.outputs), graph.name)
 
 
-def _argument(type: Any, seed: int) -> np.ndarray[Any, Any] | float | None:
-    """A value of a type; None where it does not say enough."""
+def operand_like(type: Any, seed: int, dtype: str = "") -> np.ndarray[Any, Any] | float | None:
+    """A random value of a type, with its strides, or of another element type; None where the type does not say enough."""
     random = np.random.default_rng(seed)
     if not isinstance(type, TensorType) or not type.is_static or type.dtype is None:
         return {"float": 0.5, "int": 3}.get(str(type))
     try:
-        dtype = np.dtype(type.dtype)
+        wanted = np.dtype(dtype or type.dtype)
     except TypeError:  # a type that NumPy has not
         return None
     shape = extents(type)
-    values = random.uniform(0.1, 1.0, shape) if dtype.kind in "fc" else random.integers(0, 2, shape)
-    made = values.astype(dtype)
-    if type.strides is None or not made.size:
-        return made
-    order = sorted(range(len(shape)), key=lambda axis: -type.strides[axis])  # type: ignore[index]  # known above
-    return np.ascontiguousarray(made.transpose(order)).transpose(np.argsort(order))
+    values = (random.uniform(0.1, 1.0, shape) if wanted.kind in "fc" else random.integers(0, 2, shape)).astype(wanted)
+    if type.strides is None or not values.size:
+        return values
+    last = sum((size - 1) * step for size, step in zip(shape, type.strides, strict=True))
+    steps = [step * wanted.itemsize for step in type.strides]
+    made = np.lib.stride_tricks.as_strided(np.zeros(last + 1, wanted), shape, steps)
+    made[...] = values
+    return made

@@ -14,7 +14,7 @@ import torch
 
 import irscope as irs
 from irscope.ir import Graph, Node, TensorType, Value
-from irscope.runtime.program.merge_timing import group_alone
+from irscope.runtime.program.merge_timing import group_alone, operand_like
 from irscope.runtime.reference import run_reference
 from irscope.transforms.dedup import RANK, RELATIONS, Relation
 
@@ -54,15 +54,12 @@ def _yolov3() -> tuple[Any, ...]:
 
 def arguments(values: tuple[Value, ...], seed: int, *, wide: bool) -> list[Any]:
     """Random operands of a group; floats in float64 where it is to be the judge."""
-    rng, found = np.random.default_rng(seed), []
-    for value in values:
-        type = value.type
-        assert isinstance(type, TensorType) and type.is_static and type.dtype is not None
-        shape = tuple(int(dim) for dim in type.shape or ())  # type: ignore[arg-type]  # numbers, as said above
-        if type.dtype.startswith("float"):
-            found.append(rng.uniform(0.1, 1.0, shape).astype(np.float64 if wide else type.dtype))
-        else:
-            found.append(rng.integers(0, 2, shape).astype(type.dtype))
+    found = []
+    for place, value in enumerate(values):
+        assert isinstance(value.type, TensorType) and value.type.dtype is not None
+        is_float = value.type.dtype.startswith("float")
+        found.append(operand_like(value.type, seed + place, "float64" if wide and is_float else ""))
+        assert found[-1] is not None
     return found
 
 

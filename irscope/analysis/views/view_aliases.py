@@ -44,6 +44,9 @@ __all__ = ["ViewAliases"]
 
 _MOST_ROWS: Final = 50
 
+_MOST_STEPS: Final = 12
+"""Views of a chain that are told by name."""
+
 
 class ViewAliases:
     """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
@@ -173,6 +176,17 @@ class ViewAliases:
             here = placement.source if placement.kind == "view" else None
         return tuple(reversed(found))
 
+    def _last_steps(self, value: Value) -> tuple[Value, ...]:
+        """The chain, of a long one the root and the last views: telling of each value in turn stays linear."""
+        found: list[Value] = [value]
+        while len(found) < _MOST_STEPS:
+            placement = self.placement(found[-1])
+            if placement.kind != "view" or placement.source is None:
+                return tuple(reversed(found))
+            found.append(placement.source)
+        root = self.root(value)
+        return tuple(reversed(found if root is None or root is found[-1] else [*found, root]))
+
     def in_place_of(self, value: Value | str) -> Value | None:
         """The value whose place it takes: what an in-place op gives back is its operand, with other elements."""
         placement = self.placement(value)
@@ -210,7 +224,7 @@ class ViewAliases:
         if self.static_kind(value) != placement.kind and placement.is_decided:
             told += self._difference_words(value)
         if placement.kind == "view":
-            return yes(told, *self.chain(value))
+            return yes(told, *self._last_steps(value))
         demands = stride_demands(placement.failure) if placement.failure else ()
         return no(told, *([] if placement.source is None else [placement.source]), *demands)
 
@@ -224,7 +238,10 @@ class ViewAliases:
             return f"{self._op(value)} writes {self._name(placement.source)} and gives it back"
         if root is None:
             return f"in whose buffer {self._name(value)} lies is only known at the run"
-        names = " → ".join(map(self._name, self.chain(value)))
+        steps = self._last_steps(value)
+        names = " → ".join(map(self._name, steps))
+        if len(steps) > _MOST_STEPS:
+            names = names.replace(" → ", " → … → ", 1)
         told = f"it lies in the buffer of {self._name(root)} ({names})"
         return told if placement.is_decided else f"{told}, unless one of these steps copies at the run"
 

@@ -98,7 +98,7 @@ def _alias_db(db: Any) -> str:
 
 
 def _memory_plan(plan: Any) -> str:
-    from irscope.display.memory_picture import memory_svg
+    from irscope.display.pictures.memory_picture import memory_svg
     from irscope.report.panes import memory_view
 
     view = memory_view(plan)
@@ -108,7 +108,7 @@ def _memory_plan(plan: Any) -> str:
 
 
 def _view_aliases(views: Any) -> str:
-    from irscope.display.buffer_svg import buffer_svg
+    from irscope.display.pictures.buffer_svg import buffer_svg
     from irscope.report.panes import buffer_view, buffers_with_views
 
     pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]

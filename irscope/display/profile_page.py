@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from irscope._base.escaping import in_markup
 from irscope.display.embedded import embedded_svg
-from irscope.display.profile_pictures import (
+from irscope.display.pictures.profile_pictures import (
     before_after_svg,
     heat_svg,
     icicle_svg,

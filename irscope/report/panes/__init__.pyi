@@ -1,15 +1,6 @@
 from .alias_view import (
     AliasViews,
 )
-from .buffer_view import (
-    buffer_view,
-    buffers_with_views,
-    layout_view,
-)
-from .dedup_view import (
-    class_sentence,
-    class_views,
-)
 from .fusion_view import (
     fusion_sentence,
     neighbour_views,
@@ -26,22 +17,31 @@ from .kernel_languages import (
 from .kernel_view import (
     KernelViews,
 )
-from .memory_view import (
+from .memory.buffer_view import (
+    buffer_view,
+    buffers_with_views,
+    layout_view,
+)
+from .memory.memory_view import (
     memory_view,
+)
+from .memory.tensor_layouts import (
+    LayoutViews,
 )
 from .profile_view import (
     profile_view,
     time_sentence,
 )
-from .repeats_view import (
+from .same.dedup_view import (
+    class_sentence,
+    class_views,
+)
+from .same.repeats_view import (
     repeat_sentence,
     repeat_views,
 )
-from .same_view import (
+from .same.same_view import (
     SameViews,
-)
-from .tensor_layouts import (
-    LayoutViews,
 )
 
 __all__ = [

@@ -13,7 +13,7 @@ import pytest
 import irscope as irs
 from irscope.report.panes import repeat_views
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
 
 
 def layers(count: int) -> Any:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.display.svg_parts import WIDTH as _WIDTH
-from irscope.display.svg_parts import cut as _cut
-from irscope.display.svg_parts import picture as _svg
-from irscope.display.svg_parts import rect as _rect
-from irscope.display.svg_parts import text as _text
+from irscope.display.pictures.svg_parts import WIDTH as _WIDTH
+from irscope.display.pictures.svg_parts import cut as _cut
+from irscope.display.pictures.svg_parts import picture as _svg
+from irscope.display.pictures.svg_parts import rect as _rect
+from irscope.display.pictures.svg_parts import text as _text
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
 from irscope.report.words import byte_count, duration
 

@@ -11,7 +11,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.errors import UnknownNumber
 from irscope.ir import Node
-from irscope.report.panes.beside_view import beside_view
+from irscope.report.panes.same.beside_view import beside_view
 from irscope.report.view_models import (
     BesideView,
     CostView,

@@ -11,7 +11,7 @@ from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Value
 from irscope.ops.registry import category_of
-from irscope.report.panes.buffer_view import buffer_view, buffers_with_views, layout_view
+from irscope.report.panes.memory.buffer_view import buffer_view, buffers_with_views, layout_view
 from irscope.report.view_models import BufferView, CopyView, LayoutView
 
 __all__ = ["LayoutViews"]

@@ -1,0 +1,19 @@
+from .dedup_view import (
+    class_sentence,
+    class_views,
+)
+from .repeats_view import (
+    repeat_sentence,
+    repeat_views,
+)
+from .same_view import (
+    SameViews,
+)
+
+__all__ = [
+    "SameViews",
+    "class_sentence",
+    "class_views",
+    "repeat_sentence",
+    "repeat_views",
+]

@@ -89,13 +89,14 @@ class PrivateFolder:
                     os.utime(handle if os.utime in os.supports_fd else self.path / name)
             return file.readall()
 
-    def append(self, name: str, data: bytes) -> None:
-        """Add to the end of a file of the user's own, which is made if it is not there."""
+    def append(self, name: str, data: bytes) -> int:
+        """Add to the end of a file of the user's own, which is made if it is not there; gives its size."""
         handle = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             if _BY_DESCRIPTOR and os.fstat(handle).st_nlink != 1:
                 raise Distrusted(f"{name} in it is a file of another folder, too")
             os.write(handle, data)
+            return os.fstat(handle).st_size
         finally:
             os.close(handle)
 

@@ -17,11 +17,11 @@ def program_stops(history: History) -> list[ProgramStop]:
 
     >>> import irscope as irs
     >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
-    ...   %a : Float(8) = aten::relu_(%x)
-    ...   %b : Float(8) = aten::tanh(%a)
+    ...   %a : Float(8) = aten::exp(%x)
+    ...   %b : Float(8) = aten::relu_(%a)
     ...   return (%b)'''))
     >>> [(stop["label"], stop["state"]) for stop in program_stops(f.history)]
-    [('as written', 0), ('pure', 1), ('fused', 3)]
+    [('as written', 0), ('pure', 1), ('fused', 2)]
     """
     stops = [
         ProgramStop(label=_WORDS.get(record.name, record.name), state=last, hint=f"the program after {record.name}")

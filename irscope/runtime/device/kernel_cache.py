@@ -45,7 +45,7 @@ _LISTED_EVERY: Final = 64
 """Entries saved by this process after which it looks at what others have saved."""
 
 
-_NOTES: Final = ("compiled", "missed")
+_NOTES: Final = ("compiled",)
 """Files that say what was compiled; see `irscope.runtime.device.miss_log`."""
 _ABANDONED: Final = 3600.0
 """Seconds after which an unfinished file belongs to a process that is gone."""
@@ -243,9 +243,8 @@ class ObjectStore:
         """Add a line to such a file, which starts anew when it has more bytes than `most`."""
         with suppress(OSError):
             folder = self._opened().folder
-            if any(entry == name and status.st_size > most for entry, status in folder.files()):
+            if folder.append(name, line) > most:
                 folder.remove(name)
-            folder.append(name, line)
 
     def _opened(self) -> _OpenStore:
         """The directory, held open. Raises OSError for one that cannot be used."""

@@ -58,7 +58,7 @@ def test_clearing_forgets_and_damage_is_passed_over(tmp_path: Path) -> None:
     store = ObjectStore(tmp_path / "objects")
     compiled(store, program(0.5))
     assert store.directory is not None
-    with (store.directory / "missed").open("ab") as file:
+    with (store.directory / "compiled").open("ab") as file:
         file.write(b'{"kernel": 1}\nnot a line\n[1]\n\xff\n')
     assert len(MissLog(store).misses()) == 1
     store.clear()
@@ -104,6 +104,15 @@ def test_a_later_process_finds_what_another_model_computes_in_another_order(tmp_
     assert run(ONE_MODEL) == "[False] []"
     assert run(ANOTHER) == "[True] []"
     assert run(ANOTHER.replace("0.5", "0.25")) == "[False] ['same but for 0.5 → 0.25 at mul#0']"
+
+
+def test_what_was_compiled_before_is_not_read_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of thousands of kernels makes none slower."""
+    store = ObjectStore(tmp_path / "objects")
+    compiled(store, program(0.5))
+    monkeypatch.setattr(ObjectStore, "read_note", lambda *_: pytest.fail("the notes are read"))
+    monkeypatch.setattr(ObjectStore, "_files", lambda *_: pytest.fail("the folder is read"))
+    compiled(store, program(0.25))
 
 
 def test_the_users_cache_is_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

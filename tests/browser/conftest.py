@@ -236,3 +236,14 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
             return
         time.sleep(0.1)
     raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+
+
+def prints(lab: Lab, code: str, expected: str) -> None:
+    """Wait until an expression has this value in Python: the page holds a message back while another is on its way."""
+    got = ""
+    for _ in range(40):
+        got = lab.python(f"print({code})")
+        if got == expected:
+            return
+        lab.page.wait_for_timeout(50)
+    assert got == expected

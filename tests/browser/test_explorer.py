@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, prints
 
 EXPLORE = """
 from tests.browser.fixtures import network
@@ -40,17 +40,6 @@ def _nothing_selected(explorer: Lab) -> Iterator[None]:
     yield
     assert explorer.errors == []
     assert explorer.outside == []
-
-
-def prints(lab: Lab, code: str, expected: str) -> None:
-    """Wait until an expression has this value in Python: the page holds a message back while another is on its way."""
-    got = ""
-    for _ in range(40):
-        got = lab.python(f"print({code})")
-        if got == expected:
-            return
-        lab.page.wait_for_timeout(50)
-    assert got == expected
 
 
 def wait_marked(lab: Lab, selector: str) -> Any:

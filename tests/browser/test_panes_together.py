@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, prints
 
 PROGRAM = '''
 import irscope as irs
@@ -79,7 +79,7 @@ def test_the_switch_shows_the_program_as_written_and_what_a_pass_took_away(panes
     page.locator(f"{whole} .irs-programs [aria-pressed=true]", has_text="as written").wait_for()
     line = page.locator(f"{whole} .irs-line.selected", has_text="aten::mul_")
     line.wait_for()
-    assert panes.python("print(e.step)") == "0"
+    prints(panes, "e.step", "0")
     page.locator(f"{whole} .irs-programs button", has_text="fused").click()
     line.wait_for(state="detached")
     assert page.locator(f"{whole} .irs-line.t-joined").count() == 0  # out of the steps

@@ -106,7 +106,7 @@ def test_random_functions_of_several_sizes() -> None:
 
 @pytest.mark.long
 def test_more_random_functions_of_several_sizes() -> None:
-    assert sum(check_random(seed) for seed in range(10, 500)) > 500
+    assert sum(check_random(seed) for seed in range(10, 500)) > 300
 
 
 def test_compiled_it_runs_for_every_size() -> None:

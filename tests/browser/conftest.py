@@ -247,3 +247,18 @@ def prints(lab: Lab, code: str, expected: str) -> None:
             return
         lab.page.wait_for_timeout(50)
     assert got == expected
+
+
+@contextlib.contextmanager
+def opened(browser: Any, report: str, ready: str) -> Iterator[Any]:
+    """A page from disk in a window of its own, once it shows this; no error of the page may have come when it closes."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(report)
+    page.locator(ready).first.wait_for()
+    yield page
+    context.close()
+    assert errors == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, opened
 from tests.report.panes.memory.test_tensor_layouts import PROGRAM
 
 
@@ -19,16 +19,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Any, report: str) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(report)
-    page.locator(".irs-box").first.wait_for()
-    yield page
-    context.close()
-    assert errors == []
+    with opened(browser, report, ".irs-box") as page:
+        yield page
 
 
 def test_copies_stand_out_and_their_layout_says_why(page: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, opened
 
 
 def program(x: Any) -> Any:
@@ -27,16 +27,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Any, report: str) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(report)
-    page.locator(".irs-slow.irs-item").first.wait_for()
-    yield page
-    context.close()
-    assert errors == []
+    with opened(browser, report, ".irs-slow.irs-item") as page:
+        yield page
 
 
 def test_a_slow_node_is_selected_by_mouse_and_its_box_is_hot(page: Any) -> None:

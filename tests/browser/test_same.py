@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, opened
 from tests.report.panes.same.test_same_view import HAND
 
 
@@ -20,16 +20,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Any, report: str) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(report)
-    page.locator(".irs-rung.chosen").wait_for()
-    yield page
-    context.close()
-    assert errors == []
+    with opened(browser, report, ".irs-rung.chosen") as page:
+        page.locator(".irs-rung.chosen").wait_for()  # the only one
+        yield page
 
 
 def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> None:

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
+from irscope._base.progress import progress
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
 from irscope.widgets.hub import Hub, Runtime, View
@@ -120,10 +121,16 @@ class Explorer(View):
         from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
         from irscope.report.panes import SameViews
 
-        index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
-        whole = is_sent_whole(exploration.graph)
-        view = without_collector(explorer_view, exploration, whole=whole, index=index)
-        static, steps = static_html(view), without_collector(lambda: exploration.fusion.history.count)
+        with progress(4, "drawing") as step:
+            index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
+            whole = is_sent_whole(exploration.graph)
+            step()
+            view = without_collector(explorer_view, exploration, whole=whole, index=index)
+            step()
+            static = static_html(view)
+            step()
+            steps = without_collector(lambda: exploration.fusion.history.count)
+            step()
         times = Measurements(exploration, index)
 
         @cache

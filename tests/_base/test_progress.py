@@ -1,14 +1,14 @@
-"""A bar is done when the work is, and stays where the work failed."""
+"""A bar comes after a second, is done when the work is, and stays where the work failed."""
 
 from __future__ import annotations
 
-from types import TracebackType
+import threading
 from typing import Any
 
 import pytest
 
 from irscope._base import progress as progress_module
-from irscope._base.progress import progress
+from irscope._base.progress import counted, progress
 
 tqdm_auto = pytest.importorskip("tqdm.auto")
 
@@ -18,17 +18,17 @@ class Bar:
 
     made: list[Bar]
 
-    def __init__(self, total: int, **given: Any) -> None:
-        self.total, self.n = total, 0
+    def __init__(self, total: int, initial: int, **given: Any) -> None:
+        self.total, self.n = total, initial
         self.made.append(self)
 
-    def update(self) -> None:
-        self.n += 1
+    def update(self, count: int) -> None:
+        self.n += count
 
-    def __enter__(self) -> Bar:
-        return self
+    def refresh(self) -> None:
+        self.threads = [threading.get_ident()]
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def close(self) -> None:
         self.is_done = self.n == self.total
 
 
@@ -36,6 +36,7 @@ class Bar:
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[Bar]:
     Bar.made = []
     monkeypatch.setattr(tqdm_auto, "tqdm", Bar)
+    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
     return Bar.made
 
 
@@ -54,6 +55,38 @@ def test_work_that_fails_is_not(bars: list[Bar]) -> None:
     with pytest.raises(KeyError):
         work()
     assert not bars[0].is_done
+
+
+def test_quick_work_makes_no_bar(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 60.0)
+    assert list(counted(range(1000), "counting")) == list(range(1000))
+    assert not bars
+
+
+def test_steps_of_other_threads_count_and_draw_nothing(bars: list[Bar]) -> None:
+    with progress(3, "working") as step:
+        helper = threading.Thread(target=lambda: (step(), step()))
+        helper.start()
+        helper.join()
+        assert not bars
+        step()
+    assert bars[0].n == 3 and bars[0].threads == [threading.get_ident()]
+
+
+def test_the_time_left_counts_what_was_done_before_the_bar_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tqdm's own reckoning: half of the work took the seconds that have passed."""
+    drawn: list[str] = []
+    now = [1000.0]
+    monkeypatch.setattr(progress_module.time, "time", lambda: now[0])
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    monkeypatch.setattr(tqdm_auto.tqdm, "display", lambda self, *_, **__: drawn.append(str(self)))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress(8, "working") as step:
+        for _ in range(3):
+            step()
+        now[0] += 4
+        step()
+    assert "4/8 [00:04<00:04" in drawn[1]
 
 
 def test_a_stream_that_is_no_terminal_gets_no_bar(

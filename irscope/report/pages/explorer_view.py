@@ -8,6 +8,7 @@ from typing import Any
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
+from irscope._base.progress import counted
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node
@@ -140,7 +141,7 @@ def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[l
         made = tuple(alike[0] for alike in exploration.alike())
         inspection.only_kernels_of(made)
     groups = {node.id for node in made}
-    details = [inspection.detail(id) for id in exploration.records]
+    details = [inspection.detail(id) for id in counted(exploration.records, "answers for the page")]
     sources: dict[str, str] = {}
     for detail in details:
         kernel = detail["kernel"]
@@ -165,7 +166,7 @@ def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str,
             runs[specs[0].name] += 1
     return {
         name: [inspection.kernel_text(first[name].id, language) for language in ("llvm", "assembly")]
-        for name, _ in runs.most_common(_MOST_MACHINE_CODE)
+        for name, _ in counted(runs.most_common(_MOST_MACHINE_CODE), "kernels for the page")
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import side_by_side
+from irscope._base.progress import progress
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
@@ -72,7 +73,8 @@ class Kernels:
         for device in {id(device): device for device, _ in plans.values()}.values():
             device.prepare_together([plan for other, plan in distinct.values() if other is device])
         if len(distinct) > 1:
-            side_by_side([partial(_tried, partial(device.prepare, plan)) for device, plan in distinct.values()])
+            with progress(len(distinct), "compiling kernels") as step:
+                side_by_side([partial(_tried, partial(device.prepare, plan), step) for device, plan in distinct.values()])
         made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
         for group, (device, plan) in plans.items():
             try:
@@ -263,10 +265,11 @@ class Specialization:
     """Tells most tensors among operands of this layout, quicker than their key."""
 
 
-def _tried(job: Callable[[], object]) -> None:
+def _tried(job: Callable[[], object], then: Callable[[], object]) -> None:
     """An error of ours is left to who asks for the result again."""
     with suppress(IrscopeError):
         job()
+    then()
 
 
 def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.progress import counted
 from irscope.ir import Node
 from irscope.transforms.dedup.canonical import fingerprint
 from irscope.transforms.dedup.listed_key import ListedKeys
@@ -45,7 +46,7 @@ class Ladder:
     @cached_property
     def _keys(self) -> dict[Node | str, tuple[object, ...] | None]:
         keys = ListedKeys()
-        return {member: keys.key(piece) for member, piece in self.pieces.items()}
+        return {member: keys.key(piece) for member, piece in counted(self.pieces.items(), "comparing pieces")}
 
     def _joined(self, relation: Relation) -> list[Members]:
         """Pairwise within a bucket, whose members have equal fingerprints: nearly always they are one class."""
@@ -55,7 +56,7 @@ class Ladder:
             before = self.classes(RELATIONS[RANK[relation] - 1])
         made, rest = self._listed(before, relation)
         buckets: dict[bytes, list[list[Members]]] = {}
-        for members in rest:
+        for members in counted(rest, f"classes by {relation}"):
             piece = self.pieces[members[0]]
             found = buckets.setdefault(fingerprint(piece, relation), [])
             for joined in found:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
 from irscope._base.concurrency.restored import without_collector
+from irscope._base.progress import progress
 from irscope.analysis.per_graph import leads
 from irscope.ir import Graph, Merged, Module
 from irscope.ops.exactness import Exact
@@ -15,7 +17,7 @@ from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import Groups, group_views
 from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Plans, Wanted, plans_of, the_graph, wanted
 from irscope.transforms.fusion.policy import Score
-from irscope.transforms.fusion.prepare import prepared
+from irscope.transforms.fusion.prepare import PREPARING, prepared
 from irscope.transforms.history import History
 
 __all__ = ["fuse", "fuse_groups", "grouped"]
@@ -92,21 +94,26 @@ def fuse_groups(
 
 
 def _fused(graph: Graph, asked: Wanted) -> Fusion:
-    history = prepared(graph, asked)
-    fusion = grouped(history, plans_of(history.final, asked))
+    with progress(PREPARING + 3, "fusing") as step:
+        history = prepared(graph, asked, step)
+        plans = plans_of(history.final, asked)
+        step()
+        fusion = grouped(history, plans, step)
     return replace(fusion, _exactly=lambda: without_collector(_fused, graph, replace(asked, exact=True)))
 
 
-def grouped(history: History, plans: Plans) -> Fusion:
-    """The groups that were planned for the last graph of a history."""
+def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
+    """The groups that were planned for the last graph of a history; `step` is called twice."""
     before, asked = history.final, plans.asked
     started = perf_counter()
     groups = Groups(plans.fitness, plans.by_block.values(), min_size=asked.min_size)
     done = groups.carry_out()
+    step()
     remarks = remarks_of(list(plans.by_block.values()), done)
     seconds = perf_counter() - started
     record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after)
     leads(record)
+    step()
     made = set(done.group_of.values())
     nodes = tuple(node for node in done.graph.nodes() if node in made)
 

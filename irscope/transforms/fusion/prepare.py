@@ -9,7 +9,8 @@ what the policy makes of the others: it may tear a chain of copies apart for the
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Final, Literal
 
 from irscope._base.concurrency.restored import without_collector
 from irscope.analysis.per_graph import leads
@@ -23,7 +24,10 @@ from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Wanted,
 from irscope.transforms.fusion.policy import Score
 from irscope.transforms.history import History
 
-__all__ = ["prepare_fusion", "prepared"]
+__all__ = ["PREPARING", "prepare_fusion", "prepared"]
+
+PREPARING: Final = 5
+"""Steps of the progress of `prepared`."""
 
 
 def prepare_fusion(
@@ -47,13 +51,17 @@ def prepare_fusion(
     return without_collector(prepared, the_graph(graph, "prepare-fusion"), asked)
 
 
-def prepared(graph: Graph, asked: Wanted) -> History:
-    """The passes that were run over the graph."""
+def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None) -> History:
+    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need."""
+    step = step or _nothing
     folded = _then(History(graph), fold_constants(graph))
+    step()
     copied: Literal[True] | frozenset[Value] = True
     while True:
-        found = _made_pure(folded, copied)
+        found = _made_pure(folded, copied, step)
         stay, are_all = parts_copied(found.final, folded.final, exact=asked.exact)
+        step()
+        step = _nothing  # to be asked again is rare
         if stay and (are_all or copied is not True):
             apart = split_chains(found.final, plans_of(found.final, asked).by_block, stay, asked.min_size)
             stay, are_all = stay - apart, are_all and not apart
@@ -63,13 +71,21 @@ def prepared(graph: Graph, asked: Wanted) -> History:
         copied = fewer
 
 
-def _made_pure(history: History, scatter: Literal[True] | frozenset[Value]) -> History:
+def _made_pure(history: History, scatter: Literal[True] | frozenset[Value], step: Callable[[], object]) -> History:
     """The program without the in-place ops that nobody can tell from pure ones, and what can be done then."""
     pure = functionalize(history.final, scatter=scatter)
+    step()
     if pure.edits:  # a write that nobody sees is gone, and what was written may be too
         history = _then(history, pure)
         history = _then(history, remove_dead_nodes(history.final))
-    return _then(history, fold_tensors(history.final))
+    step()
+    history = _then(history, fold_tensors(history.final))
+    step()
+    return history
+
+
+def _nothing() -> None:
+    """A step that is not counted."""
 
 
 def _then(history: History, record: PassRecord) -> History:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.progress import counted
 from irscope._base.words import plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.canonical import Piece
@@ -37,7 +38,7 @@ class RegionPieces:
     def pieces(self) -> dict[Node | str, Piece]:
         """Each place as a graph of its own."""
         found: dict[Node | str, Piece] = {}
-        for name, (repeat, place) in self.place_of.items():
+        for name, (repeat, place) in counted(self.place_of.items(), "repeated regions"):
             found[name] = Piece(name, region_body(repeat, place), repeat.graph, {})
         return found
 

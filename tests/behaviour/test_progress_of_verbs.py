@@ -1,0 +1,87 @@
+"""Work that may take more than a second shows how far it is, and may be interrupted at any step of it: what is asked next is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope._base import progress as progress_module
+from tests._base.test_progress import Bar
+
+tqdm_auto = pytest.importorskip("tqdm.auto")
+pytest.importorskip("llvmlite")
+
+PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1]), %w : Float(8, 8, strides=[8, 1])):
+  %a : Float(8, 8, strides=[8, 1]) = aten::relu(%x)
+  %b : Float(8, 8, strides=[8, 1]) = aten::tanh_(%a)
+  %c : Float(8, 8, strides=[8, 1]) = aten::matmul(%b, %w)
+  %d : Float(8, 8, strides=[8, 1]) = aten::sigmoid(%c)
+  %e : Float(8, 8, strides=[8, 1]) = aten::neg(%d)
+  return (%e)"""
+
+VERBS: dict[str, tuple[Callable[[Any, Path], object], set[str]]] = {
+    "fuse": (lambda graph, _: irs.fuse(graph), {"fusing"}),
+    "dedup": (lambda graph, _: irs.dedup(irs.fuse(graph)).ladder(), {"comparing pieces", "classes by extents"}),
+    "compile": (lambda graph, _: len(irs.compile(irs.fuse(graph), share_kernels=False).kernels), {"compiling kernels"}),
+    "explore": (lambda graph, _: irs.explore(graph), {"fusing", "drawing"}),
+    "report": (lambda graph, place: irs.write_report(graph, output=place / "r.html"), {"answers for the page", "kernels for the page"}),
+    "pipeline": (lambda graph, _: irs.Pipeline("cse,fuse")(graph), {"passes", "fusing"}),
+}
+
+
+class Told(Bar):
+    """A bar whose label is known, and which an interrupt may hit at one of its steps."""
+
+    labels: list[str]
+    hit: int | None
+    drawn: int
+
+    def __init__(self, total: int, initial: int, desc: str, **given: Any) -> None:
+        super().__init__(total, initial)
+        self.labels.append(desc)
+
+    def update(self, count: int) -> None:
+        super().update(count)
+        self._draw()
+
+    def refresh(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        Told.drawn += 1
+        if Told.drawn == Told.hit:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def bars(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
+    Bar.made, Told.labels, Told.hit, Told.drawn = [], [], None, 0
+    monkeypatch.setattr(tqdm_auto, "tqdm", Told)
+    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
+    return Told
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_it_says_what_it_does_and_is_done_in_the_end(name: str, bars: type[Told], tmp_path: Path) -> None:
+    verb, labels = VERBS[name]
+    verb(irs.parse(PROGRAM), tmp_path)
+    assert labels <= set(bars.labels)
+    assert all(bar.is_done and 0 < bar.n == bar.total for bar in bars.made), [(bar.n, bar.total) for bar in bars.made]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_interrupted_at_any_step_it_works_when_asked_again(name: str, bars: type[Told], tmp_path: Path) -> None:
+    verb, _ = VERBS[name]
+    graph = irs.parse(PROGRAM)
+    expected = repr(verb(graph, tmp_path))
+    steps = bars.drawn
+    for hit in {1, 2, steps // 2, steps}:
+        graph, bars.hit, bars.drawn = irs.parse(PROGRAM), hit, 0
+        with pytest.raises(KeyboardInterrupt):
+            verb(graph, tmp_path)
+        bars.hit = None
+        assert repr(verb(graph, tmp_path)) == expected

@@ -21,9 +21,10 @@ from weakref import ref
 from irscope.analysis.alias.incremental import Record
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.shapes import Shapes, infer, infer_after, refined
+from irscope.analysis.views import Layouts, demands_of, with_strides_of
 from irscope.ir import Graph, Type, Value
 
-__all__ = ["alias_db_of", "leads", "once", "shapes_of", "with_types"]
+__all__ = ["alias_db_of", "leads", "once", "shapes_of", "with_layouts", "with_types"]
 
 T = TypeVar("T")
 
@@ -78,6 +79,26 @@ def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
     after, shapes = refined(graph, infer(graph, input_types, strict=True))
     if shapes is not None:
         once(after, Shapes, lambda: shapes)
+    return after
+
+
+def with_layouts(graph: Graph, layouts: Layouts) -> Graph:
+    """The program as it would be if these arguments lay otherwise, with the types that follow; what was found stays known of it.
+
+    Layouts are told as `ViewAliases(layouts=…)` takes them. Raises ArgumentError for what is no argument. What torch left out when the
+    program was exported stays out: a `contiguous()` that did nothing for the example would copy here, and is not there.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Float(2, 3, 4, 5, strides=[60, 20, 5, 1])):
+    ...   %y : Float(2, 3, 4, 5, strides=[60, 20, 5, 1]) = aten::exp(%x)
+    ...   return (%y)''')
+    >>> print(with_layouts(g, {"x": "channels_last"}))
+    graph(%x : Float(2, 3, 4, 5, strides=[60, 1, 15, 3])):
+      %y : Float(2, 3, 4, 5, strides=[60, 1, 15, 3]) = aten::exp(%x)
+      return (%y)
+    """
+    after, shapes = with_strides_of(graph, demands_of(graph, layouts, shapes_of(graph)))
+    once(after, Shapes, lambda: shapes)
     return after
 
 

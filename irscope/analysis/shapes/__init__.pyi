@@ -5,6 +5,7 @@ from .inference import (
     infer_after,
     refine,
     refined,
+    retyped,
 )
 from .list_writes import (
     list_writes,
@@ -23,5 +24,6 @@ __all__ = [
     "list_writes",
     "refine",
     "refined",
+    "retyped",
     "reshaped_objects",
 ]

@@ -6,7 +6,7 @@ how to ask for them, and writes them into a graph's types.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
@@ -28,7 +28,7 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined"]
+__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined", "retyped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +139,25 @@ def refine(graph: Graph, shapes: Shapes) -> Graph:
       %y : Float(2, 3) = aten::relu(%x)
       return (%y)
     """
-    return _refined(graph, shapes)[0]
+    return _retyped(graph, shapes.type)[0]
+
+
+def retyped(graph: Graph, types: Mapping[Value, Type]) -> Graph:
+    """The graph with these types written in; ids, names, locations and bound values stay.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  return (%x)")
+    >>> print(retyped(g, {g.value("x"): TensorType("float32", (2, None))}))
+    graph(%x : Float(2, *)):
+      return (%x)
+    """
+    return _retyped(graph, lambda value: types.get(value, value.type))[0]
 
 
 def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
     """The refined graph with what is known of it; None if that does not follow from its types, as where an input may be
     None and was none here."""
-    after, values, nodes, blocks = _refined(graph, shapes)
+    after, values, nodes, blocks = _retyped(graph, shapes.type)
     if after is graph:
         return graph, shapes
     run = shapes._run.renewed(after, values, nodes, blocks)
@@ -155,11 +167,13 @@ def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
     return after, Shapes(after, unreached, run.facts, run)
 
 
-def _refined(graph: Graph, shapes: Shapes) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
-    """The refined graph, and what is new in it by what it was before."""
+def _retyped(
+    graph: Graph, type_of: Callable[[Value], Type]
+) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
+    """The graph with these types, and what is new in it by what it was before."""
     values: dict[Value, Value] = {}
     for value in graph.values():
-        type = shapes.type(value)
+        type = type_of(value)
         if type != value.type:
             values[value] = make_value(value.id, type, value.name)
     nodes: dict[Node, Node] = {}

@@ -1,3 +1,8 @@
+from .assumed import (
+    Layouts,
+    demands_of,
+    with_strides_of,
+)
 from .byte_sets import (
     NOTHING,
     ByteSet,
@@ -28,10 +33,13 @@ __all__ = [
     "ByteSet",
     "Demand",
     "Layout",
+    "Layouts",
     "Placement",
     "Recommendation",
     "StrideDemand",
     "ViewAliases",
     "are_disjoint",
     "byte_set",
+    "demands_of",
+    "with_strides_of",
 ]

@@ -1,15 +1,20 @@
-"""How the results of ops lie that compute: by their types, by the rules of their types, or by what always holds of such ops."""
+"""How the results of ops lie that compute: by their types, by the rules of their types, or by what always holds of such ops.
+
+Where extents have names, what holds of torch 2.13 whatever the extents: an elementwise op over operands that all lie row by
+row gives a result that does, and over one dense operand a result of the same strides (`TensorIterator`); some ops always
+allocate row by row, others do if their operands lie so. An axis of one index may have any stride, in either answer; no
+conclusion rests on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from irscope.analysis.views.computed_layouts import computed_layout
 from irscope.analysis.views.facts import Facts, has_numbers
 from irscope.analysis.views.layout import Layout, make_layout
-from irscope.analysis.views.strided_steps import ANY_STRIDE, loose
+from irscope.analysis.views.strided_steps import ANY_STRIDE, lies_in_order, loose, row_major
 from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Node, TensorType, Value
 from irscope.ops.registry import op_of, schema_of
@@ -38,7 +43,7 @@ class FreshLayouts(Facts):
             return declared
         if declared is None:
             return None
-        return self._one(computed_layout(node, declared, operands))
+        return self._one(_computed_layout(node, declared, operands))
 
     def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
         """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
@@ -85,3 +90,65 @@ class FreshLayouts(Facts):
             return TensorType(layout.dtype, layout.shape, layout.strides, self._device(value))  # type: ignore[arg-type]
         known = self._argument(value)
         return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
+
+
+def _aten(names: str) -> frozenset[str]:
+    return frozenset(f"aten::{name}" for name in names.split())
+
+
+_ROWS: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
+"""Their results always lie row by row."""
+_ROWS_FROM_ROWS: Final = _aten(
+    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
+    "zeros_like ones_like full_like"
+)
+"""Theirs do if those of all their operands do."""
+
+
+def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | None]) -> Layout:
+    """The layout of a fresh result, from what its type tells and the layouts of the tensors that it is computed from."""
+    op = op_of(node)
+    if op is not None and op.category == "pointwise" and not op.operand_axes:
+        return _elementwise(declared, operands)
+    known = [layout for layout in operands if layout is not None]
+    from_rows = node.op in _ROWS_FROM_ROWS and len(known) == len(operands) and all(map(_lies_by_rows, known))
+    if node.op in _ROWS or from_rows:
+        return Layout(declared.shape, loose(declared.shape, row_major(declared.shape)), 0, declared.dtype)
+    return declared
+
+
+def _lies_by_rows(layout: Layout) -> bool:
+    """Whether it lies row by row without gaps, whatever its names stand for."""
+    return layout.strides is not None and lies_in_order(layout.shape, layout.strides, range(len(layout.shape)))
+
+
+def _elementwise(declared: Layout, operands: Sequence[Layout | None]) -> Layout:
+    known = [layout for layout in operands if layout is not None]
+    shape = _broadcast(declared.shape, [layout.shape for layout in known]) if len(known) == len(operands) else declared.shape
+    strides: tuple[Num, ...] | None = declared.strides
+    if strides is None and len(known) == len(operands) and known:
+        if all(map(_lies_by_rows, known)):
+            strides = loose(shape, row_major(shape))
+        elif known[0].shape == shape and _is_dense(known[0]) and all(_lies_like(layout, known[0]) for layout in known):
+            strides = known[0].strides
+    return Layout(shape, strides, 0, declared.dtype)
+
+
+def _lies_like(a: Layout, b: Layout) -> bool:
+    return a.shape == b.shape and a.strides == b.strides
+
+
+def _is_dense(layout: Layout) -> bool:
+    return layout.strides is not None and lies_in_order(layout.shape, layout.strides, layout.order)
+
+
+def _broadcast(declared: tuple[Num, ...], shapes: Sequence[tuple[Num, ...]]) -> tuple[Num, ...]:
+    """The extents of the result, those that the type does not tell from the operands where these agree."""
+    result = list(declared)
+    for back in range(1, len(declared) + 1):
+        if isinstance(declared[-back], int):
+            continue
+        sizes = {shape[-back] for shape in shapes if len(shape) >= back and shape[-back] != 1}
+        if len(sizes) == 1:
+            result[-back] = sizes.pop()
+    return tuple(result)

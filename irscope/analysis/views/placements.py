@@ -62,10 +62,13 @@ class Placements(ViewOps):
     """Where every tensor of a graph lies."""
 
     def __init__(
-        self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False
-    ) -> None:
+        self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False,
+        assumed: Mapping[Value, Demand] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(graph, shapes, rows=rows)
         self._demands = demands or {}
+        self.assumed = assumed or {}
+        """How inputs are taken to lie whose types cannot say it, as extents have names."""
         self._by_flags = by_flags
         """Whether of what was there before only the order of the axes and their flags are believed."""
         self.wanders: set[Value] = set()
@@ -117,6 +120,8 @@ class Placements(ViewOps):
     def _given(self, value: Value, kind: Kind) -> None:
         if is_tensor(value.type):
             layout = self._declared(value, 0)
+            if layout is not None and layout.strides is None and value in self.assumed:
+                layout = self.assumed[value].layout(layout)
             if layout is not None and layout.strides is None:
                 name = f"%{self.graph.names[value]}"
                 strides = tuple([Extent.of(f"~stride({name}, {axis})") for axis in range(len(layout.shape))])

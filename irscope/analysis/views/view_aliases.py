@@ -17,7 +17,7 @@ open, and answers "maybe". A view is claimed only where each step is one for all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import islice
 from math import prod
@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
+from irscope.analysis.views.assumed import Layouts, demands_of, with_strides_of
 from irscope.analysis.views.byte_sets import ByteSet, are_disjoint
-from irscope.analysis.views.demand import Demand, as_demand
+from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.explain import failure_words, stride_demands
 from irscope.analysis.views.facts import is_tensor
 from irscope.analysis.views.layout import Layout
@@ -35,7 +36,7 @@ from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.placements import Placements
 from irscope.analysis.views.recommend import Recommendation, recommendations
 from irscope.errors import ArgumentError, UnknownName, loading
-from irscope.ir import Graph, TensorType, Value, graph_of
+from irscope.ir import Graph, Value, graph_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +53,9 @@ class ViewAliases:
     """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
 
     `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"channels_last"`, or a `Demand`; a
-    view that lies otherwise is a copy then. `rows` takes inputs of unknown strides to lie row by row, as programs of
-    languages without memory (ONNX, StableHLO) are taken to anyway.
+    view that lies otherwise is a copy then. `layouts`, told in the same words, are for arguments: what would be if they lay so.
+    `graph` is then the program with the types that follow, and values of the given one stand for those of it. `rows` takes inputs of
+    unknown strides to lie row by row, as programs of languages without memory (ONNX, StableHLO) are taken to anyway.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
@@ -73,6 +75,8 @@ class ViewAliases:
     4×4, strides (6, 1), from byte 8 | 16 bytes every 24, 4 times, from byte 8
     >>> print(va.overlaps("left", "right"))
     no, because in the buffer of %x, %left covers 8 bytes every 24, 4 times, from byte 0 and %right 16 bytes every 24, 4 times, from byte 8
+    >>> va.kind("flat"), ViewAliases(g, layouts={"x": (1, 0)}).layout("right").strides
+    ('copy', (1, 4))
     """
 
     def __init__(
@@ -80,28 +84,25 @@ class ViewAliases:
         graph: Graph,
         shapes: Shapes | None = None,
         *,
-        demands: Mapping[Value | str, Demand | Sequence[int] | str] | None = None,
+        demands: Layouts | None = None,
+        layouts: Layouts | None = None,
         rows: bool = False,
     ) -> None:
         self.graph = graph = graph_of(graph, "ViewAliases")
         self.rows = rows
         self._shapes = shapes or infer(graph)
-        self.demands = self._demands(demands or {})
-        self._placements = Placements(graph, self._shapes, demands=self.demands, rows=rows)
-
-    def _demands(self, given: Mapping[Value | str, Demand | Sequence[int] | str]) -> Mapping[Value, Demand]:
-        found: dict[Value, Demand] = {}
-        for name, demand in given.items():
-            value = self._value(name)
-            type = self._shapes.type(value)
-            rank = type.rank if isinstance(type, TensorType) else None
-            if isinstance(demand, Demand):
-                found[value] = demand
-            elif rank is None:
-                raise ArgumentError(f"a layout is demanded of {self._name(value)}, of which not even the rank is known")
-            else:
-                found[value] = as_demand(demand, rank)
-        return found
+        self._now: Mapping[int, Value] = {}
+        """Of values of the given graph, by their ids, what they are in that of the assumed layouts."""
+        assumed: Mapping[int, Demand] = {}
+        if layouts:
+            found = demands_of(graph, layouts, self._shapes)
+            self.graph, self._shapes = with_strides_of(graph, found)
+            assumed = {value.id: demand for value, demand in found.items()}
+            self._now = {value.id: value for value in self.graph.values()}
+        self.demands = demands_of(self.graph, {self._value(value): each for value, each in (demands or {}).items()}, self._shapes)
+        self._placements = Placements(
+            self.graph, self._shapes, demands=self.demands, rows=rows, assumed={self._now[id]: each for id, each in assumed.items()}
+        )
 
     def placement(self, value: Value | str) -> Placement:
         """All that is known of where a value lies. Raises UnknownName, and ArgumentError for what is no tensor."""
@@ -122,6 +123,7 @@ class ViewAliases:
     def _value(self, value: Value | str) -> Value:
         if not isinstance(value, Value):
             return self.graph.value(value)
+        value = self._now.get(value.id, value)
         if value not in self.graph.block_of:
             what = f"{value!r} is not a value of graph {self.graph.name!r}"
             raise UnknownName(what, hint="make ViewAliases of the graph it came from")
@@ -202,7 +204,7 @@ class ViewAliases:
 
     @cached_property
     def _by_flags(self) -> Placements:
-        return Placements(self.graph, self._shapes, demands=self.demands, rows=self.rows, by_flags=True)
+        return Placements(self.graph, self._shapes, demands=self.demands, rows=self.rows, by_flags=True, assumed=self._placements.assumed)
 
     def explain(self, value: Value | str) -> Verdict:
         """Whether it lies in the buffer of another value, and why; of a copy, which step failed and the least that would make it

@@ -1,0 +1,107 @@
+"""The program as it would be if an argument lay otherwise: channels last where it lies row by row, or in any order of its axes.
+
+The types of the arguments are changed, and those of all that may follow from them no longer tell strides: loaded programs have
+written down how everything lay in the run that they were made of. What then follows from the ops' type rules is all that is claimed.
+
+**What may follow** is every result of a node that reads such a value, directly or in a block. Where a tensor could get round that, in a
+list that some node writes or through an op that nobody knows, no result's type tells strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from irscope.analysis.shapes import Shapes, infer, refined, retyped
+from irscope.analysis.views.demand import Demand, as_demand
+from irscope.analysis.views.layout import Layout
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value
+from irscope.ops.registry import effect_of
+
+__all__ = ["Layouts", "demands_of", "with_strides_of"]
+
+Layouts: TypeAlias = Mapping[Value, Demand | Sequence[int] | str] | Mapping[str, Demand | Sequence[int] | str]
+"""Layouts by value: the axes in memory order, the slowest first, `"rows"`, `"channels_last"`, or a `Demand`."""
+
+
+def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Demand]:
+    """The layout that is meant for each of these values. Raises ArgumentError where not even the number of axes is known."""
+    found: dict[Value, Demand] = {}
+    for name, demand in given.items():
+        value = graph.value(name)
+        type = shapes.type(value)
+        if isinstance(demand, Demand):
+            found[value] = demand
+        elif not isinstance(type, TensorType) or type.rank is None:
+            raise ArgumentError(f"a layout is demanded of %{graph.names[value]}, of which not even the rank is known")
+        else:
+            found[value] = as_demand(demand, type.rank)
+    return found
+
+
+def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Graph, Shapes]:
+    """The graph of which these inputs lie so, with the types that follow, and what is known of it; ids and names stay.
+
+    Raises ArgumentError for what is no input, or a parameter, which lies as it does.
+    """
+    for value in demands:
+        name = f"%{graph.names[value]}"
+        if value not in graph.inputs:
+            raise ArgumentError(f"{name} is not an input of the program", hint="`demands` is for values that nodes make")
+        if value in graph.bound:
+            raise ArgumentError(f"{name} is a parameter, and lies as it does", hint="change the model: model.to(memory_format=…)")
+    lost = _following(graph, demands.keys())
+    types = {value: _without_strides(value.type) for value in lost}
+    types |= {value: _lying_so(value.type, demand) for value, demand in demands.items()}
+    before = retyped(graph, types)
+    shapes = infer(before)
+    after, known = refined(before, shapes)
+    return after, known or infer(after)
+
+
+def _lying_so(type: Type, demand: Demand) -> Type:
+    if not isinstance(type, TensorType) or type.shape is None:
+        return type
+    if not all(isinstance(size, int) for size in type.shape):
+        return replace(type, strides=None)
+    layout = demand.layout(Layout(tuple(type.shape), None, 0, type.dtype))  # type: ignore[arg-type]
+    return replace(type, strides=layout.strides)  # type: ignore[arg-type]
+
+
+def _without_strides(type: Type) -> Type:
+    if isinstance(type, OptionalType):
+        return OptionalType(_without_strides(type.element))
+    return replace(type, strides=None) if isinstance(type, TensorType) and type.strides is not None else type
+
+
+def _following(graph: Graph, sources: Collection[Value]) -> list[Value]:
+    """All values that may lie otherwise if these do."""
+    follows = set(sources)
+    for node in graph.body.nodes:
+        if node.inputs and (node.blocks or not follows.isdisjoint(node.inputs)):
+            inside = list(_inside(node))
+            if follows.isdisjoint(node.inputs) and all(follows.isdisjoint(inner.inputs) for inner, _ in inside):
+                continue
+            if any(_hides(inner) for inner, _ in inside):
+                return [value for value in graph.values() if value not in graph.inputs]
+            follows.update(value for _, values in inside for value in values)
+    return [value for value in graph.values() if value in follows and value not in graph.inputs]
+
+
+def _inside(node: Node) -> Iterator[tuple[Node, list[Value]]]:
+    """A node and all in its blocks, each with what it binds."""
+    todo = [node]
+    while todo:
+        here = todo.pop()
+        yield here, [*here.outputs, *(value for block in here.blocks for value in block.params)]
+        todo.extend(inner for block in here.blocks for inner in block.nodes)
+
+
+def _hides(node: Node) -> bool:
+    """Whether what it is given may come out of another node that does not read it."""
+    if node.blocks:
+        return False
+    effect = effect_of(node)
+    return effect == "opaque" or (effect == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs))

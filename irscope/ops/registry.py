@@ -104,11 +104,14 @@ def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
     """What the node does to memory, by its corrected schema; `opaque` when that is not known.
 
     Some ops write only under a flag (a batch normalisation that trains): in-place, unless `known`, the values of those
-    arguments that always have the same, says that the flag is off.
+    arguments that always have the same, says that the flag is off, or that there is nothing to write.
     """
     choice: _Choice = node.meaning or _choice(node)
-    if known and choice.schema is not None and known.get(statistics_flag(node.op) or "") is False:
-        return effect_of_schema(choice.schema)
+    flag = statistics_flag(node.op) if known and choice.schema is not None else None
+    if known and flag and choice.schema is not None:
+        nothing = all(known.get(name, flag) is None for name in ("running_mean", "running_var"))
+        if nothing or known.get(flag) is False:
+            return effect_of_schema(choice.schema)
     return choice.effect
 
 

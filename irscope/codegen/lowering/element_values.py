@@ -6,12 +6,12 @@ Each node becomes one of the steps of `element_ops`. Nodes that make lists of te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.codegen.kernel import ITEM_SIZE
+from irscope.codegen.lowering.channel_parts import normalized_in_parts
 from irscope.codegen.lowering.data_movement import no_kernel, placed
 from irscope.codegen.lowering.element_ops import Compute, Seen, Step, leaves_of, reductions_of
 from irscope.errors import CodegenError, IrscopeError
@@ -27,11 +27,9 @@ from irscope.ir import (
     Type,
     Value,
     constant_value,
-    make_value,
-    new_id,
 )
 from irscope.ops.exactness import why_inexact
-from irscope.ops.expr import POSITIONS, Expr, call, cast, const, input_element, layer_norm, number, reduced_axes
+from irscope.ops.expr import POSITIONS, Expr, const, input_element, number, reduced_axes
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.schema import Op
 from irscope.ops.traits import LAID_OUT_LIKE_FIRST
@@ -42,7 +40,6 @@ from irscope.ops.typing import (
     is_channels_last,
     iterator_strides,
     laid_out_like,
-    opmath,
 )
 
 __all__ = ["GroupValues"]
@@ -125,8 +122,8 @@ class GroupValues:
             if not -len(parts) <= place < len(parts):
                 raise CodegenError(f"there is no part {place} of {len(parts)}", where=repr(node), rule="codegen-list")
             self._element(position, node.output, parts[place])
-        elif node.op == "aten::group_norm" and not self.exact:
-            self._group_norm(position, node, op, arguments)
+        elif op.channel_parts is not None:
+            self._in_parts(position, node, op, arguments)
         elif op.expression is not None:
             self._compute(position, node, op, arguments)
         else:
@@ -183,45 +180,13 @@ class GroupValues:
             self.steps[output] = Compute(position, expr, operands, axes, shape, bool(kinds & POSITIONS))
             self.types[output] = type
 
-    def _group_norm(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        """A layer norm of the input seen as (batch, group, rest), seen as the input again, and then scaled by channel."""
-        given = {name: self.known.get(a) if isinstance(a, Value) else a for name, a in arguments.items()}
-        operand, groups, eps = arguments["input"], given["num_groups"], given["eps"]
-        shape, dtype = self.shape(operand), self.dtype(operand)
-        if len(shape) < 2 or not isinstance(groups, int) or groups < 1 or shape[1] % groups or 0 in shape:
-            raise no_kernel(node)
-        if not isinstance(eps, int | float):  # known at run time only
-            raise no_kernel(node)
-        compute = opmath(dtype)
-        rows = (shape[0], groups, prod(shape[1:]) // groups)
-        wide = self._made(node, compute, shape)
-        self.steps[wide] = Compute(
-            position, cast(input_element(0, dtype, rank=len(shape)), compute), ((0, operand, None),)
-        )
-        seen = self._made(node, compute, rows)
-        self.steps[seen] = Seen(position, wide, 0, contiguous_strides(rows))
-        normal = self._made(node, compute, rows)
-        expr = layer_norm(input_element(0, compute, rank=3), [rows[2]], None, None, eps)
-        self.steps[normal] = Compute(position, expr, ((0, seen, None),), (2,), rows)
-        back = self._made(node, compute, shape)
-        self.steps[back] = Seen(position, normal, 0, contiguous_strides(shape))
-        result = input_element(0, compute, rank=len(shape))
-        operands: list[tuple[int, Value, int | None]] = [(0, back, None)]
-        for name, combine in (("weight", "mul"), ("bias", "add")):
-            vector = arguments.get(name)
-            if isinstance(vector, Value) and vector not in self.known:
-                element = cast(input_element(len(operands), self.dtype(vector), rank=1), compute)
-                result = call(combine, result, element)
-                operands.append((len(operands), vector, 1))
-        (type,) = self._results(op, node, arguments, [cast(result, dtype)], operands)
-        self.steps[node.output] = Compute(position, cast(result, dtype), tuple(operands))
-        self.types[node.output] = type
-
-    def _made(self, node: Node, dtype: str, shape: tuple[int, ...]) -> Value:
-        """A value between the steps of one node."""
-        value = make_value(new_id(), node.output.type, node.output.name)
-        self.types[value] = TensorType(dtype, shape, contiguous_strides(shape))
-        return value
+    def _in_parts(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
+        """A normalization of parts of the channels; which never has torch's bits."""
+        if self.exact:
+            raise CodegenError(f"{node.op} adds up in another order than torch", where=repr(node), rule="inexact")
+        expr, operands = normalized_in_parts(self, position, node, op, arguments)
+        (self.types[node.output],) = self._results(op, node, arguments, [expr], operands)
+        self.steps[node.output] = Compute(position, expr, tuple(operands))
 
     def _leaf(self, index: int, value: Value) -> Expr:
         if isinstance(self.types.get(value), TensorType):

@@ -36,6 +36,7 @@ from .primitives import (
     PRIMITIVES,
 )
 from .reductions import (
+    affine,
     layer_norm,
 )
 from .special import (
@@ -52,6 +53,7 @@ __all__ = [
     "POSITIONS",
     "PRIMITIVES",
     "REDUCTIONS",
+    "affine",
     "apply",
     "call",
     "cast",

@@ -19,6 +19,7 @@ from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, c
 from irscope.ops.typing import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
 __all__ = [
+    "affine",
     "axes_along",
     "any_or_all",
     "extreme",
@@ -304,10 +305,11 @@ def _layer_norm(
     x = cast(input, compute)
     variance, middle = _variance(x, axes, 0)
     scale = call("rsqrt", variance + lift(eps, compute))
-    return cast(_affine((x - middle) * scale, weight, bias), input.dtype), middle, scale
+    return cast(affine((x - middle) * scale, weight, bias), input.dtype), middle, scale
 
 
-def _affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
+def affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
+    """What a normalization ends with: the element times `weight` plus `bias`, in the element's type."""
     scaled = x if weight is None else x * cast(weight, x.dtype)
     return scaled if bias is None else scaled + cast(bias, x.dtype)
 
@@ -318,7 +320,7 @@ def rms_norm(input: Expr, normalized_shape: Any, weight: Expr | None = None, eps
     tiny = _EPSILON[compute] if require_known(eps, "eps") is None else eps
     x = cast(input, compute)
     scale = call("rsqrt", _mean(x * x, axes) + lift(tiny, compute))
-    return cast(_affine(x * scale, weight, None), input.dtype)
+    return cast(affine(x * scale, weight, None), input.dtype)
 
 
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.concurrency.restored import quietly
 from irscope.ir import Dim, TensorType
+from irscope.ops.expr import Expr, NoExpression
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of
@@ -35,6 +36,9 @@ from irscope.ops.typing import (
 from irscope.ops.typing.numpy_layout import mean_of
 
 __all__ = ["OPS", "normalize_batch"]
+
+_SCALES: Final = {"weight": 1, "bias": 1}
+_NOT_KNOWN: Final = object()
 
 
 def _softmax(self: TensorType, dim: Abstract, dtype: Abstract = None, half_to_float: Abstract = False) -> TensorType:
@@ -198,6 +202,29 @@ def _group_norm_array(input: Array, num_groups: int, weight: Any, bias: Any, eps
     return _group_norm_arrays(input, num_groups, weight, bias, eps)[0]
 
 
+def _rows(input: Expr, eps: Any = None, **rest: Any) -> Expr:
+    """An element of the input seen as (batch, part, rest), normalised along the rest."""
+    if not isinstance(eps, int | float):
+        raise NoExpression("eps is not known before the program runs")
+    return kernel.layer_norm(input, (0,), eps=eps)
+
+
+def _groups(channels: int, num_groups: Any = None, **rest: Any) -> int:
+    if not isinstance(num_groups, int):
+        raise NoExpression("the number of groups is not known before the program runs")
+    if num_groups < 1 or channels % num_groups:
+        raise NoExpression(f"{channels} channels do not fall into {num_groups} groups")
+    return num_groups
+
+
+def _every_channel(
+    channels: int, use_input_stats: Any = None, running_mean: Any = _NOT_KNOWN, running_var: Any = _NOT_KNOWN, **rest: Any
+) -> int:
+    if use_input_stats is not True or running_mean is not None or running_var is not None:
+        raise NoExpression("it has running statistics, which stay with the library")
+    return channels
+
+
 def _native_group_norm_arrays(
     input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any
 ) -> tuple[Array, Array, Array]:
@@ -341,6 +368,9 @@ OPS = (
         category="normalization",
         type_rule=_group_norm,
         reference=_group_norm_array,
+        expression=_rows,
+        operand_axes=_SCALES,
+        channel_parts=_groups,
     ),
     define(
         f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
@@ -356,6 +386,9 @@ OPS = (
         category="normalization",
         type_rule=_instance_norm,
         reference=_instance_norm_array,
+        expression=_rows,
+        operand_axes=_SCALES,
+        channel_parts=_every_channel,
     ),
     define(
         f"aten::native_batch_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, "

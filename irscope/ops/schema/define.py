@@ -22,6 +22,7 @@ def define(
     reference: Callable[..., Any] | None = None,
     expression: Callable[..., Any] | None = None,
     operand_axes: Mapping[str, int] = EMPTY,
+    channel_parts: Callable[..., int] | None = None,
 ) -> Op:
     """The op that these schemas declare, all of one name; its effect is read off their alias annotations.
 
@@ -33,7 +34,7 @@ def define(
     names = {schema.name for schema in schemas}
     assert len(names) == 1, f"one op, one name: {sorted(names)}"
     effect = effect or effect_of_schemas(schemas)
-    return Op(names.pop(), schemas, category, effect, type_rule, reference, expression, operand_axes)
+    return Op(names.pop(), schemas, category, effect, type_rule, reference, expression, operand_axes, channel_parts)
 
 
 def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:

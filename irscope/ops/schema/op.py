@@ -49,5 +49,8 @@ class Op:
     expression: Callable[..., Any] | None = None
     """Called with the schema's arguments by name, tensors as `Expr`; gives the `Expr` of one element (pointwise ops)."""
     operand_axes: Mapping[str, int] = field(default_factory=dict)
-    """Pointwise ops: one-dimensional operands that lie along this axis of the result instead of its last one
-    (the weight of a batch norm: 1)."""
+    """One-dimensional operands that lie along this axis of the result instead of its last one (the weight of a batch norm: 1)."""
+    channel_parts: Callable[..., int] | None = None
+    """Normalizations that cut the channels, axis 1, into parts and gather each part by itself: called with `channels`, the
+    extent of axis 1, and the known arguments by name; gives the number of parts, or raises NoExpression. Such an op's
+    `expression` is of the input seen as (batch, part, all that is in it); `weight` and `bias` then scale the result by channel."""

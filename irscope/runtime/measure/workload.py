@@ -22,7 +22,7 @@ from irscope.runtime.executor import flatten
 
 __all__ = ["Workload", "bytes_of", "flops_of", "workload"]
 
-_WITHOUT_EXPRESSION: Final = {"aten::group_norm": 8, "aten::instance_norm": 8, "aten::native_batch_norm": 4}
+_WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 """Additions and multiplications for an element, of ops whose arithmetic no expression tells; others make one."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")

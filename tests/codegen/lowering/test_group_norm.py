@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irscope as irs
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
 from irscope.runtime.device.numpy_device import NumpyDevice
@@ -72,3 +73,41 @@ def test_channels_last_and_halves(device: Device) -> None:
     (found,) = run(device.prepare(plan), plan, [x])
     wanted = torch.nn.functional.group_norm(-torch.from_numpy(np.array(x)).double(), 2)
     np.testing.assert_allclose(found.astype(np.float64), wanted.numpy(), rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("affine", [False, True])
+def test_an_instance_norm_gathers_each_channel(dtype: str, affine: bool) -> None:
+    model = torch.nn.Sequential(torch.nn.InstanceNorm2d(5, affine=affine), torch.nn.SiLU()).to(getattr(torch, dtype))
+    x = torch.randn(2, 5, 6, 7, dtype=getattr(torch, dtype), generator=torch.Generator().manual_seed(3))
+    fusion = irs.fuse(irs.load(model, x))
+    assert len(fusion.groups) == 1, fusion.remarks
+    with torch.no_grad():
+        wanted = model.double()(x.double())
+    tolerance = {"float16": 3e-3, "float32": 1e-5, "float64": 1e-12}[dtype]
+    torch.testing.assert_close(irs.compile(fusion)(x).double(), wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_an_instance_norm_with_running_statistics_stays_with_the_library(train: bool) -> None:
+    model = torch.nn.InstanceNorm1d(3, track_running_stats=True).train(train)
+    text = "graph(%x : Tensor, %m : Tensor, %v : Tensor):\n" + "\n".join(
+        f"  {line}"
+        for line in (
+            "%n : NoneType = prim::Constant()",
+            f"%train : bool = prim::Constant[value={int(train)}]()",
+            "%momentum : float = prim::Constant[value=0.1]()",
+            "%eps : float = prim::Constant[value=1e-05]()",
+            "%y : Tensor = aten::instance_norm(%x, %n, %n, %m, %v, %train, %momentum, %eps, %train)",
+            "%z : Tensor = aten::tanh(%y)",
+            "return (%z)",
+        )
+    )
+    x, m, v = torch.randn(2, 3, 8), torch.randn(3), torch.rand(3) + 0.5
+    model.running_mean, model.running_var = m.clone(), v.clone()
+    fusion = irs.fuse(irs.parse(text))
+    given = m.clone(), v.clone()
+    with torch.no_grad():
+        wanted = model(x).tanh()
+    torch.testing.assert_close(irs.compile(fusion)(x, *given), wanted)
+    torch.testing.assert_close(given, (model.running_mean, model.running_var))

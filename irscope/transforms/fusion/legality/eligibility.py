@@ -30,6 +30,7 @@ from irscope.ir import (
     Value,
     constant_of,
 )
+from irscope.ops.expr import NoExpression, count_operations, input_element
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers
 from irscope.ops.traits import JOINS, PATCHES, SEEN_THROUGH
@@ -171,15 +172,14 @@ class Eligibility:
             return Refusal(
                 "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
             )
-        if node.op == "aten::group_norm":
-            return self.types_refusal(node) or self._judge_group_norm(node, schema)
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))
-        refusal = self.types_refusal(node) or self._judge_arguments(node, op, schema)
+        judge = self._judge_arguments if op.channel_parts is None else self._judge_parts
+        refusal = self.types_refusal(node) or judge(node, op, schema)
         if refusal is None and effect == "view":
             refusal = self._judge_aliasing(node, schema)
         return refusal
@@ -238,26 +238,27 @@ class Eligibility:
         self._operations[node] = trial.operations
         return None
 
-    def _judge_group_norm(self, node: Node, schema: OpSchema) -> Refusal | None:
-        """The one op that gathers along parts of an axis; kernels know it by name."""
-        arguments = bind(node, schema)
-        given = {
-            name: self.known(value) if isinstance(value, Value) and not isinstance(value.type, TensorType) else value
-            for name, value in arguments.items()
-        }
+    def _judge_parts(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
+        """A normalization that gathers each part of the channels by itself."""
+        assert op.channel_parts is not None
         if self.exact:
             return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
-        groups = given["num_groups"]
-        if not isinstance(groups, int) or not isinstance(given["eps"], int | float):
-            return Refusal("unknown-argument", f"{node.op}: num_groups and eps must be constants", (node,))
         found = self.tensor_type(node.inputs[0])
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
-        if found is None or found.shape is None or not isinstance(channels, int) or groups < 1 or channels % groups:
+        if found is None or found.shape is None or not isinstance(channels, int):
             return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
-            return Refusal("no-expression", f"{node.op}: torch has no group norm of {found.dtype}", (node,))
+            return Refusal("no-expression", f"{node.op}: torch has none of {found.dtype}", (node,))
+        given = {name: value for name, value in bind(node, schema).items() if not isinstance(value, Value)}
+        given.update(self._known_arguments(node, schema))
+        assert op.expression is not None
+        try:
+            self._parts[node] = op.channel_parts(channels=channels, **given)
+            expression = op.expression(**{**given, "input": input_element(0, found.dtype or "float32", rank=3)})
+        except NoExpression as error:
+            return Refusal("no-expression", f"{node.op}: {error.what}", (node,))
         self._axes[node] = tuple(range(1, len(found.shape)))
-        self._parts[node] = groups
+        self._operations[node] = count_operations((expression,))
         return None
 
     def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:

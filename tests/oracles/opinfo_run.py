@@ -30,7 +30,7 @@ import irscope.runtime.cpu
 import irscope.runtime.executor
 import irscope.runtime.program
 from irscope import codegen, runtime
-from irscope.errors import CaptureError, IrscopeError
+from irscope.errors import CaptureError, IrscopeError, RunError
 from irscope.runtime.program.executable import compile_graph
 from tests.oracles.counts import Counts
 from tests.oracles.judge import Call, fresh, seen
@@ -141,17 +141,20 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
         executable = compile_graph(irs.fuse(graph, policy=_POLICIES[turn % 3]), "cpu", disk_cache=False)
         calls = [seen(executable, fresh(arguments)) for _ in range(_CALLS)]
     except Exception as error:
-        ours, said = isinstance(error, IrscopeError), _said(error)
+        said = _said(error)
         yield Stage(name, ours=False)
         if _torch_fails(capture, function, arguments, way, isinstance(error, CaptureError)):
             yield Ended(name, "torch", said)
         else:
-            yield Ended(name, "refused" if ours else "foreign", said)
+            yield Ended(name, way_of(error), said)
         return
     yield Stage(name, ours=False)
     complaint = next(filter(None, map(call.complaint, calls)), "")
     if not complaint:
         yield Ended(name, "passed")
+        return
+    if program.kind == "layouts" and call.reads_beyond:
+        yield Ended(name, "torch", f"torch reads memory that no argument has: {complaint}")
         return
     left = _left(capture, function, arguments, way)
     if left is None or not call.complaint(left.wanted):
@@ -160,6 +163,11 @@ def ended(name: str, program: Program, way: str, op: Any, turn: int) -> Iterator
     other = next(filter(None, map(left.complaint, calls)), "")
     told = f"neither eager's nor torch's capture's: {complaint}; {other}" if other else f"torch's capture is another program: {complaint}"
     yield Ended(name, "wrong" if other else "torch", told)
+
+
+def way_of(error: Exception) -> str:
+    """How a program ends that torch runs and we do not: what was taken must run."""
+    return "wrong" if isinstance(error, RunError) else "refused" if isinstance(error, IrscopeError) else "foreign"
 
 
 class _NotAProgram(Exception):

@@ -110,3 +110,13 @@ def test_the_table_adds_up() -> None:
     assert table([one, Counts.of(two.plain())])[2] == "| a | 2 | 1 | 1 | 0 | 1: ParseError 1 | 0 | 0 | 0 | 0 |"
     with pytest.raises(AssertionError, match="refused"):
         two.assert_sound(most_refused=0.5)
+
+
+def test_what_torch_reads_beyond_its_arguments_is_no_truth() -> None:
+    def norm(x: Any, weight: Any) -> Any:
+        return torch.ops.aten.native_group_norm(x, weight, None, 1, 6, 3, 2, 0.5)[0]
+
+    x, weight = torch.randn(1, 6, 3), torch.randn(12)
+    assert Call(norm, [x, weight[::2]]).reads_beyond
+    assert not Call(norm, [x, weight[:6]]).reads_beyond
+    assert not Call(lambda x, w: x[0, :, 0] * w, [x, weight[::2]]).reads_beyond

@@ -258,6 +258,10 @@ class AbstractNodes:
     def _constant(self, node: Node) -> None:
         output = node.outputs[0]
         fact = fact_of_payload(constant_value(node), output.type)
+        if isinstance(fact, bool | int | float | complex) and isinstance(output.type, TensorType):
+            # A traced program types Python's numbers as tensors; in a promotion they stay the weaker ones.
+            self._now[output] = self.facts[output] = fact
+            return
         if fact.__class__ in _FIXED:
             self._set(output, fact)
             return

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irscope.ir import TensorType
 from irscope.runtime.executor.bytecode import FlatCode, Plain, Slots
 from irscope.runtime.executor.guarded_call import launch_text
 from irscope.runtime.executor.kernel_calls import GroupCall, Specialization
@@ -181,10 +180,10 @@ class _Writer:
         names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
         given = "".join([f"{name}, " for name in reads])
         strange = f"key_of(({given})) != key{mark}"
-        of = zip(call.reads, reads, call.group.group.inputs, strict=True)
-        tensors = [name for slot, name, value in of if slot not in self.constant or isinstance(value.type, TensorType)]
-        numbers = [value for value in call.group.group.inputs if not isinstance(value.type, TensorType)]
-        if met.same is not None and len(tensors) + len(numbers) == len(reads):  # numbers that are always the same need no look
+        assert isinstance(key, tuple), "a key tells one operand after the other"
+        tensors = [name for name, kind in zip(reads, key, strict=True) if isinstance(kind, tuple)]
+        numbers = [slot for slot, kind in zip(call.reads, key, strict=True) if not isinstance(kind, tuple)]
+        if met.same is not None and self.constant.issuperset(numbers):  # numbers that are always the same need no look
             nested = "".join([f"{name}.is_nested or " for name in tensors])  # torch's comparison ends the process at one
             strange = f"{nested}not same{mark}({', '.join(tensors)}) and {strange}"
         self.line(position, f"if {strange}:")
@@ -199,7 +198,6 @@ class _Writer:
         self.local.update(call.writes)
         names["address"] = memory.address
         outputs = [memory.address_text.format(f"v{slot}") for slot in call.writes]
-        assert isinstance(key, tuple), "a key tells one operand after the other"
         inputs = [
             memory.address_text.format(name) if isinstance(kind, tuple) else name
             for name, kind in zip(reads, key, strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
+from irscope.analysis.per_graph import shapes_of
 from irscope.errors import ArgumentError, LoadError, RunError
 from irscope.frontends import load
 from irscope.frontends.torch.script_inline import inline_function
@@ -15,6 +16,7 @@ from irscope.ir.core import Graph
 from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
+from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch")
@@ -405,3 +407,33 @@ def test_what_a_trace_records_twice_stays_a_call() -> None:
     assert "prim::PythonOp" in {node.op for node in graph.nodes()}
     with pytest.raises(RunError, match="PythonOp"):
         irs.compile(graph)(torch.ones(3))
+
+
+def _traced_numbers(x: Any) -> Any:
+    y = torch.tanh(x * 0.5) * 2
+    return torch.atan2(y.sum() * 0.25, torch.exp(y)) + 1
+
+
+@pytest.mark.parametrize("shape", [(), (3, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_numbers_of_a_traced_program_are_numbers_in_each_call(shape: tuple[int, ...], dtype: str) -> None:
+    """The trace types Python's numbers as tensors of no dimensions: they are the weaker ones in a promotion."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    function = (lambda x: torch.tanh(x * 0.5) * 2 - 1) if dtype == "complex64" else _traced_numbers
+    graph = irs.load(torch.jit.trace(function, x))
+    shapes = shapes_of(graph)
+    executable = irs.compile(irs.fuse(graph))
+    for _ in range(4):  # the third is written out
+        torch.testing.assert_close(executable(x), function(x), rtol=2e-3, atol=2e-3)
+    found = shapes.type(graph.outputs[0])
+    assert isinstance(found, TensorType)
+    assert (found.dtype, found.shape) == (dtype, shape)
+
+
+def test_a_folded_tensor_has_the_type_that_torch_gives_it() -> None:
+    def program(x: Any) -> Any:
+        return (x * 0.5).new_full((), 1.5 - 2j) * 2.0
+
+    x = torch.tensor(1 + 2j)
+    executable = irs.compile(irs.fuse(irs.load(torch.jit.trace(program, x))))
+    torch.testing.assert_close(executable(x), program(x))

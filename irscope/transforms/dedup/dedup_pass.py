@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from irscope.ir import Graph, Module, Node, Value
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.regions import RegionPieces, outline_regions
+from irscope.transforms.dedup.regions import RegionPieces, outline_nested
 from irscope.transforms.dedup.relations import differences, excerpt, meeting
 from irscope.transforms.dedup.rewrite import (
     Applied,
@@ -58,6 +58,15 @@ class EquivalenceClass:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def __iter__(self) -> Iterator[Node | str]:
+        return iter(self.members)
+
+    def __contains__(self, piece: object) -> bool:
+        return piece in self.members
+
+    def __getitem__(self, place: int) -> Node | str:
+        return self.members[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,16 +227,17 @@ class Dedup(Drawn):
 
     def applied(self, step: Relation | Recommendation | None = None) -> Applied:
         """The same with what was done to each class, and why what was not done."""
-        if isinstance(step, Recommendation):
-            return applied(self.source, self._ladder, step.chosen)
-        relation = known_relation(step or self.relation)
         if self.kernels is not None:
             what = "kernels are generated: it is the groups that they come from which get one body"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
+        if isinstance(step, Recommendation):
+            chosen = dict(step.chosen)
+        else:
+            relation = known_relation(self.relation if step is None else step)
+            chosen = dict.fromkeys(self._ladder.classes(relation), relation)
         if self.regions is not None and isinstance(self.source, Graph):
-            return Applied(outline_regions(self.source, self.regions.repeats), (self.regions.note,), None)
-        classes = self._ladder.classes(relation)
-        return applied(self.source, self._ladder, dict.fromkeys(classes, relation))
+            return _outlined(self.source, self.regions, chosen)
+        return applied(self.source, self._ladder, chosen)
 
     def inside(self, cls: EquivalenceClass | int, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """What repeats within one member of a class, its representative: the heads of a layer. The pieces are those of the
@@ -271,6 +281,9 @@ class Dedup(Drawn):
     def __len__(self) -> int:
         return len(self.classes)
 
+    def __iter__(self) -> Iterator[EquivalenceClass]:
+        return iter(self.classes)
+
     def __repr__(self) -> str:
         pieces = plural(len(self._pieces), "piece")
         return f"<Dedup by {self.relation!r}: {pieces}, {plural(len(self.classes), 'class', 'classes')}>"
@@ -280,6 +293,25 @@ def known_relation(relation: Relation) -> Relation:
     if relation not in RELATIONS:
         raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
     return relation
+
+
+def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
+    """The regions of each class as a function, and what stays as it is, and why."""
+    repeats = regions.chosen(classes)
+    module, remarks = outline_nested(graph, repeats, regions.find)
+    covered = {node for repeat in repeats for place in repeat.places for node in place}
+    steps = ", ".join(repr(str(step)) for step in dict.fromkeys(classes.values())) or "what was chosen"
+    apart = [
+        f"missed {plural(repeat.size, 'node')} ×{len(repeat)} ({repeat.labels[0]}, …): "
+        f"by {steps} no two of its {len(repeat)} places are the same"
+        for repeat in regions.repeats if covered.isdisjoint(node for place in repeat.places for node in place)
+    ]  # fmt: skip
+    why = "in the order that memory and effects ask for, not every place can run as one step, or places wait for each other"
+    left = [
+        f"missed {_some(members)}: {why}"
+        for members in classes if len(members) > 1 and not all(covered.issuperset(regions.nodes(name)) for name in members)
+    ]  # fmt: skip
+    return Applied(module, (*remarks, *apart, *left), None)
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:

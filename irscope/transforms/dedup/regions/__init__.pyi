@@ -1,6 +1,9 @@
 from .finding import (
     find_regions,
 )
+from .nesting import (
+    outline_nested,
+)
 from .outline import (
     outline_regions,
 )
@@ -21,6 +24,7 @@ __all__ = [
     "RegionPieces",
     "Repeat",
     "find_regions",
+    "outline_nested",
     "outline_regions",
     "region_pieces",
     "scope_pieces",

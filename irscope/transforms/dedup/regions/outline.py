@@ -29,12 +29,13 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.regions.body import region_body
 from irscope.transforms.dedup.regions.repeat import Repeat
-from irscope.transforms.dedup.relations import bijection
+from irscope.transforms.dedup.relations import bijection, differences
 
-__all__ = ["outline_regions"]
+__all__ = ["module_of", "outline_regions", "outlined", "why_left"]
 
 
 def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
@@ -62,18 +63,39 @@ def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
       %u : Float(4) = func::call[callee="@region0"](%r, %b)
       return (%u)
     """
-    chosen = [repeat for repeat in repeats if _blocks_agree(repeat)]
-    names = _fresh_names(graph, len(chosen))
-    functions: dict[str, Graph] = {}
+    chosen = [repeat for repeat in repeats if not why_left(repeat)]
+    names = [name for name in (f"region{number}" for number in range(len(chosen) + 1)) if name != graph.name]
+    calling, functions = outlined(graph, dict(zip(names, chosen, strict=False)))
+    return module_of({graph.name: calling, **functions})
+
+
+def outlined(graph: Graph, named: Mapping[str, Repeat]) -> tuple[Graph, dict[str, Graph]]:
+    """The graph with calls, and the functions that are called, by the names that the regions are given."""
     by_block: dict[Block, list[tuple[str, Repeat]]] = {}
-    for name, repeat in zip(names, chosen, strict=True):
-        functions[name] = _function(name, repeat)
+    for name, repeat in named.items():
         by_block.setdefault(repeat.block, []).append((name, repeat))
-    symbols = (
-        Symbol(graph.name, "func::func"),
-        *(Symbol(name, "func::func", visibility="private") for name in functions),
-    )
-    return Module({graph.name: _calling(graph, by_block), **functions}, symbols=symbols)
+    return _calling(graph, by_block), {name: _function(name, repeat) for name, repeat in named.items()}
+
+
+def module_of(graphs: Mapping[str, Graph]) -> Module:
+    """The first graph under its own name, the others as private functions."""
+    first, *private = graphs
+    symbols = (Symbol(first, "func::func"), *(Symbol(name, "func::func", visibility="private") for name in private))
+    return Module(dict(graphs), symbols=symbols)
+
+
+def why_left(repeat: Repeat) -> str:
+    """Why a region cannot be a function: blocks inside that differ, for which a function has no parameter. Nothing if it can."""
+    graph, first = repeat.graph, repeat.places[0]
+    for column, node in enumerate(first):
+        for number, block in enumerate(node.blocks):
+            leader = inner_piece(graph, node, block)
+            for nodes in repeat.places[1:]:
+                other = inner_piece(graph, nodes[column], nodes[column].blocks[number])
+                if bijection(leader, other, "alpha") is None:
+                    holes = differences(leader, other, "alpha").holes
+                    return f"the blocks of {node.op} differ, and a function has no parameter for that: {first_told(holes)}"
+    return ""
 
 
 def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]]) -> Graph:
@@ -163,19 +185,3 @@ def _function(name: str, repeat: Repeat) -> Graph:
         return value if type == value.type else make_value(new_id(), type, value.name)
 
     return Graph(region_body(repeat, 0, lift=True, results=result), name, functional=repeat.graph.functional)
-
-
-def _blocks_agree(repeat: Repeat) -> bool:
-    """Whether what is inside of nodes has the same types in all places."""
-    graph = repeat.graph
-    return all(
-        bijection(inner_piece(graph, nodes[0], a), inner_piece(graph, node, b), "alpha") is not None
-        for nodes in zip(*repeat.places, strict=True)
-        if nodes[0].blocks
-        for node in nodes[1:]
-        for a, b in zip(nodes[0].blocks, node.blocks, strict=True)
-    )
-
-
-def _fresh_names(graph: Graph, count: int) -> list[str]:
-    return [name for name in (f"region{number}" for number in range(count + 1)) if name != graph.name][:count]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from irscope._base.concurrency.cached import cached_property
@@ -26,6 +26,8 @@ class RegionPieces:
     repeats: tuple[Repeat, ...]
     place_of: Mapping[str, tuple[Repeat, int]]
     """Where the piece of each name is."""
+    find: Callable[[Graph], Iterable[Repeat]]
+    """What found them, for what repeats within them."""
 
     @property
     def note(self) -> str:
@@ -42,6 +44,26 @@ class RegionPieces:
             found[name] = Piece(name, region_body(repeat, place), repeat.graph, {})
         return found
 
+    def nodes(self, name: Node | str) -> tuple[Node, ...]:
+        """The nodes of a piece."""
+        repeat, place = self.place_of[str(name)]
+        return repeat.places[place]
+
+    def chosen(self, classes: Iterable[Sequence[Node | str]]) -> list[Repeat]:
+        """The repeated regions with those places only that are in one class: of a region one for each class of its places."""
+        class_of = {name: number for number, members in enumerate(classes) for name in members}
+        number_of = {
+            repeat.places[place]: class_of[name] for name, (repeat, place) in self.place_of.items() if name in class_of
+        }
+        found: list[Repeat] = []
+        for repeat in self.repeats:
+            alike: dict[int, list[int]] = {}
+            for place, nodes in enumerate(repeat.places):
+                if nodes in number_of:
+                    alike.setdefault(number_of[nodes], []).append(place)
+            found += [repeat.at(places) for places in alike.values() if len(places) > 1]
+        return found
+
     @cached_property
     def name_of(self) -> Mapping[Node, str]:
         """The piece that each node is in."""
@@ -51,7 +73,7 @@ class RegionPieces:
 def region_pieces(graph: Graph) -> RegionPieces:
     """Find the repeated regions of a graph, and name their places."""
     repeats = find_regions(graph)
-    return RegionPieces(repeats, dict(zip(_names(repeats), _places(repeats), strict=True)))
+    return RegionPieces(repeats, dict(zip(_names(repeats), _places(repeats), strict=True)), find_regions)
 
 
 def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:

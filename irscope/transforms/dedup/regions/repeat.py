@@ -55,6 +55,14 @@ class Repeat:
     def __len__(self) -> int:
         return len(self.places)
 
+    def at(self, places: Sequence[int]) -> Repeat:
+        """The same region in some of its places."""
+        if len(places) == len(self):
+            return self
+        return Repeat(
+            self.graph, self.block, tuple([self.places[place] for place in places]), tuple([self.operands[place] for place in places])
+        )
+
     @property
     def size(self) -> int:
         """Nodes in one place."""

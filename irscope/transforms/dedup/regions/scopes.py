@@ -45,7 +45,7 @@ def scope_pieces(graph: Graph) -> RegionPieces:
         }
         place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
         repeats += [_repeat(index, places) for places in _repeated(index, found)]
-    return RegionPieces(tuple(repeats), place_of)
+    return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats)
 
 
 def _by_path(index: BlockIndex) -> dict[str, list[int]]:
@@ -77,7 +77,11 @@ def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[lis
         looks.setdefault(tuple([index.looks[node] for node in nodes]), []).append(nodes)
     chosen: list[list[list[int]]] = []
     for places in looks.values():
-        free = [nodes for nodes in places if taken.isdisjoint(nodes)]
+        held, free = set(taken), list[list[int]]()
+        for nodes in places:  # a module with nothing but another in it has that one's nodes
+            if held.isdisjoint(nodes):
+                free.append(nodes)
+                held.update(nodes)
         same = [nodes for nodes in free if _is_place(index, free[0], nodes)]
         if len(same) < 2:
             continue

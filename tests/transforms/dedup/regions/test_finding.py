@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import irscope as irs
 from irscope.ir.core import Block, Graph, Module, Node, Value
 from irscope.ir.module import inlined, verify_module
 from irscope.ir.verify import verify
-from irscope.transforms.dedup.regions import Repeat, find_regions, outline_regions
+from irscope.transforms.dedup.regions import Repeat, find_regions, outline_nested, outline_regions
 from tests.strategies import Program, random_program
 from tests.transforms.same_meaning import observed
 
@@ -260,7 +262,7 @@ def written_out(callee: Graph, times: int) -> Graph:
 def check_outlined(graph: Graph, program: Program, least: int) -> tuple[Repeat, ...]:
     found = find_regions(graph, min_nodes=least)
     assert_sound(graph, found)
-    module = outline_regions(graph, found)
+    module, _ = outline_nested(graph, found, partial(find_regions, min_nodes=least))
     verify_module(module)
     after = inlined(module, graph.name)
     verify(after)
@@ -333,3 +335,52 @@ def test_the_sixteen_blocks_of_resnet_34_are_found_without_scopes() -> None:
     assert len(repeat) == 16
     assert ops(repeat) == ["conv2d", "batch_norm", "relu", "conv2d", "batch_norm", "add_", "relu"]
     assert same_numbers(graph, outline_regions(graph, [repeat]), image)
+
+
+def heads_in_layers() -> tuple[Any, Any]:
+    torch = pytest.importorskip("torch")
+
+    class Head(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.q, self.k = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+        def forward(self, x: Any) -> Any:
+            return torch.softmax(self.q(x) @ self.k(x).transpose(-1, -2), -1) @ x
+
+    class Layer(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.heads, self.norm, self.scale = torch.nn.ModuleList(Head() for _ in range(4)), torch.nn.LayerNorm(8), scale
+
+        def forward(self, x: Any) -> Any:
+            return self.norm(x + sum(torch.tanh(head(x)) * self.scale for head in self.heads))
+
+    return torch.nn.Sequential(*(Layer(0.5 + (k > 3)) for k in range(6))).eval(), torch.rand(2, 5, 8)
+
+
+@pytest.mark.parametrize("unit", ["regions", "scopes"])
+def test_what_repeats_within_a_region_is_outlined_as_well(unit: Any) -> None:
+    model, x = heads_in_layers()
+    graph = irs.load(model, x)
+    found = irs.dedup(graph, unit=unit, relation="constants")
+    done = found.applied()
+    assert [re.sub(r"\d+ nodes", "n nodes", remark) for remark in done.remarks] == [
+        f"passed @region0: 6 places of n nodes in @{graph.name} call it", "passed @region1: 4 places of n nodes in @region0 call it",
+    ]  # fmt: skip
+    assert isinstance(done.program, irs.Module)
+    for each in (*done.program.graphs.values(), inlined(done.program)):
+        verify(each)
+    np.testing.assert_allclose(irs.compile(done.program)(x).detach().numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["regions", "scopes"])
+def test_a_finer_step_outlines_only_what_is_the_same_by_it(unit: Any) -> None:
+    model, x = heads_in_layers()
+    found = irs.dedup(irs.load(model, x), unit=unit)
+    layers = [len(cls) for cls in found if len(cls) in (2, 4)]
+    assert 2 in layers and 4 in layers
+    remarks = found.applied("alpha").remarks
+    assert [remark.partition(": ")[2][:8] for remark in remarks[:2]] == ["4 places", "2 places"]
+    chosen = found.applied(found.recommend())
+    assert isinstance(chosen.program, irs.Module) and len(chosen.program.graphs) > 1

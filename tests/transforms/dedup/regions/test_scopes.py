@@ -54,7 +54,9 @@ def test_layers_of_one_build_are_one_class_with_their_scale_as_a_hole() -> None:
 
 def test_layers_are_written_once_and_called_and_compute_the_same() -> None:
     g = graph()
-    module = irs.dedup(g, unit="scopes").apply()
+    d = irs.dedup(g, unit="scopes")
+    assert "by 'alpha' no two of its 3 places are the same" in "".join(d.applied().remarks)
+    module = d.apply("constants")
     assert isinstance(module, irs.Module)
     assert sorted(module.graphs) == sorted([g.name, "region0"])
     calls = [node for node in module.graphs[g.name].nodes() if node.op == "func::call"]

@@ -349,41 +349,38 @@ class SameView(TypedDict):
 
 
 class VaryingView(TypedDict):
-    """One thing that differs between the places of a repeated region."""
+    """One thing that differs between modules that are alike."""
 
     kind: str
-    """`parameter`, `constant` or `type`."""
+    """`constant`, `type`, `value` (from outside), or `chain`: what the one before makes."""
     where: str
-    """The op and its operand or result."""
+    """The op and its operand or result, and how many places vary with it."""
     name: str
-    """What a parameter is called behind the name of its place, `query.weight`; empty if it has no such name."""
+    """What a value is called behind the name of its module, `query.weight`; empty if it has no such name."""
     values: list[str]
-    """What each place has there, in the order of the places."""
+    """What each of them has there, in their order."""
 
 
 class PlaceView(TypedDict):
-    """One place where a repeated region stands: its nodes, and the values that go in and come out, by id."""
+    """One of several modules that are alike, and its box."""
 
     label: str
-    nodes: list[int]
-    inputs: list[int]
-    outputs: list[int]
+    box: int
 
 
 class RepeatView(TypedDict):
-    """A part of the program that occurs several times, to be drawn once."""
+    """Modules that are alike, which are drawn as one box."""
 
     label: str
     """`29 nodes ×12`."""
     sentence: str
-    """What differs between the places."""
+    """What differs between them."""
     places: list[PlaceView]
-    """In program order; nodes of one column correspond."""
-    text: list[str]
-    """IR of the first place."""
+    """In program order."""
+    places_left_out: int
     varying: list[VaryingView]
-    nodes_saved: int
-    """How many nodes the picture has less when the region is drawn once, and each place as one box."""
+    """Constants first, then types, then what they are handed."""
+    left_out: int
 
 
 class Measured(TypedDict):
@@ -949,6 +946,8 @@ class ExplorerView(TypedDict):
     """Of each tensor, in a page without Python."""
     buffers: NotRequired[dict[int, BufferView]]
     """The buffers that most views lie in, by their values."""
+    repeats: NotRequired[dict[int, RepeatView]]
+    """By the id of the box, for a page without Python."""
     same: NotRequired[SameView]
     """The ladder of equal pieces; a live page asks for it."""
     profile: NotRequired[ProfileView]

@@ -39,6 +39,23 @@ def test_a_step_shows_its_cards_and_a_card_its_holes_side_by_side(page: Any) -> 
     page.locator(".irs-line.selected", has_text="aten::tanh(%d)").wait_for()
 
 
+def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(browser: Any, tmp_path: Any) -> None:
+    lines = "".join(
+        f"  %t{k} : Float(4) = aten::tanh(%x{k})\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\n"
+        f"  %e{k} : Float(4) = aten::mul(%t{k}, %k{k})\n  %x{k + 1} : Float(4) = foreign::op(%e{k})\n" for k in range(3)
+    )  # fmt: skip
+    text = f"graph(%x0 : Float(4)):\n{lines}  return (%x3)"
+    report = irs.write_report(irs.parse(text), output=tmp_path / "r.html").as_uri()
+    with opened(browser, report, ".irs-graph") as page:
+        page.locator(".irs-graph").get_by_text("×3").click()
+        table = page.locator(".irs-inspector .irs-holes")
+        table.wait_for()
+        assert "each reads what the one before makes" in page.locator(".irs-repeat .irs-sentence").inner_text()
+        assert table.locator("tr", has_text="constant").locator("td").all_inner_texts() == ["constant", "0.1", "0.2", "0.3"]
+        table.get_by_role("button", name="1", exact=True).click()
+        page.locator(".irs-subject h3", has_text="region0.1").wait_for()
+
+
 def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
     page.get_by_role("listbox", name="steps of the ladder").focus()
     for _ in range(4):

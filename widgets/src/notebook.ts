@@ -7,7 +7,7 @@ import type { Ask, AskKernel } from "./lib/model/answers";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { CardView, Detail, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, StoryView, TextView } from "./lib/model/schema";
+import type { CardView, Detail, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -40,6 +40,7 @@ type Reply =
   | { kind: "lines"; token: string; text: TextView }
   | { kind: "levels"; token: string; levels: Level[] }
   | { kind: "places"; token: string; places: Place[] }
+  | { kind: "repeat"; token: string; repeat: RepeatView }
   | { kind: "find"; token: string; found: Found }
   | { kind: "heat"; token: string; heat: Record<number, number[]> }
   | { kind: "layout"; token: string; layout: LayoutView }
@@ -223,6 +224,7 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       lines: async (first, count) => ((await send({ kind: "lines", first, count })) as { text: TextView }).text,
       levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
+      repeat: async (box) => ((await send({ kind: "repeat", box })) as { repeat: RepeatView }).repeat,
       find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
       layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,

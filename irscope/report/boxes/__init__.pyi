@@ -9,10 +9,14 @@ from .line_numbers import (
     heading_lines,
     node_lines,
 )
+from .repeated_modules import (
+    ModuleText,
+)
 
 __all__ = [
     "BoxTree",
     "Levels",
+    "ModuleText",
     "heading_lines",
     "node_lines",
     "writes_memory",

@@ -9,7 +9,7 @@ large. Records are numbers here; `box` makes what a view shows of one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from irscope.report.boxes.line_numbers import node_lines
 from irscope.report.boxes.module_calls import ModuleCalls, scope_of
 from irscope.report.boxes.quiet_nodes import CONSTANT, quiet_nodes
 from irscope.report.boxes.repeated_modules import FEWEST, ModuleText, Run, runs_of, told_range
+from irscope.report.boxes.unmarked_repeats import unmarked_repeats
 from irscope.report.view_models import Box, BoxKind
 from irscope.report.words import plural, short_type
 
@@ -48,6 +49,8 @@ class _Holder:
     label: str
     detail: str = ""
     copies: int = 0
+    path: str = ""
+    """Of the module that it is a box for, even if that holds nothing but repeats."""
 
 
 class BoxTree:
@@ -70,6 +73,7 @@ class BoxTree:
         place = np.full(len(draft.parent), -1, np.int64)
         place[order] = np.arange(len(order))
         self._home = draft.home
+        self._scopes = draft.scopes
         self._place = place
         self.sources, self.targets, self.values = draft.edges(place)
         """The edges: box that makes, box that reads, id of the value."""
@@ -134,6 +138,25 @@ class BoxTree:
         made["equivalence_class"] = self.classes.get(node, -1)
 
     @cached_property
+    def modules(self) -> tuple[ModuleText, Mapping[str, Sequence[Node]]]:
+        """The nodes of each module by its path; those of modules that are alike correspond in their order."""
+        text = ModuleText(self.graph, self._scopes)
+        return text, text.by_path()
+
+    def members(self, number: int) -> dict[int, str]:
+        """The boxes of the modules that a box of repeats holds, with their paths; those in stretches of a long list too."""
+        found: dict[int, str] = {}
+        waiting = list(self.children(number))[::-1]
+        while waiting:
+            box = waiting.pop()
+            subject = self.subjects[box]
+            if self.kinds[box] == "stretch":
+                waiting += list(self.children(box))[::-1]
+            elif isinstance(subject, _Holder) and subject.path:
+                found[box] = subject.path
+        return found
+
+    @cached_property
     def lines(self) -> Mapping[int, int]:
         """The line of the text that prints each node, by its id; lines count from 0."""
         return node_lines(self.graph)
@@ -189,6 +212,8 @@ class _Draft:
     quiet: set[Node] = field(default_factory=set)
     boxed: list[tuple[Node, int]] = field(default_factory=list)
     results: dict[Value, int] = field(default_factory=dict)
+    scopes: Mapping[Node, str] = field(default_factory=dict)
+    """What takes the place of scopes in a program that has none."""
     holders: int = 0
     has_modules: bool = False
 
@@ -196,6 +221,7 @@ class _Draft:
         """Make a box for every input, every node that is not quiet, every module around them, and every result."""
         graph, home, parent = self.graph, self.home, self.parent
         self.quiet = quiet = quiet_nodes(graph)
+        self.scopes = unmarked_repeats(graph)
         for value in graph.free_inputs:
             home[value] = self._add(value, "input", value.id, -1)
         calls = ModuleCalls(self._module, parent)
@@ -206,7 +232,7 @@ class _Draft:
                 continue
             around = inside.get(block_of[node], -1)
             if around < 0:
-                scope = scope_of(node)
+                scope = self.scopes.get(node, "") if self.scopes else scope_of(node)
                 around = calls.box_of(scope, map(home.__getitem__, self._read(_all_inputs(node)))) if scope else -1
             kind: BoxKind = "op" if not node.blocks else "group" if node.op.endswith("Group") else "block"
             box = self._add(node, kind, node.id, around)
@@ -230,7 +256,7 @@ class _Draft:
 
     def _module(self, path: str, around: int) -> int:
         self.has_modules = True
-        return self._hold(_Holder("module", shortened(path, _LONGEST_LABEL)), around)
+        return self._hold(_Holder("module", shortened(path, _LONGEST_LABEL), path=path), around)
 
     def _hold(self, holder: _Holder, around: int) -> int:
         self.holders += 1
@@ -352,19 +378,19 @@ class _Draft:
         calls: dict[str, int] = {}
         for box, kind in enumerate(self.kinds):
             if kind == "module":
-                label = self._label(box)
-                calls[label] = calls.get(label, 0) + 1
+                path = self._path(box)
+                calls[path] = calls.get(path, 0) + 1
         if len(calls) < FEWEST:
             return
-        text = ModuleText(self.graph)
+        text = ModuleText(self.graph, self.scopes)
         nodes = text.by_path()
         twin: dict[int, int] = {}
         known: dict[int, tuple[list[str], list[Run]]] = {}
         waiting = [-1]
         for around in waiting:
-            modules = [box for box in inside[around] if self.kinds[box] == "module" and calls[self._label(box)] == 1]
-            paths = [self._label(box) for box in modules]
-            start = len(self._label(around)) if around >= 0 else 0
+            modules = [box for box in inside[around] if self.kinds[box] == "module" and calls[self._path(box)] == 1]
+            paths = [self._path(box) for box in modules]
+            start = len(self._path(around)) if around >= 0 else 0
             told, other = [path[start:] for path in paths], known.get(twin.get(around, around))
             if other is not None and other[0] == told:
                 runs = other[1]  # what is around them is the same in all, constants and types too
@@ -378,16 +404,17 @@ class _Draft:
             for run in runs:
                 self._fold(around, [modules[k] for k in run.members], run.holes, inside)
 
-    def _label(self, box: int) -> str:
+    def _path(self, box: int) -> str:
         holder = self.subjects[box]
         assert isinstance(holder, _Holder)
-        return holder.label
+        return holder.path
 
     def _fold(self, around: int, members: list[int], holes: int, inside: dict[int, list[int]]) -> None:
         differ = f"{plural(holes, 'constant or type', 'constants or types')} differ" if holes > 1 else "one constant or type differs"
-        told = _Holder("repeat", told_range([self._label(box) for box in members]), differ if holes else "alike", len(members))
+        label = shortened(told_range([self._path(box) for box in members]), _LONGEST_LABEL)
+        told = _Holder("repeat", label, differ if holes else "alike", len(members))
         if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its own box is the one for all of them
-            self.subjects[around], self.kinds[around] = told, "repeat"
+            self.subjects[around], self.kinds[around] = replace(told, path=self._path(around)), "repeat"
             return
         folded = self._hold(told, around)
         held = set(members)

@@ -39,10 +39,15 @@ class Run:
 
 
 class ModuleText:
-    """Encodes the nodes of modules, given by their paths, so that equal encodings mean alike modules."""
+    """Encodes the nodes of modules, given by their paths, so that equal encodings mean alike modules.
 
-    def __init__(self, graph: Graph) -> None:
+    `scopes` takes the place of the nodes' own, and says in its order how nodes of alike modules correspond.
+    """
+
+    def __init__(self, graph: Graph, scopes: Mapping[Node, str] | None = None) -> None:
         self._graph = graph
+        self._scopes = scopes or None
+        self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
         self._meant: dict[Value, Value] = {}
         """For a value at the border of a group, the same value on the other side, nearer to its maker."""
         self._types: dict[int, tuple[Type, int]] = {}
@@ -54,35 +59,41 @@ class ModuleText:
                 block = node.blocks[0]
                 self._meant.update(zip(block.params, node.inputs, strict=True))
                 self._meant.update(zip(node.outputs, block.returns, strict=True))
-            elif node.op != CONSTANT and node.scope:
+            elif node.op != CONSTANT and self._scope(node):
                 yield node
 
+    def _scope(self, node: Node) -> str:
+        return node.scope if self._scopes is None else self._scopes.get(node, "")
+
     def by_path(self) -> dict[str, list[Node]]:
-        """The nodes of each module, those of the modules in it too."""
+        """The nodes of each module, those of the modules in it too; they correspond in this order."""
         found: dict[str, list[Node]] = {}
         paths: dict[str, list[str]] = {}
         for node in self._nodes():
-            around = paths.get(node.scope)
+            scope = self._scope(node)
+            around = paths.get(scope)
             if around is None:
-                around = paths[node.scope] = paths_of(node.scope)
+                around = paths[scope] = paths_of(scope)
             for path in around:
                 found.setdefault(path, []).append(node)
-        return found
+        age = self._age
+        return {
+            path: sorted(nodes, key=lambda node: node.id if age is None else age[node]) for path, nodes in found.items()
+        }
 
     def encoded(self, nodes: Sequence[Node]) -> Encoding:
         """What makes modules alike, and what may differ between those that are, place by place."""
-        ordered = sorted(nodes, key=lambda node: node.id)
-        place = {node: k for k, node in enumerate(ordered)}
+        place = {node: k for k, node in enumerate(nodes)}
         outsiders: dict[Value, int] = {}
         shape: list[object] = []
         holes: list[object] = []
-        for node in ordered:
+        for node in nodes:
             shape.append(node.op)
             owner = self._owner(node)
             shape.append(place.get(owner, -1) if owner is not None else -1)
             shape.append(len(node.inputs))
             for value in node.inputs:
-                value = self._maker_side(value)
+                value = self.maker_side(value)
                 maker = self._graph.producer.get(value)
                 if maker is not None and maker.op == CONSTANT:
                     shape.append("c")
@@ -96,7 +107,8 @@ class ModuleText:
                 holes.append(self._constant(node))
         return tuple(shape), tuple(holes)
 
-    def _maker_side(self, value: Value) -> Value:
+    def maker_side(self, value: Value) -> Value:
+        """A value at the border of a group as it is called nearest to its maker."""
         while value in self._meant:
             value = self._meant[value]
         return value

@@ -69,6 +69,7 @@ def explorer_view(
     if details:
         if len(exploration.dedup.classes) > 1 or exploration.same is not None:
             view["same"] = SameViews(exploration.dedup, exploration.records).stored()
+        view["repeats"] = (index or ProgramIndex(graph)).repeats()
         view["memory"], view["copies"] = memory_view(memory_plan(graph), exploration.records), exploration.layouts.copies()
         view["layouts"], view["buffers"] = exploration.layouts.stored()
         answers, view["kernels"] = _answered_ahead(exploration, inspection)

@@ -16,9 +16,10 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.boxes import BoxTree, Levels, heading_lines, writes_memory
+from irscope.report.panes import repeat_view
 from irscope.report.panes.graph_view import opened_at_first
 from irscope.report.queries import Queries
-from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, TextView
+from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
 
 __all__ = ["ProgramIndex"]
 
@@ -27,6 +28,7 @@ PAGE = 240
 _MOST_LINES = 2000
 _MOST_PLACES = 4000
 _MOST_LEVELS = 200
+_MOST_REPEATS = 24
 _MOST_SHOWN = 40
 _LINES_BEFORE = 4
 _NAME = re.compile(r"%([\w.$-]*\w)")
@@ -120,6 +122,19 @@ class ProgramIndex:
         """What is directly in a box, given by its id, 0 for the outermost. Raises UnknownName."""
         number = self._number(around)
         return Level(around=around, boxes=list(self._boxes(number)), edges=list(self._levels.edges_in(number)))
+
+    def repeat(self, id: int) -> RepeatView:
+        """What differs between the modules in a box of modules that are alike. Raises UnknownName."""
+        number = self._number(id)
+        if number < 0 or self.tree.kinds[number] != "repeat":
+            raise UnknownName(f"the box {id} holds no modules that are alike", hint="boxes marked with ×N do")
+        return repeat_view(self.tree, number)
+
+    def repeats(self) -> dict[int, RepeatView]:
+        """The same of the first boxes of modules that are alike, for a page without Python."""
+        tree = self.tree
+        boxes = [number for number, kind in enumerate(tree.kinds) if kind == "repeat"]
+        return {tree.ids[number]: repeat_view(tree, number) for number in boxes[:_MOST_REPEATS]}
 
     def levels(self, around: Sequence[int]) -> list[Level]:
         """The same of several."""
@@ -223,6 +238,7 @@ class ProgramIndex:
         """The questions of a page by their kind."""
         return {
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
+            "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},
             "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
             "find": lambda ask: {"found": self.find(str(ask["query"]))},
             "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},

@@ -37,8 +37,7 @@ from .same.dedup_view import (
     class_views,
 )
 from .same.repeats_view import (
-    repeat_sentence,
-    repeat_views,
+    repeat_view,
 )
 from .same.same_view import (
     SameViews,
@@ -64,6 +63,5 @@ __all__ = [
     "profile_view",
     "remarks_table",
     "time_sentence",
-    "repeat_sentence",
-    "repeat_views",
+    "repeat_view",
 ]

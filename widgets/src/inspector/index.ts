@@ -6,6 +6,7 @@ import { h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
 import { bare } from "../lib/model/answers";
 import type { AliasDetail, Detail } from "../lib/model/schema";
+import { repeatTable } from "../same/repeat";
 import { stepList } from "../timeline/list";
 import { aliasTab } from "./alias";
 import { KernelTab } from "./kernel";
@@ -28,15 +29,24 @@ export interface Reveal {
 /** Whether an id is that of a box for a module, layers that repeat, or a stretch: nothing of the program has it. */
 const isHolder = (record: number) => record < 0;
 
-function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined): void {
+function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined, still: () => boolean): void {
   const { hierarchy } = context.records;
   const box = hierarchy.boxes[hierarchy.find(record)];
   const show = reveal && box ? h("button", { type: "button", onclick: () => reveal(record) }, "show in graph") : null;
   head.replaceChildren(h("div", { class: "irs-subject-title" }, h("h3", {}, box?.label ?? "a box of the graph"), show));
-  const told = box?.kind === "repeat"
-    ? `${box.copies} modules that are alike, matched node by node: ${box.detail}. Open the box to see each.`
-    : `${box?.detail ?? ""}. Select what is inside of it to ask about memory, fusion and kernels.`;
-  body.replaceChildren(h("div", { class: "irs-panel" }, note(told)));
+  if (box?.kind !== "repeat") {
+    body.replaceChildren(h("div", { class: "irs-panel" }, note(`${box?.detail ?? ""}. Select what is inside of it to ask about memory, fusion and kernels.`)));
+    return;
+  }
+  const panel = h("div", { class: "irs-panel" }, note(`${box.copies} parts that are alike, matched node by node: ${box.detail}.`));
+  body.replaceChildren(panel);
+  const open = (inner: number) => {
+    context.selection.set([inner]);
+    reveal?.(inner);
+  };
+  context.same.repeat(record).then(
+    (view) => still() && panel.append(view ? repeatTable(context, view, open) : note("this page does not hold what differs between them; a notebook with a kernel says it")),
+    (error: unknown) => still() && panel.append(problem(error)));
 }
 
 export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
@@ -56,7 +66,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     shown = wanted;
     const still = () => shown === wanted;
     if (selection.ids.length === 0) empty(context, head, body, list);
-    else if (selection.ids.length === 1 && isHolder(selection.ids[0])) holder(context, head, body, selection.ids[0], reveal);
+    else if (selection.ids.length === 1 && isHolder(selection.ids[0])) holder(context, head, body, selection.ids[0], reveal, still);
     else if (selection.ids.length === 1) one(selection.ids[0], still);
     else if (selection.ids.length === 2 && !selection.ids.some(isHolder)) pairAnswers(context, head, body, still);
     else many(context, head, body);

@@ -3,8 +3,7 @@ from .dedup_view import (
     class_views,
 )
 from .repeats_view import (
-    repeat_sentence,
-    repeat_views,
+    repeat_view,
 )
 from .same_view import (
     SameViews,
@@ -14,6 +13,5 @@ __all__ = [
     "SameViews",
     "class_sentence",
     "class_views",
-    "repeat_sentence",
-    "repeat_views",
+    "repeat_view",
 ]

@@ -1,77 +1,123 @@
-"""Repeated layers once, with how often they stand there and what differs between the places."""
+"""What differs between modules that stand in one box because they are alike: constants, types, and what each is handed.
+
+Nodes correspond as `ModuleText` says, so a row is one place in the code of a layer, and a column one layer. Places that differ in the
+same way in all of them are one row: whatever says one says the others.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from typing import Any, Final
 
 from irscope._base.escaping import shortened
-from irscope.ir import Graph, Value
-from irscope.ir.text import print_node
+from irscope.ir import Node, Value
+from irscope.report.boxes import BoxTree, ModuleText
 from irscope.report.view_models import PlaceView, RepeatView, VaryingView
-from irscope.report.words import plural
-from irscope.transforms.dedup.regions import RegionHole, Repeat, find_regions
+from irscope.report.words import plural, short_type
+from irscope.transforms.dedup.holes import operand_name, told
 
-__all__ = ["repeat_sentence", "repeat_views"]
+__all__ = ["repeat_view"]
 
-_MOST_LINES = 60
-_KINDS = {"parameter": "value", "constant": "constant", "type": "type"}
+_MOST_ROWS: Final = 80
+_MOST_PLACES: Final = 48
+_LONGEST: Final = 60
+_ORDER: Final = {"constant": 0, "type": 1, "value": 2, "chain": 3}
+_Row = tuple[str, tuple[str, ...]]
+"""What kind of thing differs, and what each place has there."""
 
 
-def repeat_views(graph: Graph, names: Mapping[Value, str], *, min_nodes: int = 3) -> list[RepeatView]:
-    """One view for each repeated region of a graph, plain or fused, what saves most first.
+def repeat_view(tree: BoxTree, number: int) -> RepeatView:
+    """The table of one box of modules that repeat each other.
 
     >>> import irscope as irs
-    >>> g = irs.parse('''graph(%x : Float(4), %v : Float(4), %w : Float(4)):
-    ...   %a : Float(4) = aten::mul(%x, %v)
-    ...   %b : Float(4) = aten::tanh(%a)
-    ...   %c : Float(4) = aten::exp(%b)
-    ...   %d : Float(4) = aten::mul(%c, %w)
-    ...   %e : Float(4) = aten::tanh(%d)
-    ...   %f : Float(4) = aten::exp(%e)
-    ...   return (%f)''')
-    >>> [view] = repeat_views(g, g.names)
-    >>> view["label"], view["sentence"]
-    ('3 nodes ×2', '2 places are the same but for 2 values that they use')
+    >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\\n"
+    ...                 f"  %e{k} : Float(4) = aten::mul(%t{k}, %k{k})\\n  %x{k + 1} : Float(4) = aten::neg(%e{k})\\n" for k in range(3))
+    >>> tree = BoxTree(irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)"))
+    >>> view = repeat_view(tree, tree.kinds.index("repeat"))
+    >>> view["sentence"]
+    '3 places are the same but for one constant; each reads what the one before makes'
+    >>> [(row["where"], row["values"]) for row in view["varying"]]
+    [("'other' of aten::mul", ['0.1', '0.2', '0.3']), ("'self' of aten::tanh", ['%x0', '%x1', '%x2'])]
     """
-    return [_view(repeat, names) for repeat in find_regions(graph, min_nodes=min_nodes)]
-
-
-def _view(repeat: Repeat, names: Mapping[Value, str]) -> RepeatView:
-    first = repeat.places[0]
-    lines = [print_node(node, names) for node in first]
-    more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
-    places = [
-        PlaceView(
-            label=label, nodes=[node.id for node in nodes],
-            inputs=[values[at].id for values in repeat.inputs],
-            outputs=[nodes[column].outputs[number].id for column, number in repeat.outputs],
-        ) for at, (label, nodes) in enumerate(zip(repeat.labels, repeat.places, strict=True))
-    ]  # fmt: skip
+    members = tree.members(number)
+    text, nodes = tree.modules
+    places = [nodes[path] for path in members.values()]
+    rows: dict[_Row, list[str]] = {}
+    for kind, where, values in _differing(tree, text, places):
+        rows.setdefault((kind, values), []).append(where)
+    found = sorted(rows.items(), key=lambda row: _ORDER[row[0][0]])
     return RepeatView(
-        label=f"{plural(repeat.size, 'node')} ×{len(repeat)}", sentence=repeat_sentence(repeat), places=places,
-        text=[*map(shortened, lines[:_MOST_LINES]), *more], varying=[_varying(hole, repeat.labels) for hole in repeat.holes],
-        nodes_saved=repeat.nodes_saved,
+        label=f"{plural(len(places[0]), 'node')} ×{len(places)}", sentence=_sentence(len(places), [kind for (kind, _), _ in found]),
+        places=[PlaceView(label=shortened(path, 200), box=tree.ids[box]) for box, path in list(members.items())[:_MOST_PLACES]],
+        places_left_out=max(0, len(places) - _MOST_PLACES),
+        varying=[_varying(kind, values, where) for (kind, values), where in found[:_MOST_ROWS]],
+        left_out=max(0, len(found) - _MOST_ROWS),
     )  # fmt: skip
 
 
-def repeat_sentence(repeat: Repeat) -> str:
+def _differing(tree: BoxTree, text: ModuleText, places: Sequence[Sequence[Node]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Everything that is not the same in all places: its kind, where it is, and what each has there."""
+    graph = tree.graph
+    own = [{value: (column, k) for column, node in enumerate(nodes) for k, value in enumerate(node.outputs)} for nodes in places]
+    asked: set[tuple[Value, ...]] = set()
+    counts = Counter(node.op for node in places[0])
+    for column in zip(*places, strict=True):
+        which = f" %{graph.names[column[0].outputs[0]]}" if counts[column[0].op] > 1 and column[0].outputs else ""
+        for number in range(len(column[0].inputs)):
+            values = tuple([text.maker_side(node.inputs[number]) for node in column])
+            if values in asked or len(set(values)) == 1 or values[0] in own[0]:
+                continue
+            makers = [graph.producer.get(value) for value in values]
+            where = f"{operand_name(column[0], number)}{which}"
+            if all(maker is not None and maker.op == "prim::Constant" for maker in makers):
+                yield from _apart("constant", where, [_payload(maker) for maker in makers if maker is not None])
+            else:
+                asked.add(values)
+                kind = "chain" if _is_chain(values, own) else "value"
+                yield from _apart(kind, where, [f"%{graph.names[value]}" for value in values])
+        for number in range(len(column[0].outputs)):
+            yield from _apart("type", f"result of {column[0].op}{which}", [short_type(node.outputs[number].type) for node in column])
+        for key in column[0].attrs:
+            yield from _apart("constant", f"{key!r} of {column[0].op}{which}", [told(node.attrs.get(key)) for node in column])
+
+
+def _apart(kind: str, where: str, values: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if any(value != values[0] for value in values):
+        yield kind, where, tuple(values)
+
+
+def _payload(constant: Node) -> str:
+    return ", ".join(told(payload) for payload in constant.attrs.values()) or "None"
+
+
+def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
+    """Whether each place but the first reads one and the same result of the place before."""
+    return len({own[place - 1].get(values[place]) for place in range(1, len(values))} | {None}) == 2 and all(
+        values[place] in own[place - 1] for place in range(1, len(values))
+    )
+
+
+def _sentence(count: int, kinds: Sequence[str]) -> str:
     """What differs between the places, in a sentence."""
-    kinds = Counter(hole.kind for hole in repeat.holes)
-    told = [plural(kinds[kind], noun) + (" that they use" if kind == "parameter" else "") for kind, noun in _KINDS.items() if kinds[kind]]
-    differ = " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
-    return f"{plural(len(repeat), 'place')} are the same" + (f" but for {differ}" if differ else "")
+    counts = Counter(kinds)
+    nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("value that they use", "values that they use")}
+    parts = [f"one {one}" if counts[kind] == 1 else f"{counts[kind]} {many}" for kind, (one, many) in nouns.items() if counts[kind]]
+    differ = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    chain = "; each reads what the one before makes" if counts["chain"] else ""
+    return f"{plural(count, 'place')} are the same" + (f" but for {differ}" if differ else "") + chain
 
 
-def _varying(hole: RegionHole, labels: Sequence[str]) -> VaryingView:
-    return VaryingView(kind=hole.kind, where=hole.place, name=_shared_name(hole, labels), values=list(map(shortened, hole.values)))
+def _varying(kind: str, values: Sequence[str], where: Sequence[str]) -> VaryingView:
+    more = f", and {len(where) - 1} more that vary with it" if len(where) > 1 else ""
+    name = _shared_name(values) if kind == "value" else ""
+    shown = [shortened(value, _LONGEST) for value in values[:_MOST_PLACES]]
+    return VaryingView(kind=kind, where=shortened(f"{where[0]}{more}", 200), name=name, values=shown)
 
 
-def _shared_name(hole: RegionHole, labels: Sequence[str]) -> str:
+def _shared_name(values: Sequence[str]) -> str:
     """What the values are called in every place, behind the name of the place: `query.weight` of twelve layers' weights."""
-    if hole.kind != "parameter":
-        return ""
-    reversed_parts = [value.removeprefix("%").split(".")[::-1] for value in hole.values]
+    reversed_parts = [value.removeprefix("%").split(".")[::-1] for value in values]
     shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*reversed_parts, strict=False))]
     return ".".join(reversed(shared))

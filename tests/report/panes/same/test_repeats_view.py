@@ -1,22 +1,21 @@
-"""Repeated layers as a view: drawn once, with what differs; ids of the graph that is shown."""
+"""What differs between layers that stand in one box: in plain and in fused programs, with scopes and without."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.report.panes import repeat_views
+from irscope.errors import UnknownName
+from irscope.ir import Graph
+from irscope.report.pages import ProgramIndex
+from irscope.report.view_models import RepeatView
 
-sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
 
-
-def layers(count: int) -> Any:
+def layers(count: int) -> Graph:
     weights = [np.full((4, 4), place, np.float32) for place in range(count)]
 
     def program(x: Any) -> Any:
@@ -24,49 +23,73 @@ def layers(count: int) -> Any:
             x = np.tanh(x @ weight) * (0.5 + place) + x
         return x
 
-    return irs.load(program, np.ones((2, 4), np.float32))
+    graph = irs.load(program, np.ones((2, 4), np.float32))
+    assert isinstance(graph, Graph) and not any(node.scope for node in graph.nodes())
+    return graph
 
 
-def test_layers_of_a_plain_and_of_a_fused_graph_are_one_view_with_what_differs() -> None:
-    graph = layers(6)
-    for shown in (graph, irs.fuse(graph).graph):
-        view = max(repeat_views(shown, shown.names, min_nodes=2), key=lambda view: len(view["places"]))
-        json.dumps(view)
-        assert len(view["places"]) == 6
-        assert ["0.5", "1.5", "2.5", "3.5", "4.5", "5.5"] in [row["values"] for row in view["varying"]]
-        ids = {node.id for node in shown.nodes()}
-        for place in view["places"]:
-            assert set(place["nodes"]) <= ids
-            assert len(place["nodes"]) == len(view["places"][0]["nodes"])
+def views(graph: Graph) -> list[RepeatView]:
+    index = ProgramIndex(graph)
+    found = index.repeats()
+    json.dumps(list(found.values()))
+    for box, view in found.items():
+        assert view == index.repeat(box)
         assert all(len(row["values"]) == len(view["places"]) for row in view["varying"])
+        for place in view["places"]:
+            assert index.tree.box(index.tree.number[place["box"]])["label"] == place["label"]
+    return list(found.values())
 
 
-def test_constants_that_differ_are_named() -> None:
+@pytest.mark.parametrize("fused", [False, True])
+def test_layers_that_nobody_marked_are_one_box_with_what_differs(fused: bool) -> None:
     graph = layers(6)
-    [view] = repeat_views(graph, graph.names)
-    assert view["label"].endswith("×6")
-    assert "1 constant" in view["sentence"]
-    [row] = [row for row in view["varying"] if row["kind"] == "constant"]
-    assert row["values"] == ["0.5", "1.5", "2.5", "3.5", "4.5", "5.5"]
+    [view] = views(irs.fuse(graph).graph if fused else graph)
+    assert len(view["places"]) == 6 and view["label"].endswith("×6")
+    constants = [row for row in view["varying"] if row["kind"] == "constant"]
+    assert [row["values"] for row in constants] == [["0.5", "1.5", "2.5", "3.5", "4.5", "5.5"]]
+    assert [row["kind"] for row in view["varying"]].count("chain") == 1
+    assert view["sentence"].startswith("6 places are the same but for one constant")
+    assert view["sentence"].endswith("; each reads what the one before makes")
 
 
-def test_parameters_go_by_what_they_are_called_in_every_layer() -> None:
+def test_weights_go_by_what_they_are_called_in_every_layer() -> None:
     torch = pytest.importorskip("torch")
 
     class Layer(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
+        def __init__(self, rate: float) -> None:
             super().__init__()
-            self.dense, self.norm = torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+            self.dense, self.norm, self.rate = torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), rate
 
         def forward(self, x: Any) -> Any:
-            return x + self.norm(torch.tanh(self.dense(x)))
+            return x + self.norm(torch.tanh(self.dense(x))) * self.rate
 
-    graph = irs.load(torch.nn.Sequential(*(Layer() for _ in range(5))).eval(), torch.rand(2, 4))
-    [view] = repeat_views(graph, graph.names)
-    assert len(view["places"]) == 5
+    graph = irs.load(torch.nn.Sequential(*(Layer(0.5 + k) for k in range(5))).eval(), torch.rand(2, 4))
+    assert isinstance(graph, Graph)
+    [view] = views(irs.fuse(graph).graph)
+    assert [place["label"] for place in view["places"]] == ["0", "1", "2", "3", "4"]
     assert {"dense.weight", "dense.bias", "norm.weight", "norm.bias"} <= {row["name"] for row in view["varying"]}
+    assert view["varying"][0]["values"] == ["0.5", "1.5", "2.5", "3.5", "4.5"]
 
 
-def test_nothing_repeated_is_no_view() -> None:
+def test_sizes_that_differ_are_types_and_places_that_vary_together_are_one_row() -> None:
+    lines, width = "", 4
+    for k in range(3):
+        lines += f"  %k{k} : int[] = prim::Constant[value=[{width + 1}, 2]]()\n"
+        lines += f"  %r{k} : Float({width + 1}, 2) = aten::reshape(%p{k}, %k{k})\n"
+        lines += f"  %t{k} : Float({width + 1}, 2) = aten::tanh(%r{k})\n  %e{k} : Float({width + 1}, 2) = aten::exp(%t{k})\n"
+        width += 1
+    inputs = ", ".join(f"%p{k} : Float({2 * (5 + k)})" for k in range(3))
+    [view] = views(irs.parse(f"graph({inputs}):\n{lines}  return (%e0, %e1, %e2)"))
+    kinds = {row["kind"]: row for row in view["varying"]}
+    assert kinds["constant"]["values"] == ["(5, 2)", "(6, 2)", "(7, 2)"]
+    assert "and 2 more that vary with it" in kinds["type"]["where"]
+    assert kinds["value"]["values"] == ["%p0", "%p1", "%p2"]
+
+
+def test_nothing_repeated_is_no_box_and_other_boxes_have_no_table() -> None:
     graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
-    assert repeat_views(graph, graph.names) == []
+    assert views(graph) == []
+    with pytest.raises(UnknownName, match="holds no modules that are alike"):
+        ProgramIndex(graph).repeat(graph.node("y").id)
+    with pytest.raises(UnknownName, match="there is no box"):
+        ProgramIndex(graph).repeat(-77)

@@ -1,7 +1,7 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, SameClass, SameStep, SameView, TextView } from "./schema";
+import type { BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 /** Lines that are asked for at once. */
@@ -28,6 +28,8 @@ export interface Supply {
   layout(value: number): Promise<LayoutView>;
   /** The memory plan of a state of the history. */
   memory(state: number): Promise<MemoryView>;
+  /** What differs between the modules in a box of modules that are alike. */
+  repeat(box: number): Promise<RepeatView>;
   /** Which pieces are the same. */
   same(question: object): Promise<SameAnswer>;
   part(name: string): Promise<Partial<ExplorerView>>;

@@ -1,7 +1,7 @@
 // Which pieces are the same: asked of Python in a notebook, read from the view in a page without a kernel.
 
 import type { SameAnswer, Supply } from "./records";
-import type { BesideView, ExplorerView, SameClass, SameStep, SameView } from "./schema";
+import type { BesideView, ExplorerView, RepeatView, SameClass, SameStep, SameView } from "./schema";
 
 export class Same {
   private readonly known = new Map<string, Promise<SameAnswer>>();
@@ -29,6 +29,11 @@ export class Same {
   /** Any two pieces; null where there is nobody to ask. */
   async pair(first: number, second: number): Promise<BesideView | null> {
     return (await this.ask({ ids: [first, second] })).beside ?? null;
+  }
+
+  /** What differs between the modules in a box of modules that are alike; null where there is nobody to ask. */
+  async repeat(box: number): Promise<RepeatView | null> {
+    return this.view.repeats?.[box] ?? (await this.supply?.repeat(box)) ?? null;
   }
 
   get isLive(): boolean {

@@ -249,39 +249,36 @@ export interface SameView {
   classes: Record<string, SameClass>;
 }
 
-/** One thing that differs between the places of a repeated region. */
+/** One thing that differs between modules that are alike. */
 export interface VaryingView {
-  /** `parameter`, `constant` or `type`. */
+  /** `constant`, `type`, `value` (from outside), or `chain`: what the one before makes. */
   kind: string;
-  /** The op and its operand or result. */
+  /** The op and its operand or result, and how many places vary with it. */
   where: string;
-  /** What a parameter is called behind the name of its place, `query.weight`; empty if it has no such name. */
+  /** What a value is called behind the name of its module, `query.weight`; empty if it has no such name. */
   name: string;
-  /** What each place has there, in the order of the places. */
+  /** What each of them has there, in their order. */
   values: string[];
 }
 
-/** One place where a repeated region stands: its nodes, and the values that go in and come out, by id. */
+/** One of several modules that are alike, and its box. */
 export interface PlaceView {
   label: string;
-  nodes: number[];
-  inputs: number[];
-  outputs: number[];
+  box: number;
 }
 
-/** A part of the program that occurs several times, to be drawn once. */
+/** Modules that are alike, which are drawn as one box. */
 export interface RepeatView {
   /** `29 nodes ×12`. */
   label: string;
-  /** What differs between the places. */
+  /** What differs between them. */
   sentence: string;
-  /** In program order; nodes of one column correspond. */
+  /** In program order. */
   places: PlaceView[];
-  /** IR of the first place. */
-  text: string[];
+  places_left_out: number;
+  /** Constants first, then types, then what they are handed. */
   varying: VaryingView[];
-  /** How many nodes the picture has less when the region is drawn once, and each place as one box. */
-  nodes_saved: number;
+  left_out: number;
 }
 
 /** One bar of the timing chart, in milliseconds. */
@@ -807,6 +804,8 @@ export interface ExplorerView {
   layouts?: Record<number, LayoutView>;
   /** The buffers that most views lie in, by their values. */
   buffers?: Record<number, BufferView>;
+  /** By the id of the box, for a page without Python. */
+  repeats?: Record<number, RepeatView>;
   /** The ladder of equal pieces; a live page asks for it. */
   same?: SameView;
   /** Where the time goes, if that was measured. */

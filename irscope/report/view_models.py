@@ -11,6 +11,7 @@ from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
     "AliasDetail",
+    "AssumedLayout",
     "AxisView",
     "BesideLine",
     "BesideView",
@@ -624,6 +625,8 @@ class LayoutView(TypedDict):
     """The value whose buffer it lies in; 0 where that is only known at the run."""
     buffer: BufferView | None
     """The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view."""
+    others: list[str]
+    """Of an argument, the layouts that it might have instead."""
 
 
 class CopyView(TypedDict):
@@ -636,6 +639,16 @@ class CopyView(TypedDict):
     """-1 where they are only known at the run."""
     because: str
     """Which step failed, and what would make it a view."""
+
+
+class AssumedLayout(TypedDict):
+    """What would be if an argument lay otherwise."""
+
+    told: str
+    views: list[CopyView]
+    """Nodes that copy now and would not then."""
+    copies: list[CopyView]
+    """Nodes that would copy then and do not now."""
 
 
 class VerdictView(TypedDict):

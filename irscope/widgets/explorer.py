@@ -146,6 +146,7 @@ class Explorer(View):
             questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))},
                        "heat": times.answer, "same": lambda ask: same().answer(ask),
                        "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
+                       "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
                        "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))}},
             records=exploration.records_of, query=exploration.queries, last_step=steps or None, profile=exploration.profile,
             measure=measure,

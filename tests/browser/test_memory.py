@@ -68,5 +68,9 @@ def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None
     live.locator(".irs-text [data-record]", has_text="%left").first.click()
     live.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
     live.locator(".irs-buffer-row").first.wait_for()
+    lab.python("e.selection = ['x']")
+    live.get_by_label("assumed layout").select_option("columns")
+    live.locator(".irs-sentence", has_text="with %x column by column, 1 node would copy 256 B (now 1 node copying 256 B)").wait_for()
+    assert live.locator(".irs-neighbour").count() == 2
     lab.close()
     assert lab.errors == []

@@ -7,7 +7,7 @@ import type { Ask, AskKernel } from "./lib/model/answers";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { CardView, Detail, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
+import type { AssumedLayout, CardView, Detail, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -44,6 +44,7 @@ type Reply =
   | { kind: "find"; token: string; found: Found }
   | { kind: "heat"; token: string; heat: Record<number, number[]> }
   | { kind: "layout"; token: string; layout: LayoutView }
+  | { kind: "assumed"; token: string; assumed: AssumedLayout }
   | { kind: "memory"; token: string; memory: MemoryView }
   | ({ kind: "same"; token: string } & SameAnswer)
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
@@ -228,6 +229,7 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
       layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,
+      assumed: async (id, layout) => ((await send({ kind: "assumed", id, layout })) as { assumed: AssumedLayout }).assumed,
       memory: async (state) => ((await send({ kind: "memory", state })) as { memory: MemoryView }).memory,
       same: async (question) => (await send({ kind: "same", ...question })) as SameAnswer,
       part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,

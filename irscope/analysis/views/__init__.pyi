@@ -6,11 +6,13 @@ from .assumed import (
 from .byte_sets import (
     NOTHING,
     ByteSet,
+    SymbolicBytes,
     are_disjoint,
     byte_set,
 )
 from .demand import (
     Demand,
+    as_demand,
 )
 from .explain import (
     StrideDemand,
@@ -37,8 +39,10 @@ __all__ = [
     "Placement",
     "Recommendation",
     "StrideDemand",
+    "SymbolicBytes",
     "ViewAliases",
     "are_disjoint",
+    "as_demand",
     "byte_set",
     "demands_of",
     "with_strides_of",

@@ -23,7 +23,7 @@ from irscope.ops.registry import effect_of
 __all__ = ["Layouts", "demands_of", "with_strides_of"]
 
 Layouts: TypeAlias = Mapping[Value, Demand | Sequence[int] | str] | Mapping[str, Demand | Sequence[int] | str]
-"""Layouts by value: the axes in memory order, the slowest first, `"rows"`, `"channels_last"`, or a `Demand`."""
+"""Layouts by value: the axes in memory order, the slowest first, `"rows"`, `"columns"`, `"channels_last"`, or a `Demand`."""
 
 
 def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Demand]:

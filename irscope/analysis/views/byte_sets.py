@@ -11,6 +11,11 @@ multiples only those few matter that the smaller steps can make up for, and none
 smaller steps forbids it. That is the whole set of candidates, so "none found" is a proof that the sets are disjoint. Steps
 that are multiples of each other, as those of tensors without overlap are, leave two or three candidates each; the search gives
 up after `_MOST_TRIES`, and then nothing is claimed.
+
+**Numbers with names** (`SymbolicBytes`) are compared by what holds for all that the names may stand for. Let G divide the steps of some
+directions of both sets, and let each set with its other directions lie within its first so many bytes, its reach. If the starts are
+at least the reach of the first set apart, and no more than G less that of the second, no byte is in both: between two bytes in one
+place there would be a whole number of G, and there is more than 0 and less than G. Each step of the two sets is tried as G.
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import Final
 
-__all__ = ["NOTHING", "ByteSet", "are_disjoint", "byte_set"]
+from irscope.ops.view_steps import Num, is_at_least, quotient
+
+__all__ = ["NOTHING", "ByteSet", "SymbolicBytes", "are_apart", "are_disjoint", "byte_set", "symbolic_bytes"]
 
 _MOST_TRIES: Final = 20_000
 
@@ -185,3 +192,82 @@ def _hits(here: int, least: int, most: int, common: int) -> bool:
     """Whether some multiple of `common` brings `here` between the bounds."""
     return (most - here) // common >= -((here - least) // common)
 
+
+@dataclass(frozen=True, slots=True)
+class SymbolicBytes:
+    """Bytes of a buffer of which a number has a name, made by `symbolic_bytes`; what is known of any is the same as of `ByteSet`."""
+
+    start: Num
+    width: Num
+    counts: tuple[Num, ...]
+    """How many places there are along each direction, none at all where one is 0; the slowest axis first."""
+    steps: tuple[Num, ...]
+
+    @property
+    def reach(self) -> Num:
+        """From the first byte to one past the last, if there is any, and no step is negative."""
+        return _reach(self.width, zip(self.counts, self.steps, strict=True))
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether they lie side by side without a gap, whatever the names stand for."""
+        return not self.counts
+
+    def __str__(self) -> str:
+        places = [f"every {step}, {count} times" for count, step in zip(reversed(self.counts), reversed(self.steps), strict=True)]
+        return f"{self.width} bytes{' ' * bool(places)}{', '.join(places)}, from byte {self.start}"
+
+
+def symbolic_bytes(start: Num, width: Num, axes: Iterable[tuple[Num, Num]]) -> SymbolicBytes:
+    """The bytes of elements of this width, from their number and distance in bytes along each axis, the slowest first.
+
+    >>> from irscope.ops.view_steps import Extent
+    >>> n = Extent.of("n")
+    >>> print(symbolic_bytes(8, 4, [(n, 24), (4, 4)]))
+    16 bytes every 24, n times, from byte 8
+    >>> print(symbolic_bytes(0, 4, [(n, 24), (6, 4)]))
+    24*n bytes, from byte 0
+    """
+    joined: list[tuple[Num, Num]] = []
+    for count, step in reversed(list(axes)):
+        if count == 1 or step == 0:
+            continue
+        if not joined and step == width:
+            width = width * count
+        elif joined and step == joined[-1][0] * joined[-1][1]:
+            joined[-1] = joined[-1][0], joined[-1][1] * count
+        else:
+            joined.append((step, count))
+    return SymbolicBytes(start, width, tuple(n for _, n in reversed(joined)), tuple(s for s, _ in reversed(joined)))
+
+
+def _reach(width: Num, directions: Iterable[tuple[Num, Num]]) -> Num:
+    for count, step in directions:
+        width = width + (count - 1) * step
+    return width
+
+
+def are_apart(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes) -> bool:
+    """Whether two sets of bytes of one buffer have none in common, whatever the names among their numbers stand for.
+
+    >>> from irscope.ops.view_steps import Extent
+    >>> n, c = Extent.of("n"), Extent.of("c")
+    >>> left, right = (symbolic_bytes(c * 4 * half, 4, [(n, c * 8), (c, 4)]) for half in (0, 1))
+    >>> are_apart(left, right), are_apart(left, left), are_apart(left, byte_set(0, 4, (), ()))
+    (True, False, False)
+    """
+    if 0 in (a.width, b.width):
+        return True
+    return any(_fit_beside(a, b, by) or _fit_beside(b, a, by) for by in (None, *dict.fromkeys((*a.steps, *b.steps))))
+
+
+def _fit_beside(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes, by: Num | None) -> bool:
+    """Whether the second set begins where the first is over, and is over where the first comes again, `by` bytes on."""
+    reaches: list[Num] = []
+    for each in (a, b):
+        rest = [(n, step) for n, step in zip(each.counts, each.steps, strict=True) if by is None or quotient(step, by) is None]
+        if not all(is_at_least(step, 0) for _, step in rest):
+            return False
+        reaches.append(_reach(each.width, rest))
+    apart = b.start - a.start
+    return is_at_least(apart, reaches[0]) and (by is None or is_at_least(by, apart + reaches[1]))

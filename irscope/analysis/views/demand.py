@@ -54,21 +54,20 @@ class Demand:
 
 
 def as_demand(given: Demand | Sequence[int] | str, rank: int) -> Demand:
-    """A demand from an order of the axes, or from `"rows"` or `"channels_last"`; dense, if nothing else is said.
+    """A demand from an order of the axes, or from `"rows"`, `"columns"` or `"channels_last"`; dense, if nothing else is said.
 
-    >>> as_demand("channels_last", 4).order
-    (0, 2, 3, 1)
+    >>> as_demand("channels_last", 4).order, as_demand("columns", 3).order
+    ((0, 2, 3, 1), (2, 1, 0))
     """
     if isinstance(given, Demand):
         return given
     if isinstance(given, str):
-        formats = {"rows": 0, "channels_last": 2}
-        if given not in formats or (given == "channels_last" and rank not in (4, 5)):
+        if given not in ("rows", "columns", "channels_last") or (given == "channels_last" and rank not in (4, 5)):
             raise ArgumentError(
                 f"{given!r} is not a layout of a tensor of {rank} axes",
-                hint="'rows', 'channels_last' (rank 4 or 5), or the axes in memory order",
+                hint="'rows', 'columns', 'channels_last' (rank 4 or 5), or the axes in memory order",
             )
-        order = memory_order(formats[given], rank)
+        order = tuple(range(rank))[::-1] if given == "columns" else memory_order(2 * (given == "channels_last"), rank)
     else:
         order = tuple(given)
     if sorted(order) != list(range(rank)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irscope._base.frozen import fast_constructor
-from irscope.analysis.views.byte_sets import ByteSet, byte_set
+from irscope.analysis.views.byte_sets import ByteSet, SymbolicBytes, byte_set, symbolic_bytes
 from irscope.ir import STORED_SIZE
 from irscope.ops.view_steps import Num, is_at_least
 
@@ -77,6 +77,14 @@ class Layout:
         if shape is None or strides is None or len(strides) != len(shape) or not isinstance(offset, int) or item is None:
             return None
         return byte_set(offset, item, shape, [step * item for step in strides])
+
+    @property
+    def symbolic_bytes(self) -> SymbolicBytes | None:
+        """The same where numbers have names; None where strides, or where it begins, are not known at all."""
+        item, strides, offset = self.item_size, self.strides, self.offset
+        if strides is None or offset is None or item is None or len(strides) != len(self.shape):
+            return None
+        return symbolic_bytes(offset, item, [(self.shape[axis], strides[axis] * item) for axis in self.order])
 
     def __str__(self) -> str:
         shape = "×".join(map(str, self.shape)) or "one element"

@@ -75,6 +75,7 @@ class Placements(ViewOps):
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
         self._items: dict[Value, Items] = {}
         self._loops = 0
+        self.has_loops = False
         self._walk()
 
     # The walk
@@ -258,6 +259,7 @@ class Placements(ViewOps):
     def _begin(self, node: Node) -> None:
         if node.op == "prim::Loop":
             self._loops += 1
+            self.has_loops = True
             block = node.blocks[0]
             for index, (param, value) in enumerate(zip(block.params[1:], node.inputs[2:], strict=True)):
                 if self._is_handed_on(block.returns[index + 1], param):

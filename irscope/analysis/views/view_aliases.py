@@ -8,7 +8,7 @@
 2. *No byte in common.* Both lie in one buffer at places that are known before the run, and the two sets of bytes are disjoint
    (`byte_sets`). Inside a loop this holds from round to round as well: a root that a round allocates is another buffer in
    the next one, a root from outside is the same with the same places, and where a root is itself another thing each round
-   (`Placements.wanders`) nothing is concluded.
+   (`Placements.wanders`) nothing is concluded. Where numbers have names nothing is concluded in programs with loops.
 3. *No byte at all.* A tensor with an extent of 0 covers none.
 
 Where something lies is taken from torch's own stride rules (`irscope.ops.typing.strides`), step by step; what is not known, is
@@ -27,7 +27,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.assumed import Layouts, demands_of, with_strides_of
-from irscope.analysis.views.byte_sets import ByteSet, are_disjoint
+from irscope.analysis.views.byte_sets import ByteSet, SymbolicBytes, are_apart, are_disjoint
 from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.explain import failure_words, stride_demands
 from irscope.analysis.views.facts import is_tensor
@@ -52,8 +52,8 @@ _MOST_STEPS: Final = 12
 class ViewAliases:
     """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
 
-    `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"channels_last"`, or a `Demand`; a
-    view that lies otherwise is a copy then. `layouts`, told in the same words, are for arguments: what would be if they lay so.
+    `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"columns"`, `"channels_last"`, or a
+    `Demand`; a view that lies otherwise is a copy then. `layouts`, told in the same words, are for arguments: what would be if they lay so.
     `graph` is then the program with the types that follow, and values of the given one stand for those of it. `rows` takes inputs of
     unknown strides to lie row by row, as programs of languages without memory (ONNX, StableHLO) are taken to anyway.
 
@@ -154,10 +154,28 @@ class ViewAliases:
         """How it lies in the buffer of its root; None where not even the number of axes is known."""
         return self.placement(value).layout
 
-    def bytes(self, value: Value | str) -> ByteSet | None:
-        """The bytes that it covers, counted from the first one of its root; None where that is only known at the run."""
-        layout = self.placement(value).layout
-        return None if layout is None else layout.bytes
+    def bytes(self, value: Value | str) -> ByteSet | SymbolicBytes | None:
+        """The bytes that it covers, counted from the first one of its root: with names in it where extents or strides have names;
+        None where strides, or where it begins, are not known at all.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Float(n, 6)):
+        ...   %dim : int = prim::Constant[value=1]()
+        ...   %from : int = prim::Constant[value=2]()
+        ...   %end : int = prim::Constant[value=6]()
+        ...   %right : Tensor = aten::slice(%x, %dim, %from, %end, %dim)
+        ...   return (%right)''')
+        >>> print(ViewAliases(g, rows=True).bytes("right"))
+        16 bytes every 24, n times, from byte 8
+        """
+        return self._covered(self.placement(value).layout)
+
+    @staticmethod
+    def _covered(layout: Layout | None) -> ByteSet | SymbolicBytes | None:
+        if layout is None:
+            return None
+        known = layout.bytes
+        return layout.symbolic_bytes if known is None else known
 
     def chain(self, value: Value | str) -> tuple[Value, ...]:
         """The views from its root to the value, both included.
@@ -314,12 +332,16 @@ class ViewAliases:
         assert root is not None
         if a is b:
             return yes(f"both are {self._name(a)}", a, b)
-        first = None if one.layout is None else one.layout.bytes
-        second = None if other.layout is None else other.layout.bytes
+        first, second = self._covered(one.layout), self._covered(other.layout)
         where = f"in the buffer of {self._name(root)}"
         if first is None or second is None or root in self._placements.wanders:
             return yes(f"both lie {where}, and it is only known at the run at which bytes", a, b)
-        disjoint = are_disjoint(first, second)
+        if isinstance(first, ByteSet) and isinstance(second, ByteSet):
+            disjoint = are_disjoint(first, second)
+        elif self._placements.has_loops:  # where a name may stand for another number in each round
+            return yes(f"both lie {where}, and at which bytes may change from round to round", a, b)
+        else:
+            disjoint = are_apart(first, second)
         told = f"{where}, {self._name(a)} covers {first} and {self._name(b)} {second}"
         if disjoint:
             return no(told, a, b, first, second)

@@ -27,7 +27,16 @@ from irscope.report.panes import (
     time_sentence,
 )
 from irscope.report.value_names import Renaming
-from irscope.report.view_models import AliasDetail, Detail, KernelText, LayoutView, MemoryView, PairDetail, VerdictView
+from irscope.report.view_models import (
+    AliasDetail,
+    AssumedLayout,
+    Detail,
+    KernelText,
+    LayoutView,
+    MemoryView,
+    PairDetail,
+    VerdictView,
+)
 from irscope.report.words import short_type
 from irscope.runtime.cpu import CpuDevice
 
@@ -172,6 +181,13 @@ class Inspection:
         if value is None:
             raise UnknownName(f"{title_of(self._of.graph, record)} has no result", hint="tensors have layouts")
         return self._of.layouts.layout(value)
+
+    def assumed(self, id: int, layout: str) -> AssumedLayout:
+        """What would be if an argument lay otherwise. Raises ArgumentError for what is not an argument."""
+        record = self._record(id)
+        if not isinstance(record, Value):
+            raise UnknownName(f"{title_of(self._of.graph, record)} is not an argument", hint="arguments may lie otherwise")
+        return self._of.layouts.assumed(record, layout)
 
     def memory(self, state: int) -> MemoryView:
         """The memory plan of a state of the history."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
 
 import irscope as irs
-from irscope.analysis.views import Layout
+from irscope.analysis.views import Layout, SymbolicBytes, byte_set
 from irscope.ir import Value
 from irscope.ops.view_steps import Extent
-from tests.analysis.views.evaluated import names_of, wrong_about
+from tests.analysis.views.evaluated import names_of, number_in, wrong_about
 from tests.analysis.views.random_chains import Program, addresses, chains, storage_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
@@ -41,6 +42,10 @@ def check(p: Program, text: str = "") -> Counter[str]:
         if layout is None or _is_vague(layout):
             missed["may be marked" if _may_be_marked(va, name, p) else f"extents and strides: {_op(va, name)}"] += 1
             assert layout is None or not wrong_about(layout, tensor, p.tensors[root], names), name
+            covered = va.bytes(name)
+            missed["bytes with names"] += isinstance(covered, SymbolicBytes)
+            if isinstance(covered, SymbolicBytes):
+                assert told_bytes(covered, names) == addresses(tensor, p.tensors[root]), name
             continue
         assert layout.shape == tuple(tensor.shape), name
         assert layout.strides == tensor.stride(), name
@@ -85,13 +90,20 @@ def bytes_of(layout: Layout, p: Program) -> frozenset[int] | None:
     return None if covered is None else frozenset(byte for run in covered.runs() for byte in range(*run))
 
 
+def told_bytes(covered: SymbolicBytes, names: dict[str, Any]) -> frozenset[int]:
+    """What a set with names in it is in one run."""
+    counts, steps = ([number_in(number, names) for number in numbers] for numbers in (covered.counts, covered.steps))
+    found = byte_set(number_in(covered.start, names), number_in(covered.width, names), counts, steps)
+    return frozenset(byte for run in found.runs() for byte in range(*run))
+
+
 def known(seeds: range, count: int) -> None:
     """Every value is known in full: kind, root, extents, strides, bytes. But for the strides of axes of one index behind
     complex numbers: they may be marked as conjugates, and types do not tell of it."""
     missed: Counter[str] = Counter()
     for seed in seeds:
         missed += check(chains(seed, count))
-    assert set(missed) <= {"values", "may be marked"}, missed
+    assert set(missed) <= {"values", "may be marked", "bytes with names"}, missed
     assert missed["may be marked"] <= missed["values"] / 1000
 
 

@@ -60,6 +60,45 @@ def test_sizes_that_a_program_asks_for() -> None:
     assert "only known at the run" in str(va.explain("flat"))
 
 
+def test_parts_along_an_axis_of_any_extent_share_no_byte() -> None:
+    program = """
+        graph(%x : Float(b, 6, d)):
+          %0 : int = prim::Constant[value=0]()
+          %1 : int = prim::Constant[value=1]()
+          %2 : int = prim::Constant[value=2]()
+          %3 : int = prim::Constant[value=3]()
+          %6 : int = prim::Constant[value=6]()
+          %left : Tensor = aten::slice(%x, %1, %0, %2, %1)
+          %right : Tensor = aten::slice(%x, %1, %2, %6, %1)
+          %more : Tensor = aten::slice(%x, %1, %1, %3, %1)
+          %even : Tensor = aten::slice(%x, %1, %0, %6, %2)
+          %odd : Tensor = aten::slice(%x, %1, %1, %6, %2)
+          return (%left, %right, %more, %even, %odd)"""
+    va = irs.ViewAliases(irs.parse(program), rows=True)
+    assert str(va.bytes("right")) == "16*d bytes every 24*d, b times, from byte 8*d"
+    pairs = ("left right", "left more", "right more", "even odd", "even left", "odd right")
+    assert [pair for pair in pairs if not va.overlaps(*pair.split())] == ["left right", "even odd"]
+    assert va.overlaps("left", "right").witness[2:] == (va.bytes("left"), va.bytes("right"))
+    assert va.overlaps("left", "right").because.startswith("in the buffer of %x, %left covers 8*d bytes every 24*d, b times")
+    assert irs.ViewAliases(irs.parse(program)).overlaps("left", "right"), "where not even the order of the axes is known"
+
+
+def test_names_may_stand_for_other_numbers_in_each_round() -> None:
+    va = irs.ViewAliases(irs.parse("""
+        graph(%x : Float(b, 6), %n : int, %go : bool):
+          %0 : int = prim::Constant[value=0]()
+          %1 : int = prim::Constant[value=1]()
+           = prim::Loop(%n, %go)
+            block0(%i : int):
+              %next : int = aten::add(%i, %1)
+              %a : Tensor = aten::select(%x, %0, %i)
+              %b : Tensor = aten::select(%x, %0, %next)
+              %c : Tensor = aten::add_(%a, %b, %1)
+              -> (%go)
+          return (%x)"""), rows=True)  # fmt: skip
+    assert va.overlaps("a", "b")
+
+
 def test_a_traced_function_does_not_promise_strides() -> None:
     graph = irs.trace(lambda x: (x.reshape(4, 2, 4), x.T, x.reshape(-1)), (4, 8))
     names = [graph.names[value] for value in graph.outputs]

@@ -2,11 +2,13 @@
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
-import type { BufferView, LayoutView } from "../lib/model/schema";
+import type { AssumedLayout, BufferView, CopyView, LayoutView } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
 import { inOrder, pickable } from "../profile/items";
-import { labelled, note, problem, sentence } from "./words";
+import { chips, labelled, note, problem, sentence } from "./words";
 
+const MOST_LISTED = 20;
+const NAMES: Record<string, string> = { rows: "row by row", columns: "column by column", channels_last: "channels last" };
 const FLAGS: Record<string, string> = { contiguous: "#54a24b", gap: "#f58518", broadcast: "#9aa4b2", expanded: "#b279a2" };
 
 export function layoutTab(context: Context, record: number): HTMLElement {
@@ -30,8 +32,35 @@ function told(context: Context, found: LayoutView, buffer: BufferView | null): N
     return element;
   });
   const made: Node[] = [lead, labelled("axes in memory order, the slowest first", axes.length ? h("div", { class: "irs-axes" }, ...axes) : note("one element"))];
+  if (context.supply && found.others.length) made.push(labelled("what if it lay otherwise", whatIf(context, found)));
   if (buffer) made.push(labelled(`the buffer of ${buffer.root}, ${bytes(buffer.bytes)}: which bytes each value covers`, byteMap(context, buffer)));
   return made;
+}
+
+/** The program as it would be if an argument lay otherwise: what Python works out when a layout is chosen. */
+function whatIf(context: Context, found: LayoutView): HTMLElement {
+  const answer = h("div", { role: "status" });
+  const choice = h("select", { "aria-label": "assumed layout" }, h("option", { value: "" }, "as it lies"), ...found.others.map((other) => h("option", { value: other }, NAMES[other] ?? other)));
+  let asked = 0;
+  choice.onchange = () => {
+    const now = ++asked;
+    if (!choice.value) return answer.replaceChildren();
+    answer.replaceChildren(note("asking Python… it answers when no cell is running"));
+    context.supply?.assumed(found.id, choice.value).then(
+      (assumed) => now === asked && answer.replaceChildren(...difference(context, assumed)),
+      (error: unknown) => now === asked && answer.replaceChildren(problem(error)),
+    );
+  };
+  return h("div", {}, choice, answer);
+}
+
+function difference(context: Context, assumed: AssumedLayout): Node[] {
+  const side = (label: string, copies: readonly CopyView[]) => {
+    const rows = copies.slice(0, MOST_LISTED).map((copy) => h("div", { class: "irs-neighbour" }, chips(context, [copy.id]), sentence(context, `${copy.bytes < 0 ? "" : `${bytes(copy.bytes)}: `}${copy.because}`)));
+    const more = copies.length > MOST_LISTED ? [note(`and ${(copies.length - MOST_LISTED).toLocaleString("en")} more`)] : [];
+    return copies.length ? [labelled(label, h("div", {}, ...rows, ...more))] : [];
+  };
+  return [sentence(context, assumed.told), ...side("copy now, and would be views", assumed.views), ...side("are views now, and would copy", assumed.copies)];
 }
 
 function byteMap(context: Context, buffer: BufferView): HTMLElement {

@@ -42,18 +42,21 @@ def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
 def _extent(views: ViewAliases, root: Value) -> int:
     """The bytes of the buffer up to the last one that some view covers."""
     covered = views.bytes(root)
-    return 0 if covered is None else covered.stop
+    return covered.stop if isinstance(covered, ByteSet) else 0
 
 
 def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
     """The map of one buffer; values whose bytes are only known at the run are left out."""
     root = views.graph.value(root)
     names = views.graph.names
-    family = [value for value in views.tensors() if views.root(value) is root and views.bytes(value) is not None]
-    shown = family[:_MOST_ROWS]
-    sets = {value: views.bytes(value) for value in shown}
-    length = max((covered.stop for covered in sets.values() if covered is not None), default=0)
-    cells = {value: _cells(covered, length) for value, covered in sets.items() if covered is not None}
+    sets = {
+        value: covered
+        for value in views.tensors()
+        if views.root(value) is root and isinstance(covered := views.bytes(value), ByteSet)
+    }
+    shown = list(sets)[:_MOST_ROWS]
+    length = max((sets[value].stop for value in shown), default=0)
+    cells = {value: _cells(sets[value], length) for value in shown}
     chains = {value: set(views.chain(value)) for value in shown}
     rows: list[BufferRow] = []
     for value in shown:
@@ -67,7 +70,7 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
             "op": "" if producer is None else producer.op, "told": str(views.layout(value)),
             "runs": _runs(cells[value]), "shared": _runs(met),
         })  # fmt: skip
-    return {"root": f"%{names[root]}", "bytes": length, "rows": rows, "left_out": len(family) - len(shown)}
+    return {"root": f"%{names[root]}", "bytes": length, "rows": rows, "left_out": len(sets) - len(shown)}
 
 
 def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
-from irscope.analysis.views import ViewAliases
+from irscope.analysis.memory import memory_plan
+from irscope.analysis.views import ByteSet, ViewAliases, as_demand
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Value
 from irscope.ops.registry import category_of
 from irscope.report.panes.memory.buffer_view import buffer_view, buffers_with_views, layout_view
-from irscope.report.view_models import BufferView, CopyView, LayoutView
+from irscope.report.view_models import AssumedLayout, BufferView, CopyView, LayoutView
+from irscope.report.words import byte_count
 
 __all__ = ["LayoutViews"]
 
 _COPYING: Final = ("aten::contiguous", "aten::clone", "aten::to", "aten::_to_copy", "aten::reshape", "aten::flatten", "aten::unflatten")
 """Ops that give their operand, in memory of its own if need be."""
+_FORMATS: Final = {"rows": range(2, 64), "columns": range(2, 4), "channels_last": (4, 5)}
+"""Layouts that an argument may be asked about, and of how many axes."""
+_FORMAT_WORDS: Final = {"rows": "row by row", "columns": "column by column", "channels_last": "channels last"}
 _MOST_BUFFERS: Final = 12
 _MOST_COPIES: Final = 500
 
@@ -63,8 +68,33 @@ class LayoutViews:
         return LayoutView(
             id=value.id, kind=views.kind(value), decided=views.is_decided(value), because=shortened(views.explain(value).because, 600),
             layout="" if layout is None else str(layout), axes=[] if layout is None else layout_view(layout),
-            root=root.id if root is not None else 0, buffer=self._buffer(root),
+            root=root.id if root is not None else 0, buffer=self._buffer(root), others=self._others(value),
         )  # fmt: skip
+
+    def _others(self, value: Value) -> list[str]:
+        """The layouts that an argument might have and has not."""
+        layout = self._views.layout(value)
+        if value not in self._graph.free_inputs or layout is None:
+            return []
+        rank = len(layout.shape)
+        return [name for name, ranks in _FORMATS.items() if rank in ranks and not as_demand(name, rank).is_met(layout)]
+
+    def assumed(self, value: Value, layout: str) -> AssumedLayout:
+        """What would be if an argument lay `rows`, `columns` or `channels_last`: which nodes copy then, and the peak by plan."""
+        graph, name = self._graph, f"%{self._graph.names[value]}"
+        then = ViewAliases(graph, layouts={value: layout})
+        now_copied = {copy["value"]: copy for copy in self._copies(graph, self._views)}
+        then_copied = {copy["value"]: copy for copy in self._copies(then.graph, then)}
+        is_view = {value.id: then.is_decided(value) and then.kind(value) == "view" for value in then.tensors()}
+        views = [copy for id, copy in now_copied.items() if is_view.get(id)]
+        copies = [copy for id, copy in then_copied.items() if id not in now_copied]
+        open_ = sum(id not in then_copied and not is_view.get(id) for id in now_copied)
+        would, do = _amount(then_copied.values(), "would copy"), _amount(now_copied.values(), "copying")
+        told = (
+            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){f', and of {open_} it is only known at the run' if open_ else ''}; "
+            f"the peak by plan would be {byte_count(memory_plan(then.graph).peak)} (now {byte_count(memory_plan(graph).peak)})"
+        )
+        return AssumedLayout(told=told, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])
 
     def _buffer(self, root: Value | None) -> BufferView | None:
         if root is None or root not in self._holding:
@@ -82,11 +112,10 @@ class LayoutViews:
 
     def copies(self) -> list[CopyView]:
         """The nodes that copy a tensor in every run, what moves most first; kernels copy on the way and are left out."""
-        found = sorted(self._copies(), key=lambda copy: -copy["bytes"])
+        found = sorted(self._copies(self._graph, self._views), key=lambda copy: -copy["bytes"])
         return found[:_MOST_COPIES]
 
-    def _copies(self) -> Iterator[CopyView]:
-        graph, views = self._graph, self._views
+    def _copies(self, graph: Graph, views: ViewAliases) -> Iterator[CopyView]:
         for node in graph.nodes():
             if len(node.outputs) != 1 or node.output.id not in self._tensors:
                 continue
@@ -98,6 +127,12 @@ class LayoutViews:
             covered = views.bytes(value)
             yield CopyView(
                 id=node.id, value=value.id, label=f"%{graph.names[value]} = {node.op.partition('::')[2]}",
-                bytes=covered.size if covered is not None and covered.size is not None else -1,
+                bytes=covered.size if isinstance(covered, ByteSet) and covered.size is not None else -1,
                 because=shortened(views.explain(value).because, 400),
             )  # fmt: skip
+
+
+def _amount(copies: Collection[CopyView], verb: str) -> str:
+    """How many nodes copy how much."""
+    size = sum(max(copy["bytes"], 0) for copy in copies)
+    return f"{len(copies) or 'no'} node{'s' * (len(copies) != 1)} {verb}{f' {byte_count(size)}' if copies else ''}"

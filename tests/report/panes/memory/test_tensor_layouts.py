@@ -7,7 +7,7 @@ import json
 import pytest
 
 import irscope as irs
-from irscope.errors import UnknownName
+from irscope.errors import ArgumentError, UnknownName
 from irscope.report.pages import Exploration, Inspection
 from irscope.report.pages.explorer_view import explorer_view, later_part
 from irscope.report.panes import LayoutViews
@@ -47,6 +47,27 @@ def test_a_view_has_its_axes_in_memory_order_and_the_map_of_its_buffer(explorati
     assert found["kind"] == "view" and [(axis["axis"], axis["stride"]) for axis in found["axes"]] == [(1, "8"), (0, "1")]
     assert found["buffer"] is not None and found["buffer"]["bytes"] == 256
     assert {row["name"] for row in found["buffer"]["rows"]} == {"%x", "%left", "%t", "%free"}
+
+
+def test_an_argument_may_be_asked_what_if_it_lay_otherwise() -> None:
+    g = irs.parse("""graph(%x : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu)):
+      %a : Float(2, 8, 4, 4, strides=[128, 16, 4, 1], device=cpu) = aten::exp(%x)
+      %nhwc : int[] = prim::Constant[value=[0, 2, 3, 1]]()
+      %b : Float(2, 4, 4, 8, strides=[128, 4, 1, 16], device=cpu) = aten::permute(%a, %nhwc)
+      %rows : int[] = prim::Constant[value=[32, 8]]()
+      %c : Float(32, 8, strides=[8, 1], device=cpu) = aten::reshape(%b, %rows)
+      %flat : int[] = prim::Constant[value=[256]]()
+      %d : Float(256, strides=[1], device=cpu) = aten::reshape(%a, %flat)
+      return (%c, %d)""")
+    layouts, x = LayoutViews(g), g.value("x")
+    assert (layouts.layout(x)["others"], layouts.layout(g.value("a"))["others"]) == (["channels_last"], [])
+    found = layouts.assumed(x, "channels_last")
+    assert [[copy["label"] for copy in found[side]] for side in ("views", "copies")] == [["%c = reshape"], ["%d = reshape"]]
+    assert "with %x channels last, 1 node would copy 1.02 kB (now 1 node copying 1.02 kB)" in found["told"]
+    with pytest.raises(ArgumentError, match="not a layout"):
+        layouts.assumed(x, "sideways")
+    with pytest.raises(ArgumentError, match="not an input"):
+        layouts.assumed(g.value("a"), "channels_last")
 
 
 def test_what_is_not_a_tensor_has_no_layout(exploration: Exploration) -> None:

@@ -1,7 +1,7 @@
 // What an id stands for in each pane: lines of text, boxes of the graph, printed names. Built once per view.
 
 import { Hierarchy } from "./hierarchy";
-import type { BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
+import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
 /** Lines that are asked for at once. */
@@ -26,6 +26,8 @@ export interface Supply {
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
   /** Where a tensor lies. */
   layout(value: number): Promise<LayoutView>;
+  /** What would be if an argument lay otherwise. */
+  assumed(value: number, layout: string): Promise<AssumedLayout>;
   /** The memory plan of a state of the history. */
   memory(state: number): Promise<MemoryView>;
   /** What differs between the modules in a box of modules that are alike. */

@@ -505,6 +505,8 @@ export interface LayoutView {
   root: number;
   /** The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view. */
   buffer: BufferView | null;
+  /** Of an argument, the layouts that it might have instead. */
+  others: string[];
 }
 
 /** A node that moves a tensor to other memory and computes nothing. */
@@ -516,6 +518,15 @@ export interface CopyView {
   bytes: number;
   /** Which step failed, and what would make it a view. */
   because: string;
+}
+
+/** What would be if an argument lay otherwise. */
+export interface AssumedLayout {
+  told: string;
+  /** Nodes that copy now and would not then. */
+  views: CopyView[];
+  /** Nodes that would copy then and do not now. */
+  copies: CopyView[];
 }
 
 export interface VerdictView {

@@ -43,7 +43,8 @@ def diff_html(diff: ProgramDiff) -> str:
         drawn += _fold(folded)
     counts = " · ".join(f"{count:,} {kind}" for kind, count in diff.counts.items())
     return (
-        f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p><div style="overflow-x:auto">'
+        f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p>'
+        '<div style="overflow-x:auto" tabindex="0" role="region" aria-label="both programs">'
         '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left">'
         f"{''.join(drawn)}</table></div>{_pictures(diff)}"
     )

@@ -33,7 +33,7 @@ _PAGE = """<!doctype html>
 <title>{title} · irscope</title>
 </head>
 <body>
-<div data-irscope="explorer">{static}</div>
+<main data-irscope="explorer">{static}</main>
 <script type="application/json" data-irscope="view">{view}</script>
 <script type="module">{script}</script>
 </body>

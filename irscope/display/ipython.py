@@ -123,7 +123,7 @@ def _comparison(comparison: Any) -> str:
     shown = comparison.table().dropna(axis="columns", how="all").rename(index=_unbroken)
     shown["note"] = shown["note"].map(_unbroken)
     rows = shown.to_html(border=0, na_rep="", float_format=lambda number: _unbroken(f"{number:.3g}"))
-    table = f'<div style="overflow-x:auto">{rows}</div>'
+    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}</div>'
     caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
     try:
         picture = _png(comparison.chart())

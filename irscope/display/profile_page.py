@@ -14,32 +14,12 @@ from irscope.display.pictures.profile_pictures import (
     roofline_svg,
     timeline_svg,
 )
+from irscope.display.plain_page import plain_page
 from irscope.report.panes import profile_view
 from irscope.report.view_models import ProfileView
 from irscope.runtime.profile import Profile
 
 __all__ = ["profile_body", "profile_cell", "profile_html"]
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{title} · irscope profile</title>
-<style>
-body{{font:14px/1.45 ui-sans-serif,system-ui,sans-serif;max-width:900px;margin:1.5em auto;padding:0 1em;background:#fff;color:#1f2328}}
-h1{{font-size:1.3em;margin:0}}h2{{font-size:1em;margin:1.6em 0 .4em}}li{{margin:.25em 0}}p.c{{color:#667085;font-size:.9em}}
-svg{{max-width:100%;height:auto}}
-@media(prefers-color-scheme:dark){{body{{background:#1e1e1e;color:#e5e7eb}}p.c{{color:#9ca3af}}}}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def profile_html(profile: Profile) -> str:
@@ -49,7 +29,7 @@ def profile_html(profile: Profile) -> str:
     body = [head, _helps(view)]
     body += [f"<h2>{in_markup(label)}</h2>{svg}" for label, svg in _pictures(view)]
     body.append(f'<p class="c">{in_markup(view["caption"])}</p>')
-    return _PAGE.format(title=in_markup(view["title"]), body="\n".join(body))
+    return plain_page(view["title"], "profile", "\n".join(body))
 
 
 def profile_cell(profile: Profile) -> str:

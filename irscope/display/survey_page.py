@@ -13,6 +13,7 @@ from irscope._base.escaping import in_markup
 from irscope._base.words import byte_count, plural
 from irscope.display.embedded import embedded_svg
 from irscope.display.pictures.svg_parts import WIDTH, cut, picture, rect, text
+from irscope.display.plain_page import plain_page
 
 __all__ = ["SurveyView", "SurveyedClass", "survey_cell", "survey_html"]
 
@@ -51,30 +52,6 @@ class SurveyView(TypedDict):
 
 
 _ROW: Final = 18
-_STYLE: Final = (
-    "body{font:14px/1.45 ui-sans-serif,system-ui,sans-serif;max-width:900px;margin:1.5em auto;padding:0 1em;background:#fff;color:#1f2328}"
-    "h1{font-size:1.3em;margin:0}h2{font-size:1em;margin:1.8em 0 .4em}svg{max-width:100%;height:auto}pre{overflow-x:auto;font-size:12px}"
-    "table{border-collapse:collapse;font-size:13px}td,th{text-align:left;vertical-align:top;padding:.15em .8em .15em 0;"
-    "overflow-wrap:anywhere}th{border-bottom:1px solid #d0d5dd;white-space:nowrap}td.n{text-align:right;white-space:nowrap}"
-    "details:target{outline:2px solid #4c78a8}"
-    "summary{cursor:pointer}a{color:inherit}"
-    "@media(prefers-color-scheme:dark){body{background:#1e1e1e;color:#e5e7eb}th{border-color:#3f4650}details:target{outline-color:#6ea3d8}}"
-)
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{title} · irscope survey</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def survey_html(view: SurveyView) -> str:
@@ -88,7 +65,7 @@ def survey_html(view: SurveyView) -> str:
         body += ["<h2>Each class</h2>", *map(_class_details, view["classes"])]
         if view["rest"]:
             body.append(f"<p>and {plural(view['rest'], 'class', 'classes')} more: <code>survey.classes</code> has all</p>")
-    return _PAGE.format(title=in_markup(view["title"]), style=_STYLE, body="\n".join(body))
+    return plain_page(view["title"], "survey", "\n".join(body))
 
 
 def survey_cell(view: SurveyView) -> str:

@@ -218,6 +218,15 @@ class ClassView(TypedDict):
     representative: int
     text: list[str]
     """IR of the representative."""
+    coarser: NotRequired[list[int]]
+    """For each of the `coarser` steps of the view, the number of the class that it is in by that step."""
+
+
+class CoarserStep(TypedDict):
+    """A step of the ladder after the one that the classes are of."""
+
+    step: str
+    gives_up: str
 
 
 class LadderStep(TypedDict):
@@ -963,6 +972,8 @@ class ExplorerView(TypedDict):
     """By the id of the box, for a page without Python."""
     same: NotRequired[SameView]
     """The ladder of equal pieces; a live page asks for it."""
+    coarser: NotRequired[list[CoarserStep]]
+    """The steps by which classes may meet, in a page without Python."""
     profile: NotRequired[ProfileView]
     """Where the time goes, if that was measured."""
     opens: NotRequired[str]

@@ -25,10 +25,11 @@ WIDTH: Final = 860
 
 
 def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH) -> str:
-    """The picture of some parts; `label` is for readers who do not see it."""
+    """The picture of some parts; `label` is for readers who do not see it. With links in it, it is a group of them."""
+    role = "group" if any("<a " in part for part in parts) else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'role="img" aria-label="{in_markup(label)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
+        f'role="{role}" aria-label="{in_markup(label)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
     )
 
 

@@ -128,7 +128,7 @@ class Inspection:
             kernel=self.kernels.detail(group) if (group := self._group(node)) is not None and self._shows_kernel(group) else None,
             time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
         )
-        if node is record and self._of.fusion.made(node):
+        if node is not None and self._of.fusion.made(node):
             detail["neighbours"] = neighbour_views(self._of.fusion, node, self._rename)
         return detail
 

@@ -20,7 +20,15 @@ from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.measurements import measured_part
 from irscope.report.pages.precomputed import store_details
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.panes import Heat, SameViews, class_views, memory_view, no_remarks, remarks_table
+from irscope.report.panes import (
+    Heat,
+    SameViews,
+    class_views,
+    memory_view,
+    no_remarks,
+    remarks_table,
+    with_coarser_steps,
+)
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
@@ -69,6 +77,7 @@ def explorer_view(
     if details:
         if len(exploration.dedup.classes) > 1 or exploration.same is not None:
             view["same"] = SameViews(exploration.dedup, exploration.records).stored()
+            view["coarser"] = with_coarser_steps(view["classes"], exploration.dedup)
         view["repeats"] = (index or ProgramIndex(graph)).repeats()
         view["memory"], view["copies"] = memory_view(memory_plan(graph), exploration.records), exploration.layouts.copies()
         view["layouts"], view["buffers"] = exploration.layouts.stored()

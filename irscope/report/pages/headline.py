@@ -41,7 +41,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     if after:
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(
-            Count(label="moved by them", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
+            Count(label="moved by the groups", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
         )
     if exploration.graph.storages:
         counts.append(_storages(exploration.graph))
@@ -49,7 +49,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
     counts.append(
-        _count(len(missed), "missed", missed, "opportunities that were declined, each with its reason", "missed")
+        _count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason")
     )
     if exploration.profile is not None:
         counts.append(_call(exploration.profile))

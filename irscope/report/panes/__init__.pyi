@@ -35,6 +35,7 @@ from .profile_view import (
 from .same.dedup_view import (
     class_sentence,
     class_views,
+    with_coarser_steps,
 )
 from .same.repeats_view import (
     repeat_view,
@@ -55,6 +56,7 @@ __all__ = [
     "KernelViews",
     "class_sentence",
     "class_views",
+    "with_coarser_steps",
     "fusion_sentence",
     "memory_view",
     "neighbour_views",

@@ -22,7 +22,7 @@ export class Panels {
   /** Puts a button on each pane that has none yet, and shows what is to be shown. */
   arrange(): void {
     for (const name of NAMES) {
-      const bar = this.find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-tabs");
+      const bar = this.find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
       const title = `let the ${name} fill the explorer, or give the others their place again`;
       bar.append(h("button", { type: "button", class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.fill(name) }, "⤢"));

@@ -6,14 +6,16 @@ import { search, type Matches } from "../lib/model/search";
 import { withoutTypes } from "../lib/model/tokens";
 
 const LEAST_PAUSE = 80;
-const HELP = "a name, an op, a type; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group";
+const WORDS = "a name, an op, a type";
+const HELP = `${WORDS}; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group`;
+const QUESTION = /^\s*(?:[a-z]+\s*[:<>=]|(?:writes|reads|makes|alias)\s+%)/u;
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
   const { records, selection } = context;
   const listId = freshId("found");
   const list = h("div", { class: "irs-found", role: "listbox", id: listId, "aria-label": "matches", hidden: true });
   const input = h("input", {
-    type: "search", placeholder: "search  /", title: HELP, role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
+    type: "search", placeholder: "search  /", title: context.supply ? HELP : WORDS, role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
     autocomplete: "off", spellcheck: "false",
   });
   let actions: (() => void)[] = [];
@@ -43,7 +45,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   const look = () => {
     const asked = input.value;
-    if (!context.supply || !asked.trim()) return offer(search(records, asked), "");
+    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words; a notebook with a kernel answers questions" : "");
     context.supply.find(asked).then(({ ids, shown, lines, trouble, titles }) => {
       if (input.value !== asked || context.signal.aborted) return;
       offer({ all: ids, shown: shown.map((record, k) => ({ record, title: titles[k], line: withoutTypes(lines[k]).trim() })) }, trouble);
@@ -56,7 +58,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
       actions.push(() => selection.set(all));
       options.push(option(options.length, h("em", {}, `select all ${all.length.toLocaleString("en")}`)));
     }
-    if (!options.length) options.push(h("div", { class: "irs-quiet" }, trouble || "nothing found"));
+    if (!options.length) options.push(h("div", { class: "irs-quiet", role: "option", "aria-disabled": "true" }, trouble || "nothing found"));
     at = 0;
     list.replaceChildren(...options);
     list.hidden = !input.value.trim();

@@ -64,13 +64,13 @@ export function place(element: SVGGElement, layout: Layout, index: number): void
   element.setAttribute("transform", `translate(${layout.x[index]} ${layout.y[index]})`);
 }
 
-function words(box: Box, w: number, height: number, look: Look): SVGElement[] {
+function words(box: Box, w: number, height: number, look: Look): (SVGElement | string)[] {
   const left = look.cluster ? 26 : box.kind === "op" ? 12 : w / 2;
   const anchor = look.cluster || box.kind === "op" ? "start" : "middle";
   const middle = look.open ? 17 : box.detail ? 16 : height / 2 + 4;
-  const made: SVGElement[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, shortened(box.label, MOST_LABEL))];
+  const made: (SVGElement | string)[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, shortened(box.label, MOST_LABEL))];
   if (box.detail && !look.open) {
-    made.push(s("text", { class: "irs-detail", x: left, y: 31, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
+    made.push(" ", s("text", { class: "irs-detail", x: left, y: 31, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
   }
   if (look.cluster) {
     const sign = look.open ? "M-4 0H4" : "M-4 0H4M0 -4V4";

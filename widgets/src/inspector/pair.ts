@@ -2,7 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
-import type { PairDetail, VerdictView } from "../lib/model/schema";
+import type { PairDetail } from "../lib/model/schema";
 import { besideTable } from "../same/beside";
 import { chips, note, problem, sentence } from "./words";
 
@@ -23,9 +23,9 @@ export function pairAnswers(context: Context, head: HTMLElement, body: HTMLEleme
 
 function verdicts(context: Context, pair: PairDetail): Node[] {
   return [
-    verdict(context, "May they alias?", pair.alias),
-    verdict(context, "Fused together?", pair.fusion),
-    verdict(context, "The same?", pair.same),
+    verdict(context, "May they alias?", pair, "alias"),
+    verdict(context, "Fused together?", pair, "fusion"),
+    verdict(context, "The same?", pair, "same"),
     ...(pair.same && context.same.isLive ? [besideOffer(context, pair)] : []),
   ];
 }
@@ -39,9 +39,17 @@ function besideOffer(context: Context, pair: PairDetail): HTMLElement {
   return holder;
 }
 
-function verdict(context: Context, question: string, answer: VerdictView | null): HTMLElement {
+/** Why a question has no answer for some two records. */
+const DOES_NOT_APPLY = {
+  alias: "one of the two is no value, and so has no memory to share",
+  fusion: "one of the two is made outside of the program, or a pass took it away: there is nothing to fuse",
+  same: "only parts of two different fusion groups are compared",
+};
+
+function verdict(context: Context, question: string, pair: PairDetail, kind: keyof typeof DOES_NOT_APPLY): HTMLElement {
+  const answer = pair[kind];
   if (!answer) {
-    const why = context.answers.isLive ? "this question does not apply to the two" : "the page does not know: a notebook with a kernel answers this";
+    const why = pair.ids.every((id) => context.answers.knows(id)) ? DOES_NOT_APPLY[kind] : "the page does not know: a notebook with a kernel answers this";
     return h("div", { class: "irs-verdict" }, h("h4", {}, question), note(why));
   }
   const mark = h("span", { class: answer.holds ? "irs-yes" : "irs-no" }, answer.holds ? "yes" : "no");

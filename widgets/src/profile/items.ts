@@ -34,7 +34,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
     numbers.set(element, k);
     element.id = freshId("item");
     element.setAttribute("role", "option");
-    element.setAttribute("aria-label", told);
+    element.setAttribute(element.textContent?.trim() ? "aria-description" : "aria-label", told); // what is read must hold what is seen
     element.classList.add("irs-item");
   });
   const numberOf = (event: Event) => {

@@ -40,7 +40,7 @@ function rung(step: LadderStep, same: SameView): HTMLElement {
   bar.style.width = `${(100 * step.classes) / Math.max(1, step.pieces)}%`;
   const saved = step.pieces - step.classes;
   const told = `${step.classes} classes of ${step.pieces} pieces by step '${step.step}': one body each saves ${step.ops} ops and ${milliseconds(1000 * step.seconds)} of compiling${step.measured ? "" : ", by estimate"}; gives up ${step.gives_up}`;
-  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title: told, "aria-label": told },
+  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title: told },
     h("span", { class: "irs-rung-name" }, step.step), h("span", { class: "irs-rung-bar" }, bar), h("strong", {}, String(step.classes)),
     h("span", { class: "irs-quiet" }, saved ? `−${milliseconds(1000 * step.seconds)}` : ""));
 }

@@ -43,5 +43,5 @@ export function dock(context: Context): HTMLElement {
     },
   });
   list.choose(view.opens && page.has(view.opens) ? view.opens : timing ? "Timing" : "Remarks");
-  return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, list.element, panel);
+  return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, h("div", { class: "irs-dock-bar" }, list.element), panel);
 }

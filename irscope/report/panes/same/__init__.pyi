@@ -1,6 +1,7 @@
 from .dedup_view import (
     class_sentence,
     class_views,
+    with_coarser_steps,
 )
 from .repeats_view import (
     repeat_view,
@@ -14,4 +15,5 @@ __all__ = [
     "class_sentence",
     "class_views",
     "repeat_view",
+    "with_coarser_steps",
 ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from irscope._base.escaping import shortened
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
-from irscope.report.view_models import ClassView
+from irscope.report.view_models import ClassView, CoarserStep
 from irscope.report.words import plural, short_type
 from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, EquivalenceClass
 
-__all__ = ["class_sentence", "class_views"]
+__all__ = ["class_sentence", "class_views", "with_coarser_steps"]
 
 _MOST_LINES = 60
 
@@ -34,6 +34,16 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
             )
         )  # fmt: skip
     return views
+
+
+def with_coarser_steps(views: Sequence[ClassView], dedup: Dedup) -> list[CoarserStep]:
+    """Note in each view which class it is in by each further step; gives these steps."""
+    steps = RELATIONS[RANK[dedup.relation] + 1 :]
+    numbers = [{member: k for k, members in enumerate(dedup.members(step)) for member in members} for step in steps]
+    for view in views:
+        leader = dedup.classes[view["index"]].representative
+        view["coarser"] = [number[leader] for number in numbers]
+    return [CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
 
 
 def _results(group: Node) -> str:

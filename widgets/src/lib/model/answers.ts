@@ -1,7 +1,8 @@
 // Answers about one record or a pair: asked of Python in a notebook, read from the view's details in a page without a kernel.
 
+import { pairFromDetails } from "./pairs";
 import type { Records } from "./records";
-import type { AliasDetail, Detail, KernelDetail, KernelText, PairDetail, VerdictView } from "./schema";
+import type { AliasDetail, Detail, KernelDetail, KernelText, PairDetail } from "./schema";
 import type { Steps } from "./steps";
 
 /** Asks about one record or a pair; about one in a state of the history if one is given. */
@@ -65,7 +66,8 @@ export class Answers {
         await this.records.know([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []).slice(0, MOST_NAMED));
         return pair;
       }
-      return pairFromDetails(this.records, this.stored(first), this.stored(second), [first, second]);
+      const known = await Promise.all([first, second].map(async (record) => ({ detail: await this.detail(record), alias: await this.alias(record) })));
+      return pairFromDetails(this.records, known[0], known[1]);
     });
   }
 
@@ -123,39 +125,4 @@ export function bare(records: Records, record: number): Detail {
     text: line < 0 ? "" : records.text(line).trim(), location: records.location(record), scope: "",
     alias: null, fusion: "", same: "", kernel: null, time: "",
   };
-}
-
-/** What two details tell of the pair. Only what they state: an absent answer is absent, not "no". */
-export function pairFromDetails(records: Records, first: Detail | undefined, second: Detail | undefined, ids: [number, number]): PairDetail {
-  const [a, b] = ids;
-  const names = `${records.longTitle(a)} and ${records.longTitle(b)}`;
-  return { ids, alias: aliasOf(first, second, names), fusion: fusionOf(records, a, b, names), same: sameOf(records, a, b, names) };
-}
-
-function aliasOf(first: Detail | undefined, second: Detail | undefined, names: string): VerdictView | null {
-  if (!first?.alias || !second?.alias) return null;
-  const shared = first.alias.alias_set.includes(second.id) || second.alias.alias_set.includes(first.id);
-  if (shared) return { holds: true, because: `${names} are in one alias set: ${first.alias.summary}`, witness: [first.id, second.id] };
-  return { holds: false, because: `neither of ${names} is in the other's alias set`, witness: [] };
-}
-
-function fusionOf(records: Records, a: number, b: number, names: string): VerdictView | null {
-  const { hierarchy } = records;
-  const groupOf = (record: number) => {
-    let box = hierarchy.find(record);
-    while (box >= 0 && hierarchy.boxes[box].kind !== "group") box = hierarchy.parent[box];
-    return box;
-  };
-  const [groupA, groupB] = [groupOf(a), groupOf(b)];
-  if (groupA < 0 && groupB < 0) return null;
-  if (groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [hierarchy.boxes[groupA].id] };
-  const groups = [groupA, groupB].filter((box) => box >= 0).map((box) => hierarchy.boxes[box].id);
-  return { holds: false, because: groups.length === 2 ? `${names} are in two fusion groups` : "one of the two is in no fusion group", witness: groups };
-}
-
-function sameOf(records: Records, a: number, b: number, names: string): VerdictView | null {
-  const [classA, classB] = [records.equals(a), records.equals(b)];
-  if (!classA || !classB) return null;
-  if (classA.index === classB.index) return { holds: true, because: `${names} are in one equivalence class`, witness: [] };
-  return { holds: false, because: `${names} are in two equivalence classes, ${classA.index} and ${classB.index}`, witness: [] };
 }

@@ -128,6 +128,14 @@ export interface ClassView {
   representative: number;
   /** IR of the representative. */
   text: string[];
+  /** For each of the `coarser` steps of the view, the number of the class that it is in by that step. */
+  coarser?: number[];
+}
+
+/** A step of the ladder after the one that the classes are of. */
+export interface CoarserStep {
+  step: string;
+  gives_up: string;
 }
 
 /** What one body for each class of a relation saves, and gives up. */
@@ -819,6 +827,8 @@ export interface ExplorerView {
   repeats?: Record<number, RepeatView>;
   /** The ladder of equal pieces; a live page asks for it. */
   same?: SameView;
+  /** The steps by which classes may meet, in a page without Python. */
+  coarser?: CoarserStep[];
   /** Where the time goes, if that was measured. */
   profile?: ProfileView;
   /** The table that is shown at first. */

@@ -1,0 +1,156 @@
+"""Pages for everybody: axe finds nothing serious in any of them, keys reach everything, and what the reader's system asks for is done.
+
+axe-core is a development dependency of `widgets/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import opened
+from tests.browser.pages import pages
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
+EXPLORERS = ("report", "classes", "profiled", "story", "history")
+
+ASK = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
+  .filter(found => ['serious', 'critical'].includes(found.impact))
+  .map(found => `${found.id}: ${found.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join('  ')}`)"""
+FOCUSED = """() => { const at = document.activeElement;
+  const pane = at.closest('.irs-head, .irs-text, .irs-graph, .irs-inspector, .irs-steps, .irs-dock');
+  return [pane ? [...pane.classList].at(-1) : '', at.getAttribute('role') ?? at.tagName.toLowerCase()]; }"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return pages(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def page(browser: Any, written: dict[str, str]) -> Iterator[Any]:
+    with opened(browser, written["report"], ".irs-box") as page:
+        yield page
+
+
+def complaints(page: Any) -> list[str]:
+    """What axe finds serious in a page as it is now."""
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[str] = page.evaluate(ASK)
+    return found
+
+
+def states(page: Any) -> Iterator[str]:
+    """A page as it opens, then with a value selected, on each tab of the inspector and of the tables."""
+    yield "as it opens"
+    if not page.locator(".irs-text").is_visible():
+        return
+    page.locator(".irs-text .irs-line [data-record]").first.click()
+    for place in (".irs-inspector", ".irs-dock-bar", ".irs-dock-panel"):
+        for number in range(page.locator(f"{place} [role=tab]").count()):
+            tab = page.locator(f"{place} [role=tab]").nth(number)
+            if tab.get_attribute("aria-selected") != "true":
+                tab.click()
+            yield f"{place} {tab.inner_text()}"
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in widgets/")
+@pytest.mark.parametrize("name", [*EXPLORERS, "profile", "survey", "diff"])
+def test_axe_finds_nothing_serious(browser: Any, written: dict[str, str], name: str) -> None:
+    with opened(browser, written[name], ".irs-head" if name in EXPLORERS else "h1") as page:
+        found = {}
+        for state in states(page):
+            for scheme in ("dark", "light"):
+                page.emulate_media(color_scheme=scheme)
+                if said := complaints(page):
+                    found[f"{state}, {scheme}"] = said
+        assert not found, found
+
+
+def test_keys_alone_take_the_tour(page: Any) -> None:
+    """What fuses, what a value shares its memory with, why two ops are apart, the kernel, the steps and the tables; no mouse."""
+    keys = page.keyboard
+    page.locator("body").focus()
+    visited = []
+    for _ in range(60):
+        keys.press("Tab")
+        visited.append(tuple(page.evaluate(FOCUSED)))
+        if visited[-1] == ("irs-dock", "tab"):
+            break
+    panes = list(dict.fromkeys(pane for pane, _ in visited if pane))
+    assert panes == ["irs-head", "irs-text", "irs-graph", "irs-inspector", "irs-steps", "irs-dock"], visited
+    page.locator(".irs-fact", has_text="fusion groups").focus()
+    keys.press("Enter")
+    page.locator(".irs-verdict", has_text="The same? no").wait_for()
+    page.get_by_role("tree", name="graph").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown"):
+        keys.press(key)
+    page.locator(".irs-box.selected").first.wait_for()
+    keys.press("/")
+    keys.type("op:select")
+    page.locator(".irs-found", has_text="a notebook with a kernel answers questions").wait_for()
+    keys.press("ControlOrMeta+a")
+    keys.type("aten::select")
+    page.locator(".irs-found [role=option]").first.wait_for()
+    keys.press("Enter")
+    page.locator(".irs-line.selected", has_text="aten::select").wait_for()
+    keys.press("Escape")
+    page.get_by_role("listbox", name="IR text").focus()
+    keys.press("Shift+ArrowDown")
+    page.locator(".irs-verdict", has_text="May they alias?").wait_for()
+    keys.press("ArrowDown")
+    page.locator(".irs-inspector [role=tab][tabindex='0']").focus()
+    for _ in range(4):
+        keys.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == "Kernel"
+    page.get_by_role("slider", name="step of the history").focus()
+    keys.press("Home")
+    page.locator("[role=slider][aria-valuenow='0']").wait_for()
+    page.locator(".irs-dock-bar [role=tab][tabindex='0']").focus()
+    keys.press("ArrowRight")
+    page.locator(".irs-dock-bar [role=tab][aria-selected=true]", has_text="Classes").wait_for()
+    page.locator(".irs-dock .irs-whole").focus()
+    keys.press("Enter")
+    assert not page.locator(".irs-graph").is_visible()
+    keys.press("Enter")
+    assert page.locator(".irs-graph").is_visible()
+
+
+def test_reduced_motion_stills_what_moves(page: Any) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.get_by_role("slider", name="step of the history").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.locator(".irs-box.t-now").first.wait_for(state="attached")
+    moving = "() => document.getAnimations().length"
+    assert page.evaluate(moving) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.keyboard.press("ArrowRight")
+    page.locator(".irs-box.t-now").first.wait_for(state="attached")
+    assert page.evaluate(moving) > 0
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_high_contrast_keeps_words_apart_from_their_ground_and_shows_what_is_selected(page: Any, scheme: str) -> None:
+    page.emulate_media(forced_colors="active", color_scheme=scheme)
+    page.locator(".irs-text [data-record]", has_text="%bent0").first.click()
+    page.locator(".irs-line.selected").first.wait_for()
+    style = "(element, name) => getComputedStyle(element)[name]"
+    words, face = page.locator(".irs-kind-op .irs-label").first, page.locator(".irs-kind-op .irs-face").first
+    canvas = page.locator(".irs").evaluate(style, "backgroundColor")
+    assert face.evaluate("e => getComputedStyle(e).fill") != words.evaluate("e => getComputedStyle(e).fill")
+    assert words.evaluate("e => getComputedStyle(e).fill") != canvas
+
+    def looks(what: str, name: str) -> list[str]:
+        """Of what is selected, and of what is not."""
+        shown = [page.locator(what.replace("*", kind)).first for kind in (".selected", ":not(.selected)")]
+        return [each.evaluate("(element, name) => getComputedStyle(element)[name]", name) for each in shown]
+
+    assert looks(".irs-line*", "outlineStyle") == ["solid", "none"]
+    edges = looks(".irs-box* > .irs-face", "strokeWidth")
+    assert edges[0] == "5px" != edges[1]

@@ -1,0 +1,66 @@
+// What a page without a kernel says of two records, composed of what it holds about each: the same answers as Python's, told in fewer words.
+// A question that does not apply to the two has none.
+
+import type { Records } from "./records";
+import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
+
+/** What is held about a record; its alias detail is that of the state which is shown. */
+export interface Known {
+  detail: Detail;
+  alias: AliasDetail | null;
+}
+
+export function pairFromDetails(records: Records, first: Known, second: Known): PairDetail {
+  const ids = [first.detail.id, second.detail.id];
+  return { ids, alias: aliasOf(records, first, second), fusion: fusionOf(records, first.detail, second.detail), same: sameOf(records, ids[0], ids[1]) };
+}
+
+function aliasOf(records: Records, first: Known, second: Known): VerdictView | null {
+  if (!first.alias || !second.alias) return null;
+  const [a, b] = [first, second].map(({ detail }) => (records.isValue(detail.id) ? detail.id : records.valuesOf(detail.id)[0]));
+  const names = `${records.longTitle(first.detail.id)} and ${records.longTitle(second.detail.id)}`;
+  if (a === b) return { holds: true, because: `${records.title(a)} is one value`, witness: [a] };
+  if (first.alias.alias_set.includes(b)) return { holds: true, because: `${names} are in one alias set: ${first.alias.summary}`, witness: [a, b] };
+  if (second.alias.alias_set.includes(a)) return { holds: true, because: `${names} are in one alias set: ${second.alias.summary}`, witness: [a, b] };
+  return { holds: false, because: `no memory that ${records.title(a)} may have is among that of ${records.title(b)}`, witness: [] };
+}
+
+function fusionOf(records: Records, first: Detail, second: Detail): VerdictView | null {
+  const [a, b] = [first, second].map(({ id }) => (records.isValue(id) ? records.makerOf(id) : id));
+  if (!a || !b || !first.fusion || !second.fusion || first.gone_after !== undefined || second.gone_after !== undefined) return null;
+  const [groupA, groupB] = [groupAround(records, a), groupAround(records, b)];
+  const names = `${records.longTitle(first.id)} and ${records.longTitle(second.id)}`;
+  if (groupA && groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [groupA] };
+  const told = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
+  if (told) return { holds: false, because: told, witness: [groupA || a, groupB || b] };
+  const alone = [[groupA, first], [groupB, second]] as const;
+  const reasons = alone.filter(([group]) => !group).map(([, detail]) => `${records.longTitle(detail.id)} is ${detail.fusion}`);
+  if (reasons.length) return { holds: false, because: [...new Set(reasons)].join("; "), witness: [a, b] };
+  return { holds: false, because: `${names} are in two fusion groups, of which neither reads what the other makes`, witness: [groupA, groupB] };
+}
+
+/** Why a group does not hold a node or another group beside it; undefined where the page holds nothing about the two. */
+function neighbour(records: Records, group: number, other: number): string | undefined {
+  return records.view.details[group]?.neighbours?.find(({ id }) => id === other)?.because;
+}
+
+/** The fusion group that a node is, or is in; 0 for none. */
+function groupAround(records: Records, node: number): number {
+  const { hierarchy } = records;
+  let box = hierarchy.find(node);
+  while (box >= 0 && hierarchy.boxes[box].kind !== "group") box = hierarchy.parent[box];
+  return box < 0 ? 0 : hierarchy.boxes[box].id;
+}
+
+function sameOf(records: Records, first: number, second: number): VerdictView | null {
+  const { view } = records;
+  const groups = [first, second].map((id) => groupAround(records, records.isValue(id) ? records.makerOf(id) : id));
+  if (groups[0] === groups[1]) return null;
+  const [a, b] = groups.map((group) => view.classes.find(({ members }) => members.includes(group)));
+  if (!a || !b) return null;
+  const names = `the groups of ${records.longTitle(first)} and ${records.longTitle(second)}`;
+  if (a.index === b.index) return { holds: true, because: `${names} are in one equivalence class`, witness: groups };
+  const meets = view.coarser?.find((_, k) => a.coarser?.[k] === b.coarser?.[k]);
+  const why = meets ? `are the same only from step '${meets.step}' on, which gives up ${meets.gives_up}` : "are built differently: they meet at no step of the ladder";
+  return { holds: false, because: `${names} ${why}`, witness: groups };
+}

@@ -353,15 +353,12 @@ def write_report(
 ) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
-    Of a History it writes the views of `timeline`, of a Profile its explorer; of a Profile of more than 2,500 nodes its pictures.
+    Of a History it writes the views of `timeline`, of a Profile its explorer.
 
     The page holds the lines of source files as `explore` shows them: of a
     program from a file, or in text, only those in the folder `sources`.
     """
     from irscope.display.html import history_html, standalone_html
-    from irscope.display.profile_page import profile_html
-    from irscope.report.pages.explorer_view import is_sent_whole
-    from irscope.runtime.profile import Profile
     from irscope.transforms.history import History
 
     path = Path(output)
@@ -370,8 +367,6 @@ def write_report(
         raise ArgumentError(f"{str(named)!r} is not an example argument", hint=f"the file is named by output={str(named)!r}")
     if isinstance(source, History):
         page = history_html(source)
-    elif isinstance(source, Profile) and not is_sent_whole(source.graph()):
-        page = profile_html(source)
     else:
         wanted: _Measure = "never" if measure is False else "at once"
         page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options))

@@ -73,7 +73,7 @@ class Examiner:
                 raise StoppedError
         else:
             if not has_record(self.out, source, self.settings):
-                what = f"the process that looked at it was killed from outside, {_TRIES} times"
+                what = f"the process that looked at it was killed from outside, {_TRIES} times, as systems do that run out of memory"
                 limits = (self.settings.seconds, self.settings.memory)
                 write_record(self.out, source, failure("killed", what, limits=limits))
         found = read_record(self.out, source) or {}
@@ -166,8 +166,8 @@ def _examine_apart(out: Path, source: Source, settings: Settings, there: int) ->
     try:
         tried(work, seconds=settings.seconds, memory=settings.memory, expected=_NeverError, patience=_PATIENCE)
     except TrialError as error:
-        what = f"it {error}" if str(error).startswith(("takes", "crashes")) else f"it ended with {error}"
-        write_record(out, source, failure("limit", what, limits=limits))
+        what = f"it {error}" if str(error).startswith(("takes", "crashes", "was killed")) else f"it ended with {error}"
+        write_record(out, source, failure("memory" if error.is_memory else "limit", what, limits=limits))
 
 
 class _NeverError(Exception):
@@ -181,10 +181,13 @@ def _tell(there: int, names: list[str]) -> None:
         os.write(there, " ".join(names).encode()[: 1 << 16])
 
 
+_NO_MEMORY: Final = "can't allocate memory"
+"""What a RuntimeError of torch says where its allocator gets none."""
+
+
 def _examine(out: Path, source: Source, settings: Settings) -> None:
     from irscope.corpus.examine import examined
 
-    limits = None
     try:
         record = examined(source, settings)
         record["peak_bytes"] = _peak_bytes()
@@ -192,12 +195,13 @@ def _examine(out: Path, source: Source, settings: Settings) -> None:
         record = failure("MissingExtra", f"{error}")
     except IrscopeError as error:
         record = failure(type(error).__name__, shortened(str(error), 2000))
-    except MemoryError:
-        limits = (settings.seconds, settings.memory)
-        record = failure("MemoryError", f"it needs over {byte_count(settings.memory)} of memory", limits=limits)
     except BaseException as error:
         # a model's own code may raise anything, and a bad one must not end a survey
-        record = failure(type(error).__name__, shortened(f"{type(error).__name__}: {error}", 2000))
+        if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+            limits = (settings.seconds, settings.memory)
+            record = failure("memory", f"it needs over {byte_count(settings.memory)} of memory", limits=limits)
+        else:
+            record = failure(type(error).__name__, shortened(f"{type(error).__name__}: {error}", 2000))
     write_record(out, source, record)
 
 

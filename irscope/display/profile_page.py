@@ -1,4 +1,4 @@
-"""A profile in one screen: for a notebook's cell, and as a page of its own that needs no script and no network."""
+"""A profile in one screen, for a notebook's cell and for readers of its page who run no scripts."""
 
 from __future__ import annotations
 
@@ -14,26 +14,15 @@ from irscope.display.pictures.profile_pictures import (
     roofline_svg,
     timeline_svg,
 )
-from irscope.display.plain_page import plain_page
 from irscope.report.panes import profile_view
 from irscope.report.view_models import ProfileView
 from irscope.runtime.profile import Profile
 
-__all__ = ["profile_body", "profile_cell", "profile_html"]
-
-
-def profile_html(profile: Profile) -> str:
-    """The page: pictures in place, light or dark as the reader prefers."""
-    view = profile_view(profile)
-    head = f"<h1>{in_markup(view['title'])}</h1><p>{in_markup(view['verdict'])}</p>"
-    body = [head, _helps(view)]
-    body += [f"<h2>{in_markup(label)}</h2>{svg}" for label, svg in _pictures(view)]
-    body.append(f'<p class="c">{in_markup(view["caption"])}</p>')
-    return plain_page(view["title"], "profile", "\n".join(body))
+__all__ = ["profile_body", "profile_cell"]
 
 
 def profile_cell(profile: Profile) -> str:
-    """The same for a cell."""
+    """What a cell shows of it."""
     return profile_body(profile_view(profile))
 
 

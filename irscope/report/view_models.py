@@ -451,8 +451,9 @@ class TimedSpan(TypedDict):
 
     id: int
     label: str
-    lane: Literal["host", "kernels", "stream"]
-    """What the processor does alone, what kernels do on its threads, or what a stream of a GPU does."""
+    lane: str
+    """`host`: what the processor does alone; `kernels`: ops and kernels; `thread 2` and so on: further threads of a kernel of ours, from
+    its start until the last of them is done; `stream`: what a stream of a GPU does."""
     start: float
     duration: float
 

@@ -4,8 +4,8 @@
 
 One thread. On a busy machine `--busy` takes its processor time for a clock, which costs a microsecond a node; torch's trace has
 its own clock. For each model: the sum of all parts by the whole call, of medians and of the best runs, op by op and fused; Spearman's rank
-correlation of the ten slowest classes of equal nodes with torch.profiler's trace of the eager model; what measuring costs a
-node. With `--planted`, the programs of `tests/runtime/profile/planted.py`: the place of the first remark that names the
+correlation of the ten slowest classes of equal nodes with torch.profiler's trace of the eager model (`rank` says how); what
+measuring costs a node. With `--planted`, the programs of `tests/runtime/profile/planted.py`: the place of the first remark that names the
 planted line, and for each remark that can be tried what it predicted and what came of it.
 """
 
@@ -88,7 +88,11 @@ def main() -> None:
 
 
 def rank(p: Any, graph: Any, model: Any, args: Any, runs: int = 60) -> float:
-    """Spearman's correlation over the ten slowest classes of equal nodes that both see: of twenty equal ones any order is right."""
+    """Spearman's correlation over the ten slowest classes of equal nodes that both see: of twenty equal ones any order is right.
+
+    Both sides tell the quickest calls of the op by itself: `p.calls()` says what part of ours is the call from Python, where torch's
+    clock does not run. What torch records inside of an op stays in theirs.
+    """
     from torch.profiler import ProfilerActivity, profile
 
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
@@ -100,14 +104,14 @@ def rank(p: Any, graph: Any, model: Any, args: Any, runs: int = 60) -> float:
         path = Path(folder) / "trace.json"
         measured.export_chrome_trace(str(path))
         reading = irs.profile.read(path, graph)
-    numbers = p.class_numbers("op by op")
+    table, numbers, way = p.calls().set_index("class"), p.class_numbers("op by op"), p.ways["op by op"]
     ours: dict[int, float] = {}
     theirs: dict[int, float] = {}
-    way = p.ways["op by op"]
     for index, row in enumerate(p.rows("op by op")):
-        if row.node in reading.times:
-            key = numbers[row.node.id]
-            ours[key] = ours.get(key, 0.0) + float(np.min(way.busy[:, index]))
+        key = numbers[row.node.id]
+        if row.node in reading.times and key in table.index:
+            own = table.loc[key, "own ms"] / max(table.loc[key, "ms"], 1e-9)
+            ours[key] = ours.get(key, 0.0) + float(np.min(way.busy[:, index])) * own
             theirs[key] = theirs.get(key, 0.0) + min(reading.times[row.node])
     both = sorted(ours, key=lambda key: -ours[key])[:10]
     if len(both) < 3:

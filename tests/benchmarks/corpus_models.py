@@ -10,6 +10,7 @@ a second process gains. `--parts` surveys an eighth, a quarter and a half first,
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 import time
@@ -19,142 +20,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-import irscope as irs
+import corpus_programs as programs  # noqa: E402
+
+import irscope as irs  # noqa: E402
 
 __all__ = ["corpus"]
-
-_ENCODERS: Final = {
-    "Bert": {"type_vocab_size": 2},
-    "Roberta": {},
-    "Electra": {"embedding_size": 32},
-    "Camembert": {},
-    "XLMRoberta": {},
-    "Data2VecText": {},
-    "DistilBert": {"dim": None, "n_layers": None, "n_heads": 4, "hidden_dim": 96},
-    "Albert": {"embedding_size": 32},
-}
-"""Language models of the transformers package, with what their configs have beyond a width and a depth."""
-
-
-def language_model(kind: str, hidden: int, layers: int) -> Any:
-    """A tiny one, with random weights, and tokens."""
-    import torch
-    import transformers
-
-    more = {
-        name: {"dim": hidden, "n_layers": layers}.get(name, value) if value is None else value
-        for name, value in _ENCODERS[kind].items()
-    }
-    given = {} if kind == "DistilBert" else {
-        "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 2 * hidden,
-    }  # fmt: skip
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=100, max_position_embeddings=64, attn_implementation="eager", **given, **more
-    )
-    torch.manual_seed(0)
-    return _first(getattr(transformers, f"{kind}Model")(config).eval()), torch.randint(2, 100, (1, 16))
-
-
-def vision_model(kind: str, hidden: int, layers: int) -> Any:
-    """A tiny one for pictures."""
-    import torch
-    import transformers
-
-    torch.manual_seed(0)
-    if kind == "ResNet":
-        config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, hidden], depths=[layers, layers], layer_type="basic")
-        return _first(transformers.ResNetModel(config).eval()), torch.rand(1, 3, 32, 32)
-    config = getattr(transformers, f"{kind}Config")(
-        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=2 * hidden, image_size=32, patch_size=8,
-        attn_implementation="eager",
-    )  # fmt: skip
-    return _first(getattr(transformers, f"{kind}Model")(config).eval()), torch.rand(1, 3, 32, 32)
-
-
-def _first(model: Any) -> Any:
-    from torch import nn
-
-    class First(nn.Module):  # type: ignore[misc]
-        """Only the first result, without caches."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = model
-
-        def forward(self, x: Any) -> Any:
-            return self.inner(x, return_dict=False)[0]
-
-    return First()
-
-
-def perceptron(activation: str, norm: str, width: int, layers: int) -> Any:
-    """Linear layers with a norm and an activation each."""
-    import torch
-    from torch import nn
-
-    torch.manual_seed(0)
-    norms = {"none": nn.Identity, "layer": lambda: nn.LayerNorm(width), "rms": lambda: nn.RMSNorm(width)}
-    blocks = [(nn.Linear(width, width), norms[norm](), getattr(nn, activation)()) for _ in range(layers)]
-    return nn.Sequential(*(layer for block in blocks for layer in block)).eval(), torch.randn(4, width)
-
-
-def convolutions(activation: str, width: int, layers: int) -> Any:
-    """Convolutions with batch norms."""
-    import torch
-    from torch import nn
-
-    torch.manual_seed(0)
-    inputs = [3, *[width] * (layers - 1)]
-    blocks = [(nn.Conv2d(size, width, 3, padding=1), nn.BatchNorm2d(width), getattr(nn, activation)()) for size in inputs]
-    return nn.Sequential(*(layer for block in blocks for layer in block)).eval(), torch.rand(1, 3, 16, 16)
-
-
-def encoder_layer(activation: str, width: int, norm_first: bool) -> Any:
-    """torch's own encoder layer."""
-    import torch
-    from torch import nn
-
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(width, 4, 2 * width, activation=activation, norm_first=norm_first, batch_first=True)
-    return layer.train(False).requires_grad_(True), torch.randn(2, 8, width, requires_grad=True)
-
-
-def array_function(name: str, rows: int, columns: int) -> Any:
-    """A NumPy function, traced."""
-    import numpy as np
-
-    def softmax(x: Any) -> Any:
-        e = np.exp(x - x.max(axis=-1, keepdims=True))
-        return e / e.sum(axis=-1, keepdims=True)
-
-    def normalise(x: Any) -> Any:
-        return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
-
-    def gelu(x: Any) -> Any:
-        return 0.5 * x * (1.0 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
-
-    return {"softmax": softmax, "normalise": normalise, "gelu": gelu}[name], np.zeros((rows, columns), np.float32)
-
-
-def jax_function(name: str, rows: int, columns: int) -> Any:
-    """The same in JAX."""
-    import jax
-    import jax.numpy as jnp
-
-    functions = {"softmax": jax.nn.softmax, "gelu": jax.nn.gelu, "normalise": jax.nn.standardize}
-    return functions[name], jnp.zeros((rows, columns), jnp.float32)
-
-
-def mlir_text(op: str, size: int) -> str:
-    """A StableHLO module as a file would hold it."""
-    t = f"tensor<{size}xf32>"
-    return (
-        f"module {{\n  func.func @main(%x: {t}) -> {t} {{\n    %0 = stablehlo.{op} %x : {t}\n"
-        f"    %1 = stablehlo.multiply %0, %x : {t}\n    return %1 : {t}\n  }}\n}}\n"
-    )
-
 
 def onnx_models() -> Iterator[Path]:
     """The models that the onnx package tests itself with."""
@@ -166,27 +38,43 @@ def onnx_models() -> Iterator[Path]:
     yield from sorted(path for kind in ("simple", "light") for path in (folder / kind).rglob("*.onnx"))
 
 
+def mlir_files() -> list[Path]:
+    """StableHLO, and where IREE's dialects can be read, modules of its executables before it merges them."""
+    found = sorted((Path(__file__).parents[1] / "frontends" / "mlir" / "samples").glob("*.mlir"))
+    return [path for path in found if path.name.endswith(".stablehlo.mlir") or importlib.util.find_spec("iree")]
+
+
 def _made() -> Iterator[Callable[[], Any]]:
-    for kind, hidden, layers in product(_ENCODERS, (32, 64), (2, 4)):
-        yield partial(language_model, kind, hidden, layers)
-    for kind, hidden, layers in product(("ViT", "DeiT", "ResNet"), (16, 32), (2, 3)):
-        yield partial(vision_model, kind, hidden, layers)
-    for activation, norm, width, layers in product(("ReLU", "GELU", "SiLU", "Tanh"), ("none", "layer", "rms"), (16, 32), (3, 6)):
-        yield partial(perceptron, activation, norm, width, layers)
-    for activation, width, layers in product(("ReLU", "SiLU", "Hardswish"), (8, 16), (2, 5)):
-        yield partial(convolutions, activation, width, layers)
-    for activation, width, norm_first in product(("relu", "gelu"), (16, 32, 64), (False, True)):
-        yield partial(encoder_layer, activation, width, norm_first)
-    for make in (array_function, jax_function):
-        for name, rows, columns in product(("softmax", "normalise", "gelu"), (4, 16), (64, 128, 1000)):
-            yield partial(make, name, rows, columns)
-    for op, size in product(("tanh", "exponential", "logistic", "cosine", "sine", "abs", "negate", "sqrt"), (16, 64)):
-        yield partial(mlir_text, op, size)
+    for kind in programs.ENCODERS:
+        for hidden, layers in ((32, 2), (64, 2), (64, 12), (32, 24)):
+            yield partial(programs.language_model, kind, hidden, layers)
+    yield partial(programs.language_model, "Bert", 32, 48)
+    for kind, hidden, layers in product(("ViT", "DeiT"), (16, 32), (2, 12)):
+        yield partial(programs.vision_model, kind, hidden, layers)
+    for activation, norm, layers in product(("GELU", "SiLU"), ("layer", "rms"), (3, 24)):
+        yield partial(programs.perceptron, activation, norm, 32, layers)
+    for activation, width, layers in product(("ReLU", "SiLU"), (8,), (2, 24)):
+        yield partial(programs.convolutions, activation, width, layers)
+    for activation, width, norm_first in product(("relu", "gelu"), (32,), (False, True)):
+        yield partial(programs.encoder_layer, activation, width, norm_first)
+    for blocks in (8, 16, 24):
+        yield partial(programs.inception, 8, blocks, 4)
+    for kind, steps in product(("rnn", "gru", "lstm"), (500, 1000, 1500)):
+        yield partial(programs.recurrent, kind, steps, 16)
+    for make in (programs.array_function, programs.jax_function, programs.mlir_text):
+        for kind, nodes, (rows, columns) in product(programs.STEPS, SIZES, ((4, 64), (16, 128))):
+            yield partial(make, kind, nodes, rows, columns)
+    for kind, nodes in product(("residual", "cell"), SIZES[1:]):
+        yield partial(programs.onnx_graph, kind, nodes, 32)
+
+
+SIZES: Final = (2000, 6000, 12000)
+"""About how many ops the functions of arrays have."""
 
 
 def corpus(most: int = 200) -> list[Any]:
     """The sources, mixed, so that a part of them is like the whole."""
-    made: list[Any] = [*_made(), *onnx_models()]
+    made: list[Any] = [*_made(), *onnx_models(), *mlir_files()]
     mixed = sorted(range(len(made)), key=lambda place: (place * 0.6180339887) % 1.0)
     return [made[place] for place in mixed[:most]]
 

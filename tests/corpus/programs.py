@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from irscope.corpus.records import failure, write_record
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import IrscopeError
 
-__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "raises"]
+__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "raises"]
 
 
 class InProcess:
@@ -53,6 +54,12 @@ def hangs() -> str:
 
 def hoards() -> str:
     return str(bytearray(1 << 40))
+
+
+def is_killed() -> str:
+    """As by a system that has no memory left."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
 
 
 def crashes() -> str:

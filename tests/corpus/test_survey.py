@@ -19,7 +19,7 @@ from irscope.cli import main
 from irscope.corpus import Survey, run
 from irscope.corpus.records import record_path
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
-from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, raises
+from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, is_killed, raises
 
 MODELS = {
     "a": chain("relu", "tanh"),
@@ -225,11 +225,15 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"\x08\x07not a model" * 50)
     models = {"good": MODELS["a"], "hangs": hangs, "hoards": hoards, "crashes": crashes, "raises": raises, "broken": broken}
-    s = survey(tmp_path / "out", models, processes=1, seconds=1, memory=1 << 30)
+    models["killed"] = is_killed
+    s = survey(tmp_path / "out", models, processes=1, seconds=2, memory=1 << 30)
     assert s.models["model"].tolist() == ["good"]
     why = dict(zip(s.failures["model"], s.failures["what"], strict=True))
-    assert why["hangs"] == "it takes over 1 s"
-    assert "memory" in why["hoards"] and why["crashes"] == "it crashes with signal 6"
+    assert why["hangs"] == "it takes over 2 s"
+    assert "memory" in why["hoards"] and "run out of memory" in why["killed"]
+    kinds = dict(zip(s.failures["model"], s.failures["kind"], strict=True))
+    assert (kinds["hoards"], kinds["killed"], kinds["hangs"]) == ("memory", "memory", "limit")
+    assert why["crashes"] == "it crashes with signal 6"
     assert why["raises"] == "RuntimeError: this model is not finished"
     assert "broken.onnx" in why["broken"]
     assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]

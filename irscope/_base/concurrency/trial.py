@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from irscope._base.words import byte_count
+
 __all__ = ["TrialError", "tried"]
 
 _CAN_FORK: Final = hasattr(os, "fork") and sys.platform.startswith(("linux", "darwin", "freebsd"))
@@ -27,6 +29,9 @@ _SAID: Final = 1000
 
 class TrialError(Exception):
     """The work came to no end, crashed, or raised what it should not; says which."""
+
+    is_memory: bool = False
+    """Whether it was most likely memory that it wanted: the system killed it, or it crashed near its limit."""
 
 
 def tried(
@@ -48,7 +53,7 @@ def tried(
     if not _CAN_FORK:
         return
     here, there = os.pipe()
-    child = 0
+    child, held = 0, _held_bytes()
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:  # no handler of signals may raise in the copy: it would go on as a second one of this program
@@ -58,7 +63,7 @@ def tried(
                 _in_copy(there, work, seconds, memory, expected)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        status = _ended(child, patience * seconds)
+        status, is_late, spent, most = _ended(child, patience * seconds)
         os.set_blocking(here, False)
         with contextlib.suppress(BlockingIOError):
             told = os.read(here, _SAID)
@@ -66,7 +71,7 @@ def tried(
                 return
             if told:
                 raise TrialError(told.decode("utf-8", "replace"))
-        raise TrialError(f"takes over {seconds} s" if status in _LATE else f"crashes with signal {status}")
+        raise _ending(status, is_late or spent > 0.9 * seconds, seconds, max(most - held, 0), memory)
     finally:
         os.close(here)
         os.close(there)
@@ -76,24 +81,48 @@ def tried(
                 os.waitpid(child, 0)
 
 
-_LATE: Final = (getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGKILL", 0))
+def _ending(status: int, is_late: bool, seconds: int, most: int, memory: int) -> TrialError:
+    """What the signal of a copy means that said nothing before it ended.
+
+    Processor time ends in a signal of its own, or in SIGKILL where the work takes that one. Any other SIGKILL came from outside: in
+    practice from a system that ran out of memory. Libraries that get none abort, which looks like a crash; by then the copy has most
+    of what it may.
+    """
+    if is_late or status == getattr(signal, "SIGXCPU", 0):
+        return TrialError(f"takes over {seconds} s")
+    if status == getattr(signal, "SIGKILL", 0):
+        error = TrialError(f"was killed from outside, as systems do that run out of memory, when it had taken {byte_count(most)}")
+    else:
+        error = TrialError(f"crashes with signal {status}")
+        if status != getattr(signal, "SIGABRT", 0) or most < _NEAR * memory:
+            return error
+        error = TrialError(f"{error} when it had taken {byte_count(most)} of the {byte_count(memory)} of memory that it may")
+    error.is_memory = True
+    return error
 
 
-def _ended(child: int, seconds: float) -> int:
-    """The signal that a copy ended with, however it is stopped, at the latest after so long on the clock; 0 if with none, or
-    nobody knows."""
+_NEAR: Final = 0.6
+"""Of the memory that a copy may take: with so much in use, an abort is taken for a want of it."""
+
+
+def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
+    """How a copy ended, however it is stopped, at the latest after so long on the clock: the signal (0 if with none, or nobody
+    knows), whether it was stopped here, its seconds of processor time and the most bytes that it held."""
     wait, most = _LOOKS
-    end = time.monotonic() + seconds
+    end, is_late = time.monotonic() + seconds, False
     with contextlib.suppress(ChildProcessError):  # somebody else took its status
         while True:
-            if time.monotonic() > end:
+            if time.monotonic() > end and not is_late:
                 os.kill(child, signal.SIGKILL)
-            ended, status = os.waitpid(child, os.WNOHANG)
+                is_late = True
+            ended, status, usage = os.wait4(child, os.WNOHANG)
             if ended:
-                return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+                number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+                held = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+                return number, is_late and number == signal.SIGKILL, usage.ru_utime + usage.ru_stime, held
             time.sleep(wait)
             wait = min(2 * wait, most)
-    return 0
+    return 0, is_late, 0.0, 0
 
 
 def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, expected: type[Exception]) -> None:
@@ -117,6 +146,12 @@ def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, 
             os.write(there, told)
         finally:
             os._exit(0)
+
+
+def _held_bytes() -> int:
+    """What this process holds, which a copy begins with; 0 where nobody says."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
 
 
 def _limit(seconds: int, memory: int) -> None:

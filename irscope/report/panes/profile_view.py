@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
 from irscope.report.view_models import (
@@ -29,6 +29,8 @@ __all__ = ["profile_view", "time_sentence"]
 
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000
+_MOST_LANES: Final = 8
+"""Threads of a kernel that have a lane; more tell nothing new, for all of them end with the last."""
 _MOST_BOXES: Final = 400
 _LEAST_SHARE: Final = 0.002
 """Of an icicle's box: a narrower one is not drawn."""
@@ -103,8 +105,9 @@ def _spans(profile: Profile, label: str, step: Instruction, known: Container[int
         yield TimedSpan(id=id, label=node.op, lane="stream", start=_ms(step.start), duration=_ms(step.duration))
         return
     row = profile.row_of(node.id, label)
-    lane: Literal["host", "kernels"] = "kernels" if row is not None and row.launches else "host"
-    yield TimedSpan(id=id, label=node.op, lane=lane, start=_ms(step.start), duration=_ms(step.duration))
+    lane = "kernels" if row is not None and row.launches else "host"
+    for each in (lane, *(f"thread {number}" for number in range(2, min(step.threads, _MOST_LANES) + 1))):
+        yield TimedSpan(id=id, label=node.op, lane=each, start=_ms(step.start), duration=_ms(step.duration))
 
 
 def _ms(ns: float) -> float:

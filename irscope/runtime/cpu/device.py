@@ -302,6 +302,7 @@ class CpuPlan(HostPlan):
         self.plan = plan
         self.kernels = kernels
         self._calls = calls
+        self.threads = max((call.threads for call in calls), default=1)
         self.single = calls[0] if len(calls) == 1 and type(calls[0]) is LaunchCall else None
         """The plan's only launch, if it runs on the calling thread."""
 

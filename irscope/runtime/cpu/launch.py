@@ -54,6 +54,7 @@ class LaunchCall:
         self.jump = jump
         self.launch = launch
         self.ranges = ranges
+        self.threads = len(ranges)
         self.moved = ranges[0].offsets
         self.still = not any(self.moved)
         self.nulls = nulls_of(launch, ranges[0])
@@ -148,6 +149,7 @@ class SplitCall:
     def __init__(self, split: SplitReduction, kernels: tuple[Any, ...], calls: tuple[LaunchCall, ...]) -> None:
         self.kernels = kernels
         self.calls = calls
+        self.threads = max((call.threads for call in calls), default=1)
         self.starts = [0]
         for dtype, elements in split.temporaries:
             self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)

@@ -137,6 +137,7 @@ class CudaPlan:
         self.plan = plan
         self.kernels = kernels
         self.steps = tuple(steps)
+        self.threads = 1
         self.gpu = gpu
         self.held = held
         self.unavailable = unavailable

@@ -123,6 +123,10 @@ class PreparedPlan(Protocol):
     def single(self) -> OnlyLaunch | None:
         """The only launch, if it runs on the calling thread and nothing but it has to be done."""
 
+    @property
+    def threads(self) -> int:
+        """Over how many threads of the processor its longest launch is shared out; 1 where a GPU does the work."""
+
     def on(self, owner: Any) -> PreparedPlan:
         """The plan for arrays of this library, of which a GPU has streams and memory of its own."""
 
@@ -139,6 +143,7 @@ class HostPlan:
     """What a plan of the processor does as most do."""
 
     single: OnlyLaunch | None = None
+    threads: int = 1
 
     def on(self, owner: Any) -> Any:
         """Itself: all libraries share the processor's memory."""

@@ -47,6 +47,8 @@ class Kernels:
         """Of groups, the outputs that are to lie in place of inputs, by position."""
         self.compiled: list[CompiledKernel] = []
         self.remarks: list[Remark] = []
+        self.threads: dict[Node, int] = {}
+        """Over how many threads the last prepared plan of each group runs."""
         self._by_identity: dict[int, CompiledKernel] = {}
         self._books = Turn(Rank.BOOKS)
 
@@ -113,6 +115,7 @@ class Kernels:
         return found
 
     def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
+        self.threads[group] = prepared.threads
         for kernel in prepared.kernels:
             self._books.run(partial(self._record, kernel, device, group))
 

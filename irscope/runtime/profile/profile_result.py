@@ -11,6 +11,7 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
+from irscope.runtime.profile.calls import call_shares, calls_table
 from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import Readings, time_words
 from irscope.runtime.profile.rows import place
@@ -64,6 +65,19 @@ class Profile(Readings):
         told = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
         more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
         return f"the order is not sure after {plural(measured.runs, 'run')}: {told}{more} may come after the next; measure longer"
+
+    def calls(self) -> pd.DataFrame:
+        """The ops of the library, op by op: of each class of equal ones what its nodes take (`ms`), what of that is the call from Python
+        (`call ms`), and what the op takes by itself (`own ms`, with quartiles), which is what a profiler inside of torch sees.
+
+        Measured at the first call, in some milliseconds a class; `call ms` is empty for ops of over 100 µs a call, and for those that
+        cannot be repeated. Raises ArgumentError where torch does not run the program, or a GPU does.
+        """
+        return calls_table(self, self._call_shares)
+
+    @cached_property
+    def _call_shares(self) -> dict[int, float]:
+        return call_shares(self)
 
     @property
     def parts(self) -> pd.DataFrame:
@@ -136,12 +150,20 @@ class Profile(Readings):
         costs = max((way.watch.cost for way in self.ways.values()), default=0.0)
         runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
         peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
+        threads = self._threads_told()
         stopped = "Interrupted: fewer runs than wanted. " if self.is_interrupted else ""
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
-            f"peak of memory {peak}. Measuring took {costs:.0f} ns a node, which is taken off. "
+            f"peak of memory {peak}. Measuring took {costs:.0f} ns a node, which is taken off. {threads}"
             f"{self.order()[0].upper()}{self.order()[1:]}." + "".join(f" {warning}" for warning in self.warnings)
         )
+
+    def _threads_told(self) -> str:
+        if self.device != "cpu" or int(self.environment["threads"]) == 1:
+            return ""
+        most = max((step.threads for way in self.ways.values() for step in way.timeline()), default=1)
+        ours = f"Kernels run on up to {plural(most, 'thread')}" if most > 1 else "Kernels run on one thread"
+        return f"{ours}; how the library shares out its own ops is not told. "
 
     def __repr__(self) -> str:
         lines = [f"{self.name} on {self.device}: {self.verdict()}"]

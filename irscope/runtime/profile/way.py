@@ -46,6 +46,8 @@ class Instruction:
     host_duration: float
     live_bytes: int
     """Of tensors of the run, when it had run."""
+    threads: int = 1
+    """Over how many the kernel is shared out; of the library's ops nobody tells."""
 
 
 @dataclass(eq=False)
@@ -291,7 +293,8 @@ class Way:
                 took = float(found.busy[index])
                 made.append(
                     Instruction(
-                        node, float(ends[index]) - took, took, float(host[index]), float(found.host[index]), alive
+                        node, float(ends[index]) - took, took, float(host[index]), float(found.host[index]), alive,
+                        self.timed.threads_of(node),
                     )
                 )
         return made
@@ -299,7 +302,7 @@ class Way:
     def _direct_timeline(self) -> list[Instruction]:
         took = self.total.median
         alive = max((bytes_ for _, _, bytes_ in self.counter.curve), default=0)
-        return [Instruction(node, 0.0, took, 0.0, took, alive) for node in self.nodes[:1]]
+        return [Instruction(node, 0.0, took, 0.0, took, alive, self.plain.threads_of(node)) for node in self.nodes[:1]]
 
     def order_by_time(self) -> list[int]:
         """The rows, the slowest first."""

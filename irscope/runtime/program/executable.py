@@ -322,6 +322,10 @@ class Executable:
         """Whether a node is a group that runs as kernels here, where one can be made."""
         return node in self._groups
 
+    def threads_of(self, group: Node) -> int:
+        """Over how many threads the kernels of a group run here, on arguments as it met them last; 1 for any other node."""
+        return self._kernels.threads.get(group, 1)
+
     @property
     def is_direct(self) -> bool:
         """Whether it is nothing but one group, which a call goes to straight away."""

@@ -41,7 +41,7 @@ def _raises() -> None:
         (lambda: ctypes.string_at(0), "crashes with signal 11"), (os.abort, "crashes with signal 6"), (_busy, "takes over 1 s"),
         (lambda: bytearray(1 << 32), "MemoryError"), (lambda: 1 // 0, "ZeroDivisionError: integer"),
         (lambda: os._exit(3), "crashes with signal 0"), (lambda: sys.exit(2), "SystemExit: 2"),
-        (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "takes over 1 s"),
+        (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "was killed from outside, as systems"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_bad_work(work: Callable[[], object], told: str) -> None:
@@ -51,6 +51,19 @@ def test_what_becomes_of_bad_work(work: Callable[[], object], told: str) -> None
     assert _open_files() == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
     assert _children() <= children
+
+
+def _takes_most_and_aborts() -> None:
+    taken = bytearray(800 << 20)
+    os.abort() if taken else None
+
+
+@pytest.mark.parametrize(("work", "is_memory"), [(_takes_most_and_aborts, True), (os.abort, False)])
+def test_an_abort_near_the_limit_is_a_want_of_memory(work: Callable[[], object], is_memory: bool) -> None:
+    """As C++ ends where it gets none."""
+    with pytest.raises(TrialError, match="crashes with signal 6") as told:
+        tried(work, seconds=5, memory=1 << 30, expected=ValueError)
+    assert told.value.is_memory is is_memory
 
 
 def test_good_work_and_what_the_caller_meets_himself(capfd: pytest.CaptureFixture[str]) -> None:

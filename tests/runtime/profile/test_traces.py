@@ -11,6 +11,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import LoadError
+from irscope.runtime.profile.traces import chrome_trace
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -140,3 +141,20 @@ def test_the_same_op_on_other_sizes_and_strides_is_matched() -> None:
     p = irs.profile(lambda x: torch.exp(x) @ x, torch.ones(64, 64), seconds=0.05)
     q = irs.profile(lambda x: torch.exp(x) @ x, torch.ones(32, 32), seconds=0.05)
     assert not set(p.diff(q, way="op by op").table()["verdict"]) & {"new", "gone"}
+
+
+def test_threads_of_a_kernel_have_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over how many it is shared out, the plan says; so does the trace, and the run that a page draws."""
+    from irscope.report.panes import profile_view
+    from irscope.runtime.cpu import CpuDevice
+
+    if not CpuDevice().availability():
+        pytest.skip("there is no compiler for the processor")
+    monkeypatch.setattr(CpuDevice, "threads", 3)
+    p = irs.profile(lambda x: torch.tanh(x) * 2.0 + x, torch.ones(2048, 2048), seconds=0.01)
+    assert max(step.threads for step in p.ways["fused"].timeline()) == 3
+    names = [event["args"]["name"] for event in chrome_trace(p)["traceEvents"] if event["name"] == "thread_name"]
+    assert "thread 3 of kernels" in names and "thread 4 of kernels" not in names
+    fused = profile_view(p)["ways"][-1]
+    assert {"thread 2", "thread 3"} <= {span["lane"] for span in fused["spans"]}
+    assert "up to 3 threads" in p.caption()

@@ -4,7 +4,7 @@
 import { h, s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import { HEAT_COLOURS, stepOf } from "../lib/model/heat";
-import type { TimedSpan, TimedWay } from "../lib/model/schema";
+import type { TimedWay } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
 import { milliseconds } from "../tables/timing";
 import { inOrder, pickable } from "./items";
@@ -12,13 +12,15 @@ import { inOrder, pickable } from "./items";
 const LANE = 24;
 const CURVE = 64;
 const MOST_ZOOM = 400;
-const LANES: Record<TimedSpan["lane"], string> = { host: "host", kernels: "kernels", stream: "GPU stream" };
+const LANES = ["host", "kernels"];
+const laneName = (lane: string) => (lane === "stream" ? "GPU stream" : lane);
 
 export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
   const { spans, memory } = way;
   const end = Math.max(way.ms, 1e-9, ...spans.map((span) => span.start + span.duration));
   const longest = Math.max(1e-9, ...spans.map((span) => span.duration));
-  const lanes = (Object.keys(LANES) as TimedSpan["lane"][]).filter((lane) => spans.some((span) => span.lane === lane));
+  const used = new Set(spans.map((span) => span.lane));
+  const lanes = [...LANES.filter((lane) => used.has(lane)), ...[...used].filter((lane) => !LANES.includes(lane)).sort()];
   const elements = spans.map((span) => {
     const element = h("div", { class: "irs-span" }, span.duration / end > 0.02 ? span.label.replace(/^\w+::/u, "") : "");
     element.style.left = `${(100 * span.start) / end}%`;
@@ -32,7 +34,7 @@ export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTML
   track.style.height = `${lanes.length * LANE}px`;
   const wide = h("div", { class: "irs-run-wide" }, track, most ? curve(memory, end, most) : null, axis(end));
   const scroller = h("div", { class: "irs-run-scroller" }, wide);
-  const names = h("div", { class: "irs-run-lanes", "aria-hidden": "true" }, ...lanes.map((lane) => h("div", {}, LANES[lane])),
+  const names = h("div", { class: "irs-run-lanes", "aria-hidden": "true" }, ...lanes.map((lane) => h("div", {}, laneName(lane))),
     most ? h("div", { class: "irs-run-memory" }, "memory", h("span", {}, bytes(most))) : null);
   let scale = 1;
   const zoom = (factor: number, at = scroller.clientWidth / 2) => {
@@ -55,12 +57,28 @@ export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTML
     else return;
     event.preventDefault();
   }, { signal: context.signal });
+  const then = (at: number) => {
+    const alive = aliveAt(memory, at);
+    return alive === undefined ? "" : `, then ${bytes(alive)} alive`;
+  };
   const items = spans.map((span, k) => ({
     ids: span.id ? [span.id] : [], element: elements[k],
-    told: `${span.label} in ${LANES[span.lane]}: ${milliseconds(span.duration)}, from ${milliseconds(span.start)}${memory[k] ? `, then ${bytes(memory[k][1])} alive` : ""}`,
+    told: `${span.label} in ${laneName(span.lane)}: ${milliseconds(span.duration)}, from ${milliseconds(span.start)}${then(span.start + span.duration)}`,
   }));
   pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), said);
   return h("div", { class: "irs-run" }, names, scroller);
+}
+
+/** What was alive at a time of the run, by halving: the curve is in order. */
+function aliveAt(memory: readonly number[][], at: number): number | undefined {
+  let low = 0;
+  let high = memory.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (memory[middle][0] <= at + 1e-6) low = middle + 1;
+    else high = middle;
+  }
+  return low ? memory[low - 1][1] : undefined;
 }
 
 function curve(memory: readonly number[][], end: number, most: number): SVGElement {

@@ -1,6 +1,7 @@
 """A run of each way as a trace that Chrome and Perfetto open.
 
-One process per way; its lanes are the host, beside it the GPU's stream where there is one, and a counter of the bytes alive.
+One process per way; its lanes are the host, beside it the GPU's stream where there is one, or the further threads of our kernels (of
+the library's ops nobody tells), and a counter of the bytes alive.
 Times are microseconds, as the format has them. (Trace Event Format, "complete" events `X`, counters `C`, metadata `M`.)
 """
 
@@ -16,6 +17,8 @@ __all__ = ["chrome_trace"]
 
 _HOST: Final = 1
 _STREAM: Final = 2
+_THREADS: Final = 10
+"""The second thread of a kernel has lane 12, and so on."""
 
 
 def chrome_trace(readings: Readings) -> dict[str, Any]:
@@ -23,9 +26,10 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
     for process, (label, way) in enumerate(readings.ways.items(), 1):
         is_gpu = readings.device == "cuda"
-        events += _metadata(process, f"{readings.name}, {label}", is_gpu)
         names = {row.node.id: row for row in readings.rows(label)}
         steps = way.timeline()
+        most = max((step.threads for step in steps), default=1)
+        events += _metadata(process, f"{readings.name}, {label}", is_gpu, most)
         end = max((step.start + step.duration for step in steps), default=0.0)
         call = {"name": f"{readings.name} ({label})", "cat": "call", "ph": "X", "pid": process, "tid": _HOST}
         events.append(call | {"ts": 0.0, "dur": max(end, way.total.median) / 1e3, "args": {}})
@@ -36,6 +40,9 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
             events.append(
                 told | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args}
             )
+            for thread in range(2, step.threads + 1):
+                there = {"tid": _THREADS + thread, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args}
+                events.append(told | there)
             if is_gpu:
                 events.append(told | {"tid": _STREAM, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args})
             events.append({
@@ -45,8 +52,9 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"environment": readings.environment}}
 
 
-def _metadata(process: int, name: str, is_gpu: bool) -> list[dict[str, Any]]:
+def _metadata(process: int, name: str, is_gpu: bool, threads: int) -> list[dict[str, Any]]:
     lanes = [(_HOST, "host")] + ([(_STREAM, "stream")] if is_gpu else [])
+    lanes += [(_THREADS + thread, f"thread {thread} of kernels") for thread in range(2, threads + 1)]
     base = {"ph": "M", "pid": process, "ts": 0.0}
     return [
         base | {"name": "process_name", "tid": 0, "args": {"name": name}},

@@ -343,8 +343,8 @@ export interface IcicleBox {
 export interface TimedSpan {
   id: number;
   label: string;
-  /** What the processor does alone, what kernels do on its threads, or what a stream of a GPU does. */
-  lane: "host" | "kernels" | "stream";
+  /** `host`: what the processor does alone; `kernels`: ops and kernels; `thread 2` and so on: further threads of a kernel of ours, from its start until the last of them is done; `stream`: what a stream of a GPU does. */
+  lane: string;
   start: number;
   duration: number;
 }

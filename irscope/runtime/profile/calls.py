@@ -1,0 +1,200 @@
+"""What of a library op's time is the call: from Python into the op and back, before it begins and after it has ended.
+
+A profile times an op as a user waits for it, the call from Python included: its arguments are looked at, and its result becomes an
+object. Other profilers' clocks start inside of the op. For ops of a microsecond the call is half of the time, and it is not the same for
+all: a keyword takes longer than an operand.
+
+It is measured by running one op many times in a row on the tensors that it met, twice: as the profiled program calls it, and in a
+loop of torch's own interpreter, which calls the same op without Python. Both find their operands in the caches and do the same work,
+so that the difference is the call. Of it the share is kept, and not the nanoseconds: both runs take turns, so that the share is right
+on a machine that is slower now than it was during the profile. One op of each equivalence class is measured so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from irscope._base.concurrency.restored import without_gradients
+from irscope.errors import ArgumentError, IrscopeError
+from irscope.ir import Graph, GraphBuilder, Node, Value
+from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType, Type
+from irscope.ops.registry import effect_of
+from irscope.runtime.profile.readings import Readings
+from irscope.runtime.profile.rows import NodeRow, place, type_words
+from irscope.runtime.profile.spread import Spread
+from irscope.runtime.program import compile_graph
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["call_shares", "calls_table"]
+
+_LONGEST_NS: Final = 100e3
+"""Of a longer op the call is not worth measuring: it is less than the spread."""
+_FEW: Final = 8
+_MANY: Final = 48
+"""Calls in a row; the slope between the two leaves out what comes before and after."""
+_ROUNDS: Final = 15
+_WARM: Final = 8
+
+
+def call_shares(readings: Readings) -> dict[int, float]:
+    """What part of the time is the call, by class number, of those classes of short ops of torch that could be measured.
+
+    Runs the program once more. Raises ArgumentError for a program that did not run op by op through torch on a processor.
+    """
+    measured = readings.measured
+    if not measured.is_torch or measured.device != "cpu":
+        what = "the call from Python can be told from the op only where torch runs the program on a processor"
+        raise ArgumentError(what, hint="p.table() has what each node takes, its call included")
+    numbers = readings.class_numbers("op by op")
+    first: dict[int, Node] = {}
+    for row in readings.rows("op by op"):
+        if row.calls and row.self_time.median / row.calls <= _LONGEST_NS and _can_be_repeated(row.node):
+            first.setdefault(numbers[row.node.id], row.node)
+    operands = _operands(readings, set(first.values()))
+    found: dict[int, float] = {}
+    for number, node in first.items():
+        with suppress(IrscopeError, RuntimeError):  # what torch's interpreter does not take is left out
+            found[number] = without_gradients(_torch(), _call_share, readings.graph("op by op"), node, operands[node])
+    return found
+
+
+def calls_table(readings: Readings, of_calls: Mapping[int, float]) -> pd.DataFrame:
+    """One row for each class of equal library ops, the one that takes longest by itself first."""
+    import pandas as pd
+
+    numbers = readings.class_numbers("op by op")
+    rows: dict[int, list[NodeRow]] = {}
+    for row in readings.rows("op by op"):
+        if row.launches or numbers[row.node.id] in of_calls:
+            rows.setdefault(numbers[row.node.id], []).append(row)
+    way, cells = readings.way("op by op"), []
+    place_of = {node.id: index for index, node in enumerate(way.nodes)}
+    for number, alike in rows.items():
+        took = way.busy[:, [place_of[row.node.id] for row in alike]].sum(axis=1)
+        share = of_calls.get(number)
+        own, whole = Spread.of(took * (1.0 - (share or 0.0))), float(np.median(took))
+        cells.append({
+            "op": alike[0].node.op, "type": type_words(alike[0].node), "line": str(place(alike[0].node) or ""), "class": number,
+            "nodes": len(alike), "calls": sum(row.calls for row in alike), "ms": whole / 1e6,
+            "call ms": None if share is None else share * whole / 1e6,
+            "own ms": own.median / 1e6, "low ms": own.low / 1e6, "high ms": own.high / 1e6,
+        })  # fmt: skip
+    columns = ["op", "type", "line", "class", "nodes", "calls", "ms", "call ms", "own ms", "low ms", "high ms"]
+    return pd.DataFrame(cells, columns=columns).sort_values("own ms", ascending=False, kind="stable", ignore_index=True)
+
+
+def _can_be_repeated(node: Node) -> bool:
+    return node.op.startswith("aten::") and not node.blocks and bool(node.outputs) and effect_of(node) in ("pure", "view")
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch
+
+
+def _operands(readings: Readings, wanted: set[Node]) -> dict[Node, list[Any]]:
+    """What some nodes met in a run."""
+    way, found = readings.way("op by op"), {}
+    code = way.code
+    if code is None:
+        return {}
+
+    def observer(code: Any, slots: Any) -> Callable[[int], None]:
+        def after(position: int) -> None:
+            node = code.nodes[position]
+            if node in wanted and node not in found:
+                found[node] = [slots[slot] for slot in code.reads[position]]
+
+        return after
+
+    code.observer = observer
+    try:
+        way.timed(*readings.measured.args)
+    finally:
+        code.observer = None
+    return found
+
+
+def _call_share(graph: Graph, node: Node, operands: Sequence[Any]) -> float:
+    tensors = [operand for operand in operands if _type_of(operand) is not None]
+    in_python = [_repeated(graph, node, operands, count) for count in (_FEW, _MANY)]
+    programs = [compile_graph(each, "cpu", use_kernels=False) for each in in_python]
+    torch = _torch()
+    loop = torch._C._create_function_from_graph("loop", torch._C.parse_ir(str(_looped(graph, node, operands))))
+    with torch.jit.optimized_execution(False):
+        runs: list[Callable[[], object]] = [lambda program=program: program(*tensors) for program in programs]  # type: ignore[misc]
+        runs += [lambda count=count: loop(count, *tensors) for count in (_FEW, _MANY)]  # type: ignore[misc]
+        taken = np.array(_timed(runs))
+    few, many, few_there, many_there = np.median(taken, axis=0)
+    whole = max(many - few, 1.0)
+    return float(min(max(1.0 - (many_there - few_there) / whole, 0.0), 1.0))
+
+
+def _timed(runs: Sequence[Callable[[], object]]) -> list[list[int]]:
+    clock = time.perf_counter_ns
+    for run in runs:
+        for _ in range(_WARM):
+            run()
+    taken = []
+    for _ in range(_ROUNDS):
+        row = []
+        for run in runs:
+            start = clock()
+            run()
+            row.append(clock() - start)
+        taken.append(row)
+    return taken
+
+
+def _type_of(operand: Any) -> Type | None:
+    """Of what is given to a program at each call; None for what stands in it."""
+    is_tensor = _torch().is_tensor
+    if is_tensor(operand):
+        return TENSOR
+    if isinstance(operand, list | tuple) and operand and all(map(is_tensor, operand)):
+        return ListType(TENSOR)
+    return None
+
+
+def _begun(builder: GraphBuilder, graph: Graph, node: Node, operands: Sequence[Any]) -> list[Value]:
+    """The operands of a node as inputs and constants of a new program."""
+    values = []
+    for place_, (value, operand) in enumerate(zip(node.inputs, operands, strict=True)):
+        type, maker = _type_of(operand), graph.producer.get(value)
+        if type is not None:
+            values.append(builder.input(f"a{place_}", type))
+        elif maker is not None and maker.op == "prim::Constant":
+            values.append(builder.op("prim::Constant", type=value.type, attrs=maker.attrs))
+        else:
+            values.append(builder.constant(operand))
+    return values
+
+
+def _repeated(graph: Graph, node: Node, operands: Sequence[Any], count: int) -> Graph:
+    builder = GraphBuilder("repeated")
+    inputs = _begun(builder, graph, node, operands)
+    types = [value.type for value in node.outputs]
+    made = [builder.node(node.op, inputs, types, attrs=node.attrs) for _ in range(count)]
+    return builder.finish([value for results in made for value in results])
+
+
+def _looped(graph: Graph, node: Node, operands: Sequence[Any]) -> Graph:
+    """The same as a loop, which carries its last results so that none is left out."""
+    builder = GraphBuilder("looped")
+    trips = builder.input("trips", INT)
+    inputs = _begun(builder, graph, node, operands)
+    types = [TENSOR if isinstance(value.type, TensorType) else value.type for value in node.outputs]
+    first = builder.node(node.op, inputs, types, attrs=node.attrs)
+    true = builder.constant(True, BOOL)
+    with builder.block([("trip", INT), *[(f"last{place_}", type) for place_, type in enumerate(types)]]) as body:
+        results = builder.node(node.op, inputs, types, attrs=node.attrs)
+        body.returns([true, *results])
+    return builder.finish(builder.structured("prim::Loop", [trips, true, *first], types, [body]))

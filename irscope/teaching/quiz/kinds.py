@@ -8,12 +8,14 @@ from functools import partial
 from typing import TypeVar
 
 from irscope._base.verdict import Verdict
+from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, TensorType, Value
 from irscope.ir.text import print_node
 from irscope.ops.traits import ALWAYS_SHARES, VIEWS
 from irscope.report.boxes import node_lines, writes_memory
+from irscope.report.words import short_type
 from irscope.teaching.quiz.question import Option, Question
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
@@ -77,9 +79,13 @@ def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None =
     made = [node.outputs[0] for node in graph.body.nodes if len(node.outputs) == 1 and node.op != "prim::Constant"]
     made = [value for value in made if isinstance(value.type, TensorType)]
     grouped = [value for value in made if fusion.group_of(value) is not None]
+
+    def together(asked: Value, value: Value) -> bool:
+        return (group := fusion.group_of(asked)) is not None and fusion.group_of(value) is group
+
     for asked in [subject] if subject is not None else _shuffled(grouped, rng):
         others = [value for value in made if value is not asked]
-        chosen = _some(others, rng, partial(fusion.why_not, asked))
+        chosen = _some(others, rng, partial(together, asked))
         options = [_of_value(graph, value, fusion.why_not(asked, value)) for value in chosen]
         if subject is not None or _is_mixed(options):
             prompt = f"One kernel computes %{graph.names[asked]}. Which of these will it compute too?"
@@ -164,7 +170,7 @@ def _ops_of(group: Node) -> str:
     ops = [
         node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"
     ]
-    return f"{len(ops)} ops"
+    return f"{plural(len(ops), 'op')}, gives {listed([short_type(value.type) for value in group.outputs])}"
 
 
 def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:
@@ -183,14 +189,15 @@ def _shuffled(things: Iterable[T], rng: random.Random) -> list[T]:
     return found
 
 
-def _some(things: Sequence[T], rng: random.Random, verdict_of: Callable[[T], Verdict]) -> list[T]:
-    """At most so many of them in their order; where some are right and some are not, both are among them."""
-    places = sorted(rng.sample(range(len(things)), min(len(things), MOST_OPTIONS)))
-    chosen = [things[k] for k in places]
-    if len(chosen) < len(things) and len({verdict_of(thing).holds for thing in chosen}) == 1:
-        other = next(
-            (k for k, thing in enumerate(things) if verdict_of(thing).holds != verdict_of(chosen[0]).holds), None
-        )
-        if other is not None:
-            places = sorted([*rng.sample(places, len(places) - 1), other])
-    return [things[k] for k in places]
+def _some(things: Sequence[T], rng: random.Random, is_right: Callable[[T], object]) -> list[T]:
+    """At most so many of them, in their order: half of them right, as far as there are right and wrong ones."""
+    right: list[int] = []
+    wrong: list[int] = []
+    half = MOST_OPTIONS // 2
+    for place in rng.sample(range(len(things)), len(things)):
+        (right if is_right(things[place]) else wrong).append(place)
+        if min(len(right), len(wrong)) >= half:
+            break
+    few, many = sorted([right, wrong], key=len)
+    drawn = [*few[:half], *many[: MOST_OPTIONS - min(len(few), half)]]
+    return [things[place] for place in sorted(drawn)]

@@ -114,21 +114,21 @@ def check_moves(count: int) -> int:
         block, text = question.graph.body.nodes, print_graph(question.graph, locations=False).split("\n")
         lines = text[len(text) - 1 - len(block) : -1]
         before = arguments_of(question, 3)
-        wanted = [tensor.clone() for tensor in runs("\n".join(_tupled(text)), *before)]
+        wanted = [tensor.clone() for tensor in runs("\n".join(tupled(text)), *before)]
         for option in question.options:
             if not option.verdict:
                 continue
             order = _moved(list(block), option.verdict.witness, option.record)
             shuffled = [*text[: len(text) - 1 - len(block)], *(lines[block.index(node)] for node in order), text[-1]]
             given = arguments_of(question, 3)
-            found = runs("\n".join(_tupled(shuffled)), *given)
+            found = runs("\n".join(tupled(shuffled)), *given)
             moved += 1
             for one, other in zip([*found, *given], [*wanted, *before], strict=True):
                 assert torch.equal(one, other), "\n".join(shuffled)
     return moved
 
 
-def _tupled(text: list[str]) -> list[str]:
+def tupled(text: list[str]) -> list[str]:
     names = text[-1].strip().removeprefix("return (").removesuffix(")")
     types = ", ".join(["Tensor"] * (names.count(",") + 1))
     return [*text[:-1], f"  %all : ({types}) = prim::TupleConstruct({names})", "  return (%all)", ""]
@@ -155,7 +155,7 @@ def check_fusion(count: int) -> int:
             continue  # compiling takes seconds
         run = irs.compile(fusion)
         wanted = runs(
-            "\n".join(_tupled(print_graph(question.graph, locations=False).rstrip("\n").split("\n"))),
+            "\n".join(tupled(print_graph(question.graph, locations=False).rstrip("\n").split("\n"))),
             *arguments_of(question, 1),
         )
         found = run(*arguments_of(question, 1))

@@ -42,7 +42,7 @@ _Measure = Literal["at once", "when asked", "never"]
 
 def load(
     source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False,
-    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
+    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (), **unknown: Any,
 ) -> Any:  # fmt: skip
     """Read a program from wherever it is.
 
@@ -76,6 +76,12 @@ def load(
     from irscope import frontends
     from irscope.ops.check import verify
 
+    if unknown:
+        first = next(iter(unknown))
+        call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
+        raise ArgumentError(
+            f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}"
+        )
     if backward:
         from irscope.frontends.torch.joint_graph import joint_graph
 

@@ -264,6 +264,11 @@ def test_names_that_the_graph_does_not_have(question: str) -> None:
         refused(UnknownName, lambda: ask(OTHER.node("row")))
 
 
+def test_arguments_of_a_program_given_by_name() -> None:
+    refused(ArgumentError, lambda: irs.load(lambda x, mask: x * mask, np.ones(3), mask=np.ones(3)), "'mask'", "by position")
+    refused(ArgumentError, lambda: irs.explore(PROGRAM, scale=2.0), "'scale'")
+
+
 def test_names_in_other_places() -> None:
     run = irs.compile(FUSION)
     assert run.source(0) == run.source(-1)

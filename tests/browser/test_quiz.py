@@ -1,4 +1,4 @@
-"""A quiz in a real Lab: solved by keyboard alone, picked by mouse, answered with the witness; a saved notebook keeps the answers."""
+"""A quiz in a real Lab: every kind solved by keyboard alone, picked by mouse, answered with the witness; answers outlast a save."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from tests.browser.conftest import ACTIVE, Lab
 ASKED = f"{ACTIVE} .irs-asking"
 CELL = """
 import irscope as irs
-q = irs.quiz.mixed(count=3, seed=4, kinds=["alias", "views", "fusion"])
+kinds = ["alias", "views", "fusion", "moves", "same", "speed"]
+q = irs.quiz.mixed(count=len(kinds), seed=4, kinds=kinds)
 q
 """
+LAST = 5
 
 
 @pytest.fixture(scope="module")
 def quiz(lab: Lab) -> Iterator[Lab]:
-    """A quiz of three questions."""
+    """A quiz with a question of each kind."""
     lab.open("quiz.ipynb", CELL)
     lab.run_all()
     lab.page.locator(f"{ASKED} .irs-option").first.wait_for(timeout=60_000)
@@ -28,11 +30,20 @@ def quiz(lab: Lab) -> Iterator[Lab]:
     lab.close()
 
 
+def _tab_to(lab: Lab, what: str) -> None:
+    """Press Tab until something of this kind has the focus."""
+    for _ in range(30):
+        if lab.page.evaluate("what => document.activeElement.matches(what)", what):
+            return
+        lab.page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {what}")
+
+
 def _answer_by_keys(lab: Lab, number: int) -> None:
-    """Tab into the list, pick the right options with their digits, and press Enter."""
+    """Pick the right options with their digits, and press Enter."""
     right = json.loads(lab.python(f"import json; print(json.dumps(q.questions[{number}].answer))"))
     names = lab.page.locator(f"{ASKED} .irs-option code").all_inner_texts()
-    lab.page.locator(f"{ASKED} .irs-option input").first.focus()
+    lab.page.wait_for_function("() => document.activeElement.matches('.irs-option input')")
     for name in right:
         lab.page.keyboard.press(str(names.index(name) + 1))
     lab.page.keyboard.press("Enter")
@@ -58,13 +69,13 @@ def test_a_wrong_pick_in_the_views_is_answered_with_its_witness(quiz: Lab, tmp_p
 
 def test_questions_are_solved_by_keyboard_alone(quiz: Lab) -> None:
     page = quiz.page
-    for number in (1, 2):
-        page.locator(f"{ASKED} .irs-quiz-steps button", has_text="next question").focus()
+    for number in range(1, LAST + 1):
+        _tab_to(quiz, ".irs-quiz-steps button:last-child")
         page.keyboard.press("Enter")
-        page.locator(f"{ASKED} .irs-title", has_text=f"Question {number + 1} of 3").wait_for()
+        page.locator(f"{ASKED} .irs-title", has_text=f"Question {number + 1} of {LAST + 1}").wait_for()
         page.locator(f"{ASKED} .irs-option").first.wait_for()
         _answer_by_keys(quiz, number)
-    assert quiz.python("print(len(q.judgements), all(q.judgements[k] for k in (1, 2)))") == "3 True"
+    assert quiz.python("print([q.questions[k].kind for k in q.judgements if q.judgements[k]] == kinds[1:])") == "True"
     assert not quiz.errors, quiz.errors
 
 
@@ -72,7 +83,7 @@ def test_a_saved_notebook_keeps_the_answers(quiz: Lab) -> None:
     quiz.save()
     points = float(quiz.python("print(q.points)"))
     saved = quiz.python("print(irs.quiz.score('quiz.ipynb')[['seed', 'answered', 'points']].values.tolist())")
-    assert json.loads(saved) == [[4, 3, points]]
+    assert json.loads(saved) == [[4, LAST + 1, points]]
     quiz.reload()
     quiz.page.locator(f"{ACTIVE} .jp-OutputArea").first.wait_for(timeout=60_000)
     quiz.page.locator(f"{ACTIVE} pre", has_text="answered: ").first.wait_for(state="attached", timeout=60_000)

@@ -152,9 +152,11 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
       onCard: (told, wrong) => [changed, failed] = [told, wrong],
     };
     const first = unmount;
+    const hadFocus = el.contains(document.activeElement);
     const next = await renderViews(rendered, { asked });
     first();
     unmount = next;
+    if (hadFocus) el.querySelector<HTMLElement>(".irs-option input, .irs-judgement")?.focus(); // the button that had it is gone
   };
   const heard = () => void show();
   const told = (reply: Reply) => reply.kind === "error" && failed(reply.message);

@@ -49,6 +49,16 @@ def test_an_example_that_looks_at_a_model(name: str, size: int, says: str, capsy
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.long
+@pytest.mark.torch
+def test_the_gru_of_1500_steps(capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("torch")
+    importlib.import_module("gru").main()
+    said = capsys.readouterr().out
+    print(said)
+    assert said.startswith("1,500 steps are ") and "\n1,500 groups" in said
+
+
 def test_the_example_for_a_class(capsys: pytest.CaptureFixture[str]):
     importlib.import_module("quiz_for_a_class").main(2)
     assert "points" in capsys.readouterr().out

@@ -45,7 +45,8 @@ export class EdgeIndex {
     const { records, selection } = this.context;
     const { hierarchy } = records;
     const marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
-    const add = (record: number, to: Set<number>) => {
+    const add = (wanted: number, to: Set<number>) => {
+      const record = hierarchy.find(wanted) < 0 ? records.declarerOf(wanted) : wanted; // what a block takes has no box of its own
       const box = hierarchy.find(record);
       if (box < 0) return;
       const shown = hierarchy.shown(box, open);

@@ -236,6 +236,14 @@ export class Records {
     return line === undefined ? 0 : this.view.text.nodes[line];
   }
 
+  /** The node whose block takes a value, by the indentation of the text; 0 for none. */
+  declarerOf(value: number): number {
+    const line = this.lineOfValue.get(value) ?? 0;
+    const indentation = (k: number) => this.text(k).search(/\S/u);
+    for (let k = line - 1; k >= 0; k--) if (this.view.text.nodes[k] && indentation(k) < indentation(line)) return this.view.text.nodes[k];
+    return 0;
+  }
+
   /** The equivalence class of a record and how many members it has; null for none. */
   equals(record: number): { index: number; members: number[] } | null {
     const index = this.classOf.get(record);

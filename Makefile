@@ -45,6 +45,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/lab.stamp: $(VENV)/bin/python pyproject.toml constraints.txt $(FRONT)
+	@echo "installing irscope, JupyterLab and PyTorch into $(VENV): some minutes, the first time"
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[tour]'
 	touch $@
 

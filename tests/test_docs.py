@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import irscope as irs
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "tests").rglob("README.md"), ROOT / "widgets" / "README.md"])
+PLACES = {"docs": "**/*.md", ".": "*.md", "tests": "**/README.md", "widgets": "README.md", "examples": "*.md", "notebooks": "*.ipynb"}
+PAGES = sorted(page for folder, pattern in PLACES.items() for page in (ROOT / folder).glob(pattern))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_what_a_page_links_to_is_there(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", _prose(page)):
         assert (page.parent / target).exists(), target
+
+
+def test_the_glossary_shows_a_kernel_as_it_is() -> None:
+    pytest.importorskip("llvmlite")
+    pictures = runpy.run_path(str(ROOT / "docs" / "site" / "glossary_pictures.py"))
+    (kernel,) = irs.compile(irs.fuse(irs.parse(pictures["PROGRAM"]))).kernels
+    assert f"```text\n{kernel.spec}\n```" in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+def _prose(page: Path) -> str:
+    """The text of a page; of a notebook, what its cells of text say."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
 
 
 @pytest.mark.long

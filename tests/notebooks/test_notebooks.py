@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,18 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
         if cell.cell_type == "code":
             assert not cell.outputs
             assert cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_asks_before_it_shows(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    told = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    asked = re.findall(r"before you |predict|which two of these", told, re.IGNORECASE)
+    assert len(asked) >= 3, "a prediction before each reveal"
+    assert "irs.quiz." in code, "some of them are checked"
+    assert re.search("break (it|that)", told, re.IGNORECASE), "something is broken on purpose"
+    assert "## Two exercises" in told
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -193,13 +193,16 @@ class Dedup(Drawn):
             *met.holes,
         )
 
-    def holes(self, cls: EquivalenceClass | int) -> pd.DataFrame:
+    def holes(self, cls: EquivalenceClass | Node | Value | int | str) -> pd.DataFrame:
         """One row for each place in which members of a class may differ, one column for each member, and what it depends on:
-        a parameter of its own, another place's, or nothing because it is equal everywhere."""
+        a parameter of its own, another place's, or nothing because it is equal everywhere.
+
+        A class goes by itself, by its number or by a piece in it. Raises UnknownNumber or UnknownName for one that there is not.
+        """
         return self.class_holes(cls).table()
 
-    def class_holes(self, cls: EquivalenceClass | int) -> ClassHoles:
-        """The same as records. Raises UnknownNumber for a class that there is not."""
+    def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:
+        """The same as records."""
         return class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
 
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
@@ -214,7 +217,8 @@ class Dedup(Drawn):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
         price = Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        return recommended(self._ladder, budget=budget, price=price, is_module=isinstance(self.source, Module))
+        is_module = isinstance(self.source, Module)
+        return recommended(self._ladder, budget=budget, price=price, is_module=is_module, named=self._member)
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
@@ -230,6 +234,9 @@ class Dedup(Drawn):
         if self.kernels is not None:
             what = "kernels are generated: it is the groups that they come from which get one body"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
+        if isinstance(self.source, Module) and any("/%" in str(member) for member in self._pieces):
+            what = "these are groups of several graphs, which keep a body each; kernels are shared by irs.compile and its cache"
+            raise ArgumentError(what, hint="irs.dedup(module.graphs[name]).apply(step) rewrites one graph")
         if isinstance(step, Recommendation):
             chosen = dict(step.chosen)
         else:
@@ -239,7 +246,7 @@ class Dedup(Drawn):
             return _outlined(self.source, self.regions, chosen)
         return applied(self.source, self._ladder, chosen)
 
-    def inside(self, cls: EquivalenceClass | int, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
+    def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """What repeats within one member of a class, its representative: the heads of a layer. The pieces are those of the
         representative's body as a graph of its own. Raises UnknownNumber for a class that there is not."""
         piece = self._pieces[self._class(cls).representative]
@@ -247,14 +254,22 @@ class Dedup(Drawn):
         graph = Graph(piece.block, name, functional=piece.graph.functional)
         return self._dedup(graph, relation=self.relation, unit=unit)
 
-    def _class(self, cls: EquivalenceClass | int) -> EquivalenceClass:
-        if not isinstance(cls, int):
+    def _class(self, cls: EquivalenceClass | Node | Value | int | str) -> EquivalenceClass:
+        if isinstance(cls, EquivalenceClass):
+            if not all(member in self._pieces for member in cls.members):
+                what = "the class is one of another program"
+                raise UnknownName(what, hint=f"the classes of this one are d.classes, {len(self.classes)} of them")
             return cls
+        if not isinstance(cls, int):
+            return self.class_of(cls)
         if not 0 <= cls < len(self.classes):
             raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
         return self.classes[cls]
 
     def _seconds(self, executable: Any) -> Mapping[Any, float]:
+        if executable is not None and not hasattr(executable, "kernels"):
+            what = f"seconds of compiling are those of an executable, not of {type(executable).__name__}"
+            raise ArgumentError(what, hint="d.ladder(irs.compile(fusion)), for d = irs.dedup(fusion)")
         return self.kernels.seconds if self.kernels is not None else measured_seconds(executable)
 
     @cached_property

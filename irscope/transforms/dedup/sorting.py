@@ -35,7 +35,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
 
         auto        the fusion groups of a graph (or of what `fuse` gives), or a graph without groups as a whole; the modules
                     inside of a module, or its graphs if there are none; of what `compile` gives, its kernels
-        groups      the same, for the graph of what was compiled
+        groups      the same, for the graph of what was compiled; of a module the groups of all its graphs, several models together
         regions     the repeated regions of a graph, found without being marked (`irscope.transforms.dedup.regions`)
         scopes      the parts of a graph that belong to one module of the model, at every depth
         kernels     the kernels that were generated; those that differ early may have one machine code
@@ -73,7 +73,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one meant from outside
         found = region_pieces(graph) if unit == "regions" else scope_pieces(graph)
         return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
-    pieces, note = pieces_of(program)
+    pieces, note = pieces_of(program, groups=unit == "groups")
     return _sorted_into_classes(program, relation, pieces, note)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope.errors import UnknownName, loading
+from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.piece import Piece
@@ -69,6 +69,8 @@ class Recommendation:
     """Steps that cost more than the budget; what they would have merged is merged by a finer one, or not at all."""
     _ladder: Ladder
     _price: Price
+    _named: Callable[[Any], Node | str]
+    """The piece that is meant by a name or a value."""
 
     @property
     def chosen(self) -> dict[Members, Relation]:
@@ -93,11 +95,13 @@ class Recommendation:
 
     def overrule(self, piece: Any, step: Relation) -> Recommendation:
         """The same with another step for the class that a piece is in: its members at that step are merged. Raises UnknownName
-        for a piece or a step that there is not."""
+        for a piece or a step that there is not.
+
+        A piece goes by what it goes by in `Dedup.difference`; by step `text` it keeps a body of its own.
+        """
         if step not in RELATIONS:
             raise UnknownName(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")
-        if piece not in self._ladder.pieces:
-            raise UnknownName(f"there is no piece {piece!r}", hint="the members of the classes are the pieces")
+        piece = self._named(piece)
         wanted = next(members for members in self._ladder.classes(step) if piece in members)
         before = next((choice.members for choice in self.choices if piece in choice.members), ())
         kept = [choice for choice in self.choices if not set(choice.members) & set(wanted) and choice.members != before]
@@ -109,11 +113,16 @@ class Recommendation:
         return "\n".join([*lines, *(f"declined: {choice}" for choice in self.declined)])
 
 
-def recommended(ladder: Ladder, *, budget: float, price: Price, is_module: bool) -> Recommendation:
-    """The coarsest step for each class whose slowdown is within the budget.
+def recommended(
+    ladder: Ladder, *, budget: float, price: Price, is_module: bool, named: Callable[[Any], Node | str]
+) -> Recommendation:
+    """The coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for what is no budget.
 
     From the coarsest step down: a class that costs too much is cut into its classes of the next finer step.
     """
+    given: object = budget
+    if not isinstance(given, int | float) or not given >= 0:
+        raise ArgumentError(f"{budget!r} is not a budget of slowdown", hint="budget=0.05 allows a class to run 5 % longer")
     coarsest: Relation = "constants" if is_module else _COARSEST
     pending = [(members, coarsest) for members in ladder.classes(coarsest) if len(members) > 1]
     found: list[ClassChoice] = []
@@ -132,7 +141,7 @@ def recommended(ladder: Ladder, *, budget: float, price: Price, is_module: bool)
             inside = set(members)
             pending.extend((one, finer) for one in ladder.classes(finer) if len(one) > 1 and inside.issuperset(one))
     return Recommendation(
-        tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder, price
+        tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder, price, named
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -12,9 +12,12 @@ from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece
 __all__ = ["pieces_of"]
 
 
-def pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
-    """The pieces that a program is sorted into by itself, and one sentence that says what they are."""
+def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[Node | str, Piece], str]:
+    """The pieces that a program is sorted into by itself, and one sentence that says what they are; `groups` asks for the fusion
+    groups of all graphs of a module, which go by the names of graph and result, `encoder/%h`."""
     if isinstance(program, Module):
+        if groups and (found := _groups_of_all(program)):
+            return found, f"each of the {len(found)} fusion groups of the module's graphs is a piece"
         if program.modules:
             inside: dict[Node | str, Piece] = {
                 name: _executable(name, inner) for name, inner in program.modules.items()
@@ -23,13 +26,26 @@ def pieces_of(program: Graph | Module) -> tuple[dict[Node | str, Piece], str]:
         named = _names_of(program)
         graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
         return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
-    nodes = [node for node in program.nodes() if node.op in GROUPS and node.blocks]
-    groups: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in nodes}
-    if groups:
-        return groups, f"each of the {len(groups)} fusion groups of the graph is a piece"
+    own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
+    if own:
+        return own, f"each of the {len(own)} fusion groups of the graph is a piece"
     return {
         program.name: Piece(program.name, program.body, program, EMPTY)
     }, "the graph has no fusion groups, so it is one piece"
+
+
+def _groups(graph: Graph) -> Iterator[Node]:
+    return (node for node in graph.nodes() if node.op in GROUPS and node.blocks)
+
+
+def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
+    """The groups of several models together; one without results goes by its place."""
+    found: dict[Node | str, Piece] = {}
+    for graph_name, graph in module.graphs.items():
+        for place, node in enumerate(_groups(graph)):
+            name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
+            found[name] = Piece(name, node.blocks[0], graph, node.attrs)
+    return found
 
 
 def _promises(graph: Graph) -> Mapping[str, Any]:

@@ -9,6 +9,8 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -38,6 +40,25 @@ def _prose(page: Path) -> str:
     if page.suffix != ".ipynb":
         return text
     return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.long
+def test_what_pages_link_to_outside_answers() -> None:
+    """Skips, and says what it could not look at, where there is no network."""
+    pages = {page: set(re.findall(r"\]\((https?://[^)\s]+)\)", page.read_text(encoding="utf-8"))) for page in PAGES}
+    targets = sorted(set().union(*pages.values()))
+    silent = []
+    for target in targets:
+        request = Request(target, headers={"User-Agent": "irscope's tests"})
+        try:
+            urlopen(request, timeout=20).close()
+        except HTTPError as error:
+            assert error.code not in (404, 410), f"{target} is gone; it is on {[str(page) for page in pages if target in pages[page]]}"
+        except (URLError, OSError):
+            silent.append(target)
+    if targets and len(silent) == len(targets):
+        pytest.skip(f"there is no network: {len(targets)} links to other sites were not looked at")
+    assert not silent, silent
 
 
 @pytest.mark.long

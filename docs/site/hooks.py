@@ -111,7 +111,7 @@ def _run(path: Path) -> Any:
         notebook = nbformat.reads(stored.decode(), as_version=4)
         where = {"metadata": {"path": str(path.parent)}}
         local = Config({"KernelManager": {"transport": "ipc"}})  # over TCP a kernel warns that nothing is encrypted
-        NotebookClient(notebook, timeout=900, kernel_name="python3", resources=where, config=local).execute()
+        NotebookClient(notebook, timeout=900, startup_timeout=300, kernel_name="python3", resources=where, config=local).execute()
         MADE.mkdir(parents=True, exist_ok=True)
         made.write_text(nbformat.writes(notebook), encoding="utf-8")
     return nbformat.read(made, as_version=4)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -61,9 +62,9 @@ def slow(text: str) -> str:
 @pytest.mark.filterwarnings("ignore")
 def test_two_of_four_workers_are_killed_and_bad_models_are_among_them(tmp_path: Path) -> None:
     """The result is that of an undisturbed survey; a corrupt file, one that hangs and one of 300 MB are told or read."""
-    corrupt, large = tmp_path / "corrupt.onnx", tmp_path / "large.ir"
+    corrupt, large = tmp_path / "corrupt.onnx", tmp_path / "large.onnx"
     corrupt.write_bytes(b"\x08\x07" + bytes(range(256)) * 40)
-    large.write_text(chain("relu", "tanh", name="large") + "\n" + "# nothing but a comment\n" * (300_000_000 // 24))
+    write_large(large)
     models: dict[str, Any] = {name: partial(slow, text) for name, text in many(60).items()}
     models |= {"corrupt": corrupt, "hangs": hangs, "large": large}
     with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
@@ -76,8 +77,20 @@ def test_two_of_four_workers_are_killed_and_bad_models_are_among_them(tmp_path: 
         assert set(client.run(os.getpid).values()) != set(pids), "workers were killed"
         client.close()
     assert disturbed.failures["model"].tolist() == ["corrupt", "hangs"]
+    assert "large" in set(disturbed.models["model"])
     undisturbed = irs.corpus.survey(models, out=tmp_path / "undisturbed", processes=2, seconds=20)
     same(tables(undisturbed), tables(disturbed))
+
+
+def write_large(path: Path) -> None:
+    """A model of which the weight of one product has 300 MB."""
+    onnx = pytest.importorskip("onnx")
+    weight = onnx.numpy_helper.from_array(np.zeros((1000, 75_000), np.float32), "w")
+    value = partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"]), onnx.helper.make_node("Relu", ["y"], ["z"])]
+    graph = onnx.helper.make_graph(nodes, "large", [value("x", shape=(1, 1000))], [value("z", shape=(1, 75_000))], [weight])
+    path.write_bytes(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10).SerializeToString())
+    assert path.stat().st_size > 300_000_000
 
 
 def kill_some(pids: list[int], out: Path) -> None:

@@ -219,6 +219,18 @@ def test_mistakes_are_told_before_anything_is_done(tmp_path: Path, models: Any, 
     assert not (tmp_path / "out").exists()
 
 
+def test_modules_of_executables_are_surveyed_beside_graphs(tmp_path: Path, workers: InProcess) -> None:
+    """IREE's, before it merges equal ones: each executable is a piece, and equal ones of two modules are one class."""
+    pytest.importorskip("iree.compiler.ir")
+    samples = Path(__file__).parents[1] / "frontends" / "mlir" / "samples"
+    resnet = samples / "resnet18.flow_before_dedup.mlir"
+    s = survey(tmp_path, {"resnet": resnet, "again": resnet, "graph": samples / "quant24.stablehlo.mlir", "chain": MODELS["a"]})
+    assert not len(s.failures)
+    kinds = s.classes.set_index("kind")["models"]
+    assert (kinds["executable"] == 2).all() and (s.classes["members"] >= s.classes["models"]).all()
+    assert s.groups[s.groups["model"] == "resnet"]["class"].nunique() == len(irs.dedup(irs.load(resnet)).classes)
+
+
 def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     """In processes of their own: one that hangs, one that wants all memory, one that crashes, one that raises, one that is no program."""
     pytest.importorskip("cloudpickle")

@@ -221,7 +221,10 @@ def _advice(error: Exception) -> str:
     if "Unsupported input type" in text:
         return "pass tensors and numbers, in lists, tuples and dictionaries if you like"
     if "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text:
-        return "the model branches on the values of a tensor: write it with torch.cond, or load torch.jit.script(model)"
+        return (
+            "the model needs the number in a tensor to go on, to branch on it or as an int: write it with torch.cond or with "
+            "tensors, or load torch.jit.script(model)"
+        )
     return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
 
 

@@ -187,7 +187,9 @@ class Profile(Readings):
             return f"{time_words(self.total().median)} a call"
         before, after = self.total("op by op"), self.total("fused")
         told = after.against(before)
-        ratio = {"faster": f"{before.median / after.median:.2g}× as fast", "the same": "their quartiles overlap"}.get(told, told)
+        times = before.median / after.median if after.median else 1.0
+        faster = f"{times:.2g}× as fast" if times < 99.5 else f"{times:,.0f}× as fast"
+        ratio = {"faster": faster, "the same": "their quartiles overlap"}.get(told, told)
         return f"{time_words(before.median)} a call op by op, {time_words(after.median)} fused ({ratio})"
 
 

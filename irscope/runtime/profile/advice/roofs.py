@@ -20,6 +20,9 @@ _CERTAINTY: Final = {
     "matmul": 0.05, "convolution": 0.05, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
 }  # fmt: skip
 """How likely something can be done about an op that is far from its roof: little about a library's matrix product."""
+_OF_A_FUNCTION: Final = 0.2
+"""The peak is that of multiplications and additions side by side; `tanh` and `exp` are steps that wait for each other, and no
+layout helps."""
 
 
 def roof_remarks(evidence: Evidence) -> Iterator[Remark]:
@@ -51,6 +54,8 @@ def _remark(evidence: Evidence, row: NodeRow) -> Remark:
     if bound == "arithmetic":
         least = f"its {row.cost.flops / 1e6:.3g} MFLOP take {time_words(row.flops_ns)} at the machine's peak"
     certainty = _CERTAINTY.get(row.category, 0.35) * (1.0 if row.cost.is_counted else 0.7)
+    if bound == "arithmetic" and row.category == "pointwise":
+        certainty *= _OF_A_FUNCTION
     return evidence.remark(
         "below-the-roof", [row.node], took - max(roof, evidence.call_ns) / _AT_THE_ROOF,
         f"{name} runs at {part:.0%} of what {bound} allows: {least}{known}",

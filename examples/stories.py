@@ -23,7 +23,8 @@ def decoder():
     told = irs.story(graph, title="One buffer, many names")
     buffer = next(node.output for node in graph.nodes() if node.op == "aten::contiguous")
     db = irs.AliasDb(graph)
-    names = [value for value in db.alias_set(buffer) if value in told.exploration.graph.names]
+    views = irs.ViewAliases(graph)
+    names = [value for value in views.tensors() if views.root(value) is buffer and value in told.exploration.graph.names]
     told.add(f"`%{graph.names[buffer]}` holds all boxes of the picture.", selection=buffer)
     told.add("These are **the same memory**: views, and views of views.", selection=names[:6])
     told.add(f"{len(db.writers(buffer))} nodes wrote it in place. No one can tell, so they were made pure.", state=0)

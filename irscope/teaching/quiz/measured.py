@@ -50,7 +50,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
         Option("abcde"[k], words, Verdict(abs(k - by_median) <= 1 and low < to and high >= since, because, fusion.groups))
         for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
     )
-    note = f"{plural(len(fusion.groups), 'kernel')} of groups; measured on this machine: {measured.caption}"
+    note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {measured.caption}"
     return Question(
         "speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note
     )

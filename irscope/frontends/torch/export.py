@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -96,7 +97,20 @@ def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
         return quietly(lambda: put_off(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False))))
     except Exception as error:
         what = f"torch.export cannot capture {title}"
-        raise CaptureError(what, where=trimmed(str(error)), hint=_advice(error)) from None
+        raise CaptureError(what, where=trimmed(str(error)) + _failed_at(error), hint=_advice(error)) from None
+
+
+def _failed_at(error: Exception) -> str:
+    """The innermost line of the user's code in which it failed, as a paragraph; empty where there is none."""
+    torch = require_torch("to export a model")
+    ours, its = Path(__file__).parents[2], Path(str(torch.__file__)).parent
+    skipped = (f"{ours}{os.sep}", f"{its}{os.sep}", "<")
+    library = sysconfig.get_path("stdlib")
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        is_python = frame.filename.startswith(library) and "site-packages" not in frame.filename
+        if not is_python and not frame.filename.startswith(skipped):
+            return f"\n\n{frame.filename}:{frame.lineno}\n    {frame.line}"
+    return ""
 
 
 def _with_places(work: Callable[[], T]) -> T:

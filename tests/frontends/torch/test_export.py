@@ -240,6 +240,7 @@ def test_what_cannot_be_captured_says_why(capfd: pytest.CaptureFixture[str]):
         load(choose, torch.rand(3))
     assert "torch.cond" in caught.value.hint
     assert 0 < len(caught.value.where.splitlines()) <= 8
+    assert "test_export.py" in caught.value.where and "return x + 1 if x.sum() > 0" in caught.value.where
     assert capfd.readouterr() == ("", "")
 
 

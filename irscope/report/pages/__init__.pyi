@@ -1,3 +1,7 @@
+from .branches import (
+    Branch,
+    Branches,
+)
 from .details import (
     Inspection,
 )
@@ -15,6 +19,8 @@ from .program_index import (
 )
 
 __all__ = [
+    "Branch",
+    "Branches",
     "Exploration",
     "HistoryInspection",
     "Inspection",

@@ -44,14 +44,16 @@ class Exploration:
     """Runs the program and its fusion side by side; asked when somebody wants to see times."""
     same: Dedup | None = None
     """The classes to show, if they are others than those of `dedup(fusion)`."""
+    arguments: tuple[Any, ...] = ()
+    """What it was given to run on, if it was."""
 
     @staticmethod
     def of(
         fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None,
-        measure: Callable[[], Comparison] | None = None, same: Dedup | None = None,
+        measure: Callable[[], Comparison] | None = None, same: Dedup | None = None, arguments: Iterable[Any] = (),
     ) -> Exploration:  # fmt: skip
         """Everything that follows from a fusion."""
-        return Exploration(fusion, comparison, sources, profile, measure, same)
+        return Exploration(fusion, comparison, sources, profile, measure, same, tuple(arguments))
 
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program, with what it took; what was found out about it is kept. Raises ArgumentError for the profile of

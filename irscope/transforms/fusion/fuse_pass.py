@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from irscope._base.concurrency.restored import without_collector
@@ -17,7 +18,8 @@ from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import Groups, group_views
 from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Plans, Wanted, plans_of, the_graph, wanted
 from irscope.transforms.fusion.policy import Score
-from irscope.transforms.fusion.prepare import PREPARING, prepared
+from irscope.transforms.fusion.prepare import PREPARING, Prepared, prepared
+from irscope.transforms.fusion.wished_merges import Named, denied_remarks, wishes_of
 from irscope.transforms.history import History
 
 __all__ = ["fuse", "fuse_groups", "grouped"]
@@ -25,7 +27,8 @@ __all__ = ["fuse", "fuse_groups", "grouped"]
 
 def fuse(
     graph: Graph | Module, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None,
+    max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
+    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
 ) -> Fusion:  # fmt: skip
     """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
 
@@ -44,6 +47,11 @@ def fuse(
     `view_groups` makes one node, of kind `"view"`, of two or more views that follow one another and are in no kernel.
     It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, the picture is smaller;
     that is why it is a choice.
+
+    Whatever the policy, no two nodes of an entry of `forbid` come into one kernel, those of each entry of `force` come into one
+    before the policy decides the rest, and `opaque` nodes (or all nodes of an op, `"aten::exp"`) stay with the library. Nodes
+    are named as `why_not` takes them. What cannot be forced without making the program wrong is left, and `f.refused` has a
+    remark that says why. `f.what_if` changes such wishes of a fusion that is there.
 
     With `exact="torch"` only ops go into kernels whose results then have torch's bits; `irs.compile` has the same option.
 
@@ -68,15 +76,20 @@ def fuse(
     >>> f = fuse(g, policy=lambda candidate: None if candidate.consumer.op == "aten::tanh" else candidate.bytes_saved)
     >>> print(f.why_not("a", "b"))
     no, because policy '<lambda>' declines: its score is None
+    >>> f = fuse(g, forbid=[("a", "b")], force=[("a", "c")])
+    >>> f.groups, f.refused[0].because.partition(": ")[2]
+    ((), 'aten::t is a view that does not lie between two nodes of one kernel')
     """
-    asked = wanted(policy, min_size, max_arguments, max_nodes, exact)
-    fusion = without_collector(_fused, the_graph(graph, "fuse"), asked)
+    the = the_graph(graph, "fuse")
+    asked = wanted(policy, min_size, max_arguments, max_nodes, exact, wishes_of(the, forbid, force, opaque))
+    fusion = without_collector(_fused, the, asked, {})
     return _with_view_groups(fusion) if view_groups else fusion
 
 
 def fuse_groups(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, exact: Exact = None,
+    max_nodes: int = MAX_NODES, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
+    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
 ) -> Fusion:  # fmt: skip
     """The groups of a graph as it is: `fuse` without what `prepare_fusion` does before.
 
@@ -88,18 +101,25 @@ def fuse_groups(
     >>> fuse_groups(g)
     <Fusion of 'graph': 2 nodes in 1 group>
     """
-    asked = wanted(policy, min_size, max_arguments, max_nodes, exact)
+    asked = wanted(policy, min_size, max_arguments, max_nodes, exact, wishes_of(graph, forbid, force, opaque))
     history = History(the_graph(graph, GROUPING))
-    return without_collector(lambda: grouped(history, plans_of(graph, asked)))
+    return without_collector(lambda: grouped(history, plans_of(history, asked)))
 
 
-def _fused(graph: Graph, asked: Wanted) -> Fusion:
+def _fused(graph: Graph, asked: Wanted, made: Prepared) -> Fusion:
     with progress(PREPARING + 3, "fusing") as step:
-        history = prepared(graph, asked, step)
-        plans = plans_of(history.final, asked)
+        history = prepared(graph, asked, step, made)
+        plans = plans_of(history, asked)
         step()
         fusion = grouped(history, plans, step)
-    return replace(fusion, _exactly=lambda: without_collector(_fused, graph, replace(asked, exact=True)))
+    return replace(fusion, _again=partial(_fused_again, graph, made))
+
+
+def _fused_again(graph: Graph, made: Prepared, asked: Wanted, assumed: Graph | None) -> Fusion:
+    """The same program with other options, or the same with other assumptions about its inputs."""
+    if assumed is not None and assumed is not graph:
+        return without_collector(_fused, assumed, asked, {})
+    return without_collector(_fused, graph, asked, made)
 
 
 def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
@@ -109,7 +129,7 @@ def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda:
     groups = Groups(plans.fitness, plans.by_block.values(), min_size=asked.min_size)
     done = groups.carry_out()
     step()
-    remarks = remarks_of(list(plans.by_block.values()), done)
+    remarks = (*remarks_of(list(plans.by_block.values()), done), *denied_remarks(plans.denied, before))
     seconds = perf_counter() - started
     record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after)
     leads(record)
@@ -117,12 +137,13 @@ def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda:
     made = set(done.group_of.values())
     nodes = tuple(node for node in done.graph.nodes() if node in made)
 
-    def exactly() -> Fusion:
-        return grouped(history, plans_of(before, replace(asked, exact=True)))
+    def again(asked: Wanted, assumed: Graph | None) -> Fusion:
+        start = history if assumed is None else History(assumed)
+        return without_collector(lambda: grouped(start, plans_of(start, asked)))
 
     return Fusion(
         done.graph, history.initial, asked.policy.name, nodes, history.then(record), plans, done.group_of,
-        groups.outside_of, exactly,
+        groups.outside_of, again,
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from irscope._base.concurrency.cached import cached_property
@@ -16,9 +16,19 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, group_table, group_traffic, same_group, why_apart
+from irscope.transforms.fusion.explain import (
+    DEFAULT_BANDWIDTH,
+    Cost,
+    group_table,
+    group_traffic,
+    program_cost,
+    same_group,
+    why_apart,
+)
 from irscope.transforms.fusion.explain.why_not import GivenGroups
-from irscope.transforms.fusion.planning import Plans
+from irscope.transforms.fusion.planning import Plans, Wanted
+from irscope.transforms.fusion.policy import Score
+from irscope.transforms.fusion.wished_merges import Named, denied_remarks
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
@@ -49,7 +59,8 @@ class Fusion(Drawn):
     """The group of each node of the planned graph that is in one."""
     _outside_of: Mapping[Value, Value] = field(repr=False)
     """What the values inside groups are called outside: parameters and results."""
-    _exactly: Callable[[], Fusion] = field(repr=False)
+    _again: Callable[[Wanted, Graph | None], Fusion] = field(repr=False)
+    """The same program, or one with other assumptions about its inputs, grouped by other options."""
 
     def __deepcopy__(self, memo: object) -> Fusion:
         return self  # it is frozen, as is all that it holds
@@ -76,7 +87,46 @@ class Fusion(Drawn):
     def exactly(self, exact: Exact) -> Fusion:
         """The same program fused by the same policy, with only those ops in kernels that have torch's bits there; itself if
         `exact` is None, or if it was made so."""
-        return self._exactly() if is_exact(exact) and not self.exact else self
+        return self._again(replace(self._plans.asked, exact=True), None) if is_exact(exact) and not self.exact else self
+
+    @property
+    def refused(self) -> tuple[Remark, ...]:
+        """What was to be forced into one kernel and would be wrong there, each with the reason; they are among the remarks."""
+        return tuple(denied_remarks(self._plans.denied, self._plans.rules.graph))
+
+    def what_if(
+        self, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
+        force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[Value | str] | None = None,
+        channels_last: Iterable[Value | str] = (),
+    ) -> Fusion:  # fmt: skip
+        """The same program grouped otherwise; what was wished before stays, but for what this contradicts.
+
+        With a `step` of the history the merges up to it are done first, as here. `policy`, `forbid`, `force` and `opaque` are those
+        of `fuse`; a group stands for its members, so that `forbid=[f.groups[0]]` takes it apart. `distinct=True` is your promise
+        that no two inputs share memory, `False` that any two may, and names are inputs that share it with no other;
+        `channels_last` inputs lie so in memory. A merge that would be wrong is not done: `refused` says why.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(1000)):
+        ...   %a : Float(1000) = aten::relu(%x)
+        ...   %b : Float(1000) = aten::tanh(%a)
+        ...   %c : Float(1000) = aten::exp(%b)
+        ...   return (%c)''')
+        >>> f = irs.fuse(g)
+        >>> f.cost(), f.what_if(forbid=[("a", "b")]).cost()
+        (Cost(kernels=1, calls=0, bytes=8000), Cost(kernels=1, calls=1, bytes=16000))
+        >>> f.what_if(step=1, opaque=["c"]).groups == f.groups, f.what_if(distinct=True).original.distinct_inputs
+        (False, True)
+        """
+        from irscope.transforms.fusion.what_if import what_if
+
+        return what_if(
+            self, step=step, policy=policy, forbid=forbid, force=force, opaque=opaque, distinct=distinct, channels_last=channels_last,
+        )  # fmt: skip
+
+    def cost(self) -> Cost:
+        """What a run costs: kernels, library calls, and the bytes that they move, each loop's inside once; of tensors of known size."""
+        return program_cost(self.graph, self._plans.rules)
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: what it computes, over which points, and what that costs.
@@ -198,7 +248,7 @@ class Fusion(Drawn):
                 what = f"{rules.db.node_words(node)} stands inside of {given.op}, which the program had already and which stays as it is"
                 return Refusal("given-group", what, (node, given))
         for node in (a, b):
-            refusal = rules.refusal(node)
+            refusal = self._plans.refusal(node)
             if refusal is not None:
                 return refusal
         blocks = folded.block_of[a], folded.block_of[b]
@@ -220,7 +270,7 @@ class Fusion(Drawn):
             return yes("it is in a group of views, which needs no kernel", group, node)
         if group is not None and group not in self._members:
             return yes("it is in a group that the program had already", group, node)
-        refusal = rules.refusal(node)
+        refusal = self._plans.refusal(node)
         if refusal is not None:
             return no(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]

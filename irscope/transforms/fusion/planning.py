@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
-from irscope.ir import CONTROL_FLOW, Block, Graph, Module
+from irscope.ir import CONTROL_FLOW, Block, Graph, Module, Node
 from irscope.ir.module import inlined
 from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.fusion.legality import Eligibility, NodeProfiles, profiles_of
-from irscope.transforms.fusion.policy import POLICIES, BlockPlan, Limits, Policy, Score, policy_of
+from irscope.transforms.fusion.policy import (
+    NO_WISHES,
+    POLICIES,
+    BlockPlan,
+    Limits,
+    PlacedWishes,
+    Policy,
+    Score,
+    Wishes,
+    policy_of,
+)
+from irscope.transforms.fusion.wished_merges import Denied, merge_first, placed, unfit
+from irscope.transforms.grouping import Refusal
+from irscope.transforms.history import History
 
 __all__ = ["MAX_ARGUMENTS", "MAX_NODES", "Plans", "Wanted", "fusible_blocks", "plans_of", "the_graph", "wanted"]
 
@@ -31,11 +44,14 @@ class Wanted:
     min_size: int
     limits: Limits
     exact: bool
+    wishes: Wishes = NO_WISHES
 
 
-def wanted(policy: str | Score, min_size: int, max_arguments: int, max_nodes: int, exact: Exact) -> Wanted:
+def wanted(
+    policy: str | Score, min_size: int, max_arguments: int, max_nodes: int, exact: Exact, wishes: Wishes = NO_WISHES
+) -> Wanted:  # fmt: skip
     """The options of a pass, checked."""
-    return Wanted(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact))
+    return Wanted(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
 
 
 def the_graph(graph: object, name: str) -> Graph:
@@ -57,27 +73,38 @@ class Plans:
     fitness: NodeProfiles
     by_block: dict[Block, BlockPlan]
     asked: Wanted
+    wishes: PlacedWishes
+    denied: Sequence[Denied]
+    """The merges that were wanted and are not legal."""
 
     @property
     def rules(self) -> Eligibility:
         """The properties of the nodes."""
         return self.fitness.rules
 
-
-def plans_of(graph: Graph, asked: Wanted) -> Plans:
-    """The plans of a graph; made once by the policies that have a name. A function of the user's is asked each time."""
-    if POLICIES.get(asked.policy.name) is asked.policy:
-        return once(graph, asked, lambda: _planned(graph, asked))
-    return _planned(graph, asked)
+    def refusal(self, node: Node) -> Refusal | None:
+        """Why a node can be in no group, by its properties or by a wish."""
+        return unfit(self.rules, self.wishes, node)
 
 
-def _planned(graph: Graph, asked: Wanted) -> Plans:
+def plans_of(history: History, asked: Wanted) -> Plans:
+    """The plans of the last graph of a history; made once by the policies that have a name and for no wishes. A function of the
+    user's is asked each time."""
+    if POLICIES.get(asked.policy.name) is asked.policy and not asked.wishes:
+        return once(history.final, asked, lambda: _planned(history, asked))
+    return _planned(history, asked)
+
+
+def _planned(history: History, asked: Wanted) -> Plans:
+    graph, wishes = history.final, placed(asked.wishes, history)
     fitness = profiles_of(graph, exact=asked.exact)
     plans: dict[Block, BlockPlan] = {}
     for block in fusible_blocks(graph):
-        plan = plans[block] = BlockPlan(dependences(graph, block), fitness, asked.limits)
+        plans[block] = BlockPlan(dependences(graph, block), fitness, asked.limits, wishes)
+    denied = merge_first(plans, graph, wishes)
+    for plan in plans.values():
         asked.policy.grow(plan)
-    return Plans(fitness, plans, asked)
+    return Plans(fitness, plans, asked, wishes, denied)
 
 
 def fusible_blocks(graph: Graph) -> Iterator[Block]:

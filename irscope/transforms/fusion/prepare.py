@@ -24,10 +24,20 @@ from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Wanted,
 from irscope.transforms.fusion.policy import Score
 from irscope.transforms.history import History
 
-__all__ = ["PREPARING", "prepare_fusion", "prepared"]
-
-PREPARING: Final = 5
-"""Steps of the progress of `prepared`."""
+def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
+    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need. `made` has what
+    was made of it before, and what other wishes need not make again."""
+    step = step or _nothing
+    made = {} if made is None else made
+    if False not in made:
+        made[False] = _then(History(graph), fold_constants(graph))
+    folded = made[False]
+    step()
+    copied: Literal[True] | frozenset[Value] = True
+    while True:
+        if copied not in made:
+            made[copied] = _made_pure(folded, copied, step)
+        found = made[copied]
 
 
 def prepare_fusion(
@@ -51,19 +61,25 @@ def prepare_fusion(
     return without_collector(prepared, the_graph(graph, "prepare-fusion"), asked)
 
 
-def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None) -> History:
-    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need."""
+def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
+    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need. `made` has what
+    was made of it before, and what other wishes need not make again."""
     step = step or _nothing
-    folded = _then(History(graph), fold_constants(graph))
+    made = {} if made is None else made
+    if False not in made:
+        made[False] = _then(History(graph), fold_constants(graph))
+    folded = made[False]
     step()
     copied: Literal[True] | frozenset[Value] = True
     while True:
-        found = _made_pure(folded, copied, step)
+        if copied not in made:
+            made[copied] = _made_pure(folded, copied, step)
+        found = made[copied]
         stay, are_all = parts_copied(found.final, folded.final, exact=asked.exact)
         step()
         step = _nothing  # to be asked again is rare
         if stay and (are_all or copied is not True):
-            apart = split_chains(found.final, plans_of(found.final, asked).by_block, stay, asked.min_size)
+            apart = split_chains(found.final, plans_of(found, asked).by_block, stay, asked.min_size)
             stay, are_all = stay - apart, are_all and not apart
         fewer = stay if copied is True else stay & copied
         if are_all or fewer == copied:

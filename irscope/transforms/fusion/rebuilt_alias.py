@@ -21,7 +21,7 @@ from irscope.transforms.fusion.fusion_result import Fusion
 from irscope.transforms.fusion.legality import profiles_of
 from irscope.transforms.fusion.outline import Groups
 from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Plans, fusible_blocks, the_graph, wanted
-from irscope.transforms.fusion.policy import BlockPlan, Score
+from irscope.transforms.fusion.policy import NOWHERE, BlockPlan, Score
 from irscope.transforms.fusion.prepare import prepared
 
 __all__ = ["fuse_rebuilding"]
@@ -53,7 +53,7 @@ def fuse_rebuilding(
         if per == "merge":
             plan.on_merge = rebuilding.merged
         asked.policy.grow(plan)
-    fusion = grouped(history, Plans(fitness, plans, asked))
+    fusion = grouped(history, Plans(fitness, plans, asked, NOWHERE, ()))
     once(fusion.graph, AliasDb, lambda: AliasDb(fusion.graph))
     return fusion
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irscope.errors import ArgumentError, loading
-from irscope.ir import Block, Graph, Node
+from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node
+from irscope.ops.registry import category_of, effect_of
 from irscope.transforms.fusion.legality import Eligibility, format_space
 from irscope.transforms.fusion.policy import BlockPlan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_BANDWIDTH", "bytes_per_second", "group_table", "group_traffic"]
+__all__ = ["DEFAULT_BANDWIDTH", "Cost", "bytes_per_second", "group_table", "group_traffic", "program_cost"]
 
 DEFAULT_BANDWIDTH: Final = "20 GB/s"
 """About what two cores of a server get out of its memory."""
@@ -71,6 +72,44 @@ def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tup
     """Bytes before and after; a group of views moves none, though kernels do not see through some of them."""
     moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
     return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
+
+
+class Cost(NamedTuple):
+    """What one run of a fused program costs."""
+
+    kernels: int
+    """Groups that run as a kernel."""
+    calls: int
+    """Ops that the library runs; views and what only passes things on are none."""
+    bytes: int
+    """What both move, of tensors of known size."""
+
+    def microseconds(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> float:
+        """The time of that many bytes at a memory bandwidth: what the run takes if it only waits for memory."""
+        return self.bytes / bytes_per_second(bandwidth) * 1e6
+
+
+_PASSES_ON: Final = ("container", "scalar", "control")
+
+
+def program_cost(graph: Graph, rules: Eligibility) -> Cost:
+    """The cost of a fused graph; what is in the block of an if or a loop counts once."""
+    kernels = calls = moved = 0
+    inside: set[Block] = set()
+    for node in graph.nodes():
+        if graph.block_of[node] in inside:
+            continue
+        if node.op in GROUPS:
+            inside.update(node.blocks)
+            if node.attrs.get("kind") == "view":
+                continue
+            kernels += 1
+        elif node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in _PASSES_ON or effect_of(node) == "view":
+            continue
+        else:
+            calls += 1
+        moved += _bytes(rules, node)
+    return Cost(kernels, calls, moved)
 
 
 def _ops(nodes: Sequence[Node]) -> str:

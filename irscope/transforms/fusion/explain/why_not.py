@@ -12,7 +12,7 @@ from irscope.ir import CONTROL_FLOW, Block, Graph, Node
 from irscope.transforms.fusion.policy import BlockPlan, Candidate, Policy
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["GivenGroups", "explain_path", "obstacle", "same_group", "why_apart"]
+__all__ = ["GivenGroups", "candidate", "explain_path", "obstacle", "same_group", "why_apart"]
 
 
 
@@ -71,11 +71,11 @@ def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
     path = plan.partition.obstacle(x, y)
     if path:
         return explain_path(plan, plan.nodes(*path))
-    verdict = _candidate(plan, x, y).verdict()
+    verdict = candidate(plan, x, y).verdict()
     return verdict if isinstance(verdict, Refusal) else None
 
 
-def _candidate(plan: BlockPlan, x: int, y: int) -> Candidate:
+def candidate(plan: BlockPlan, x: int, y: int) -> Candidate:
     """The two groups, the one that is read first."""
     return Candidate(plan, y, x) if plan.shared(y, x) else Candidate(plan, x, y)
 
@@ -92,20 +92,20 @@ def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
 
 def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
     """Why a policy did not do what it could have done."""
-    candidate = _candidate(plan, x, y)
+    found = candidate(plan, x, y)
     nodes, name = plan.nodes(x, y), plan.rules.name
-    if candidate.is_sibling:
+    if found.is_sibling:
         told = "neither group reads from the other"
         if not policy.joins_siblings:
             what = f"{told}, and policy {policy.name!r} merges producers with their consumers only"
-        elif not candidate.common:
+        elif not found.common:
             what = f"{told}, and they read nothing in common: one kernel would save nothing"
-        elif not candidate.bytes_saved:
-            what = f"{told}, and how large {name(candidate.common[0])} is, which both read, is not known"
+        elif not found.bytes_saved:
+            what = f"{told}, and how large {name(found.common[0])} is, which both read, is not known"
         else:
-            what = f"{told}, and of those that read {name(candidate.common[0])} too, only neighbours are looked at"
+            what = f"{told}, and of those that read {name(found.common[0])} too, only neighbours are looked at"
         return Refusal("siblings", what, nodes)
-    score = policy.score(candidate) if policy.score is not None else 1
+    score = policy.score(found) if policy.score is not None else 1
     if score is None or score <= 0:
         return Refusal("declined", f"policy {policy.name!r} declines: its score is {score}", nodes)
     return Refusal("declined", f"policy {policy.name!r} never reconsidered this pair", nodes)

@@ -15,13 +15,27 @@ from .registry import (
     Policy,
     policy_of,
 )
+from .wishes import (
+    NO_WISHES,
+    NOWHERE,
+    PlacedWishes,
+    Subject,
+    Wishes,
+    subject_of,
+)
 
 __all__ = [
     "BlockPlan",
     "Candidate",
     "Limits",
+    "NO_WISHES",
+    "NOWHERE",
+    "PlacedWishes",
     "POLICIES",
     "Policy",
     "Score",
+    "Subject",
+    "Wishes",
     "policy_of",
+    "subject_of",
 ]

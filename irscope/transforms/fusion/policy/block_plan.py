@@ -19,6 +19,7 @@ from irscope.ir import Node, Value
 from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.fusion.policy.group_state import Group, Limits
+from irscope.transforms.fusion.policy.wishes import NOWHERE, PlacedWishes
 from irscope.transforms.grouping import Partition, Refusal, leaving_values
 
 __all__ = ["BlockPlan", "Merge"]
@@ -46,12 +47,13 @@ _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
 class BlockPlan:
     """The groups of one block, while they grow and for later questions."""
 
-    def __init__(self, ties: Dependences, fitness: NodeProfiles, limits: Limits) -> None:
+    def __init__(self, ties: Dependences, fitness: NodeProfiles, limits: Limits, wishes: PlacedWishes = NOWHERE) -> None:
         self.block = ties.block
         self.ties = ties
         self.fitness = fitness
         self.rules = fitness.rules
         self.limits = limits
+        self.wishes = wishes
         nodes = self.block.nodes
         self.on_merge: Callable[[BlockPlan], None] | None = None
         """Told of each merge."""
@@ -72,10 +74,11 @@ class BlockPlan:
 
     def _start(self, nodes: Sequence[Node]) -> None:
         """Let each fusible node be a group of its own."""
+        opaque, apart = self.wishes.opaque, self.wishes.apart
         part_of, readings, sizes, readers = self.fitness.part, self.fitness.readings, self.fitness.sizes, self.readers
         for index, node in enumerate(nodes):
             part = part_of(node)
-            if part is None:
+            if part is None or node in opaque:
                 continue
             self.fusible[index] = True
             sizes[node.outputs[0]] = part.size
@@ -97,7 +100,9 @@ class BlockPlan:
                 else:
                     reading.append(index)
             views = int(part.domain.kind == "view")
-            self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
+            group = self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
+            if node in apart:
+                group.marks = dict.fromkeys(apart[node], node)
 
     @cached_property
     def index(self) -> dict[Node, int]:
@@ -115,7 +120,7 @@ class BlockPlan:
 
     def anew(self) -> BlockPlan:
         """A new plan of the same block, without merges."""
-        return BlockPlan(self.ties, self.fitness, self.limits)
+        return BlockPlan(self.ties, self.fitness, self.limits, self.wishes)
 
     def nodes(self, *indexes: int) -> tuple[Node, ...]:
         """The nodes at these positions."""
@@ -207,6 +212,8 @@ class BlockPlan:
         theirs.outputs += ours.outputs
         theirs.size += ours.size
         theirs.views += ours.views
+        if ours.marks:
+            theirs.marks = {**ours.marks, **(theirs.marks or {})}
         self.groups[self.partition.find(candidate.consumer_index)] = theirs
         producer, consumer = candidate.producer_index, candidate.consumer_index
         self.merges.append(Merge(producer, consumer, domain, saved, witness, not shared))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irscope.ir import Node, Value
 from irscope.transforms.fusion.legality import Domain
@@ -116,6 +116,10 @@ class Candidate:
     def verdict(self) -> Domain | Refusal:
         """The domain of the merged group; or why there would be none, or one that is too large a kernel."""
         ours, theirs, limits = self.ours, self.theirs, self._plan.limits
+        if ours.marks and theirs.marks:
+            forbidden = self._forbidden(ours.marks, theirs.marks)
+            if forbidden is not None:
+                return forbidden
         domain = self._plan.fitness.domains.join(ours.domain, theirs.domain, self)
         if isinstance(domain, Refusal):
             return domain
@@ -126,6 +130,15 @@ class Candidate:
         if ours.size + theirs.size > limits.nodes:
             return self._too_many("size-limit", self.size, "nodes", limits.nodes)
         return domain
+
+    def _forbidden(self, ours: Mapping[int, Node], theirs: Mapping[int, Node]) -> Refusal | None:
+        """What somebody wants apart, and would be together."""
+        name = self._plan.fitness.rules.name
+        mark = next((mark for mark in ours if mark in theirs), None)
+        if mark is None:
+            return None
+        a, b = ours[mark], theirs[mark]
+        return Refusal("forbidden", f"{name(a.outputs[0])} and {name(b.outputs[0])} would be in one kernel, which you forbade", (a, b))
 
     def _inside(self) -> int:
         """How many of the shared values nobody else reads."""

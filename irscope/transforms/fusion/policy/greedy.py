@@ -20,15 +20,17 @@ __all__ = ["grow_greedily"]
 
 _ROUNDS: Final = 8
 
-_FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device"})
+_FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device", "forbidden"})
 """Refusals that stand however the groups grow."""
 
 
 def grow_greedily(plan: BlockPlan) -> None:
     """Decide the groups of a block."""
     find, groups = plan.partition.find, plan.groups
+    roots = {find(merge.consumer) for merge in plan.merges}
+    together = {index for root in roots for index in plan.partition.members(root)}  # before this began
     for consumer in reversed(range(len(plan.block.nodes))):
-        if groups[find(consumer)].size == 1:
+        if groups[find(consumer)].size == 1 or consumer in together:
             _grow(plan, consumer)
     for _ in range(_ROUNDS):
         before = len(plan.merges)

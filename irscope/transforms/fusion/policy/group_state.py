@@ -28,6 +28,8 @@ class Group:
     """How many nodes it has."""
     views: int = 0
     """How many of them are views, which alone make no kernel."""
+    marks: Mapping[int, Node] | None = None
+    """Its nodes that may not be in one kernel with others of the same mark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,260 @@
+"""Ways to fuse one program side by side: each a branch of the timeline, with what it costs and the Python that makes it.
+
+The first branch is the program as it was given. `what_if` adds one, an edited text is another; none is taken away, so that the
+list is the history of what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
+
+from irscope._base.words import byte_count, plural
+from irscope.analysis.assumptions import is_channels_last
+from irscope.errors import ArgumentError, MissingExtra
+from irscope.ir import Graph, TensorType, Type, flatten_arguments
+from irscope.ir.text import parse
+from irscope.ops.check import verify
+from irscope.report.diff import diff
+from irscope.report.pages.branch_code import ORIGIN, called, named, policy_code, quoted
+from irscope.report.pages.exploration import Exploration
+from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
+from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion.policy import POLICIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Branch", "Branches", "branch_diff"]
+
+_MOST_LINES = 400
+_MOST_EDITED = 2500
+"""Nodes of a program whose text is edited in the page."""
+
+
+@dataclass(eq=False)
+class Branch:
+    """One way to fuse a program. Whatever takes a Fusion's graph takes it: `irs.diff(e.branches[0], e.branches[1])`."""
+
+    name: str
+    exploration: Exploration
+    parent: int = -1
+    """The branch that it departs from; -1 for the first."""
+    step: int = 0
+    """The step of that one's history from which it departs."""
+    call: str = ""
+    """How it is made, as a Python expression in which `ORIGIN` is the branch that it departs from."""
+    measured: float | None = None
+    """Milliseconds of a call, if that was measured."""
+    edited: bool = field(default=False, repr=False)
+
+    @property
+    def fusion(self) -> Fusion:
+        """What was fused, and why not more."""
+        return self.exploration.fusion
+
+    @property
+    def graph(self) -> Graph:
+        """The program with its groups."""
+        return self.fusion.graph
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What was wanted and would be wrong, each with its reason."""
+        return tuple(remark.because for remark in self.fusion.refused)
+
+    def __repr__(self) -> str:
+        cost = self.fusion.cost()
+        took = f", {self.measured:.3g} ms measured" if self.measured is not None else ""
+        refused = f"; {plural(len(self.refused), 'wish', 'wishes')} refused" if self.refused else ""
+        runs = f"{plural(cost.kernels, 'kernel')}, {plural(cost.calls, 'library call')}"
+        return f"<Branch {self.name!r}: {runs}, {byte_count(cost.bytes)}{took}{refused}>"
+
+
+class Branches(Sequence[Branch]):
+    """The branches of one explorer.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Float(9)):\\n  %a : Float(9) = aten::relu(%x)\\n  %b : Float(9) = aten::tanh(%a)\\n  return (%b)")
+    >>> tried = Branches(Exploration.of(irs.fuse(g)))
+    >>> tried.what_if(0, forbid=[("a", "b")])
+    <Branch 'a | b apart': 0 kernels, 2 library calls, 144 B>
+    >>> print(tried.code(1))
+    f = irs.fuse(g)
+    f1 = f.what_if(forbid=[("a", "b")])
+    """
+
+    def __init__(self, exploration: Exploration) -> None:
+        asked = exploration.fusion._plans.asked
+        chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
+        self._all = [Branch(exploration.fusion.policy, exploration, call=f"irs.fuse(g{chosen})")]
+        self.trouble = ""
+
+    @overload
+    def __getitem__(self, index: int) -> Branch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Branch]: ...
+    def __getitem__(self, index: int | slice) -> Branch | list[Branch]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{index}: {branch!r}" for index, branch in enumerate(self._all))
+
+    def index_of(self, branch: Branch | int) -> int:
+        """The number of a branch. Raises ArgumentError."""
+        index = branch if isinstance(branch, int) else next((k for k, each in enumerate(self._all) if each is branch), -1)
+        if not -len(self) <= index < len(self) or (index == -1 and not isinstance(branch, int)):
+            raise ArgumentError(f"there is no branch {branch!r}", hint=f"there are {len(self)}, from 0")
+        return index % len(self)
+
+    def what_if(self, start: int, **changes: Any) -> Branch:
+        """Add a branch that departs from one: the arguments are those of `Fusion.what_if`."""
+        origin = self[self.index_of(start)]
+        changes = {name: list(given) if isinstance(given, Iterator) else given for name, given in changes.items()}
+        if not any(given or given is False or given == 0 for given in changes.values()):
+            hint = 'forbid=[("a", "b")], force=…, opaque=…, policy=…, distinct=… or channels_last=…'
+            raise ArgumentError("nothing is asked to be otherwise", hint=hint)
+        fusion = origin.fusion.what_if(**changes)
+        step = changes.get("step")
+        count = origin.fusion.history.count
+        made = Branch(
+            named(origin.fusion, changes), self._explored(origin, fusion), self._all.index(origin),
+            count if step is None else step % (count + 1), ORIGIN + called(origin.fusion, changes),
+        )  # fmt: skip
+        self._all.append(made)
+        return made
+
+    def edited(self, start: int, text: str) -> Branch:
+        """The branch of an edited text: a new one, or the one of the same editing. Raises ParseError, VerifyError, ….
+
+        Inputs that are called as before keep the tensors that they had.
+        """
+        origin = self[self.index_of(start)]
+        graph = parse(text, file="")
+        verify(graph)
+        before = origin.fusion.original
+        given = {before.names[value]: tensor for value, tensor in before.bound.items()}
+        bound = {value: given[graph.names[value]] for value in graph.inputs if graph.names[value] in given}
+        storages = {before.names[value]: number for value, number in before.storages.items()}
+        graph = replace(
+            graph, name=before.name, bound=bound, distinct_inputs=before.distinct_inputs,
+            storages={value: storages[graph.names[value]] for value in graph.inputs if graph.names[value] in storages},
+        )  # fmt: skip
+        policy = origin.fusion._plans.asked.policy
+        fusion = fuse(graph, policy=policy.name if policy.name in POLICIES else policy.score or "greedy")
+        call = f"irs.fuse(irs.parse({quoted(text)}))"
+        if origin.edited:
+            origin.exploration, origin.call, origin.measured = self._explored(origin, fusion), call, None
+            return origin
+        made = Branch("edited", self._explored(origin, fusion), self._all.index(origin), 0, call, edited=True)
+        self._all.append(made)
+        return made
+
+    @staticmethod
+    def _explored(origin: Branch, fusion: Fusion) -> Exploration:
+        before = origin.exploration
+        return Exploration.of(fusion, sources=before.sources, arguments=before.arguments)
+
+    def code(self, branch: int) -> str:
+        """Python that makes a branch; `g` is the program as `irs.load` gave it."""
+        index = self.index_of(branch)
+        chain = [index]
+        while ORIGIN in self[chain[-1]].call:
+            chain.append(self[chain[-1]].parent)
+        names = {each: "f" if each == 0 else f"f{each}" for each in chain}
+        lines = (f"{names[each]} = {self[each].call.replace(ORIGIN, names.get(self[each].parent, 'f'))}" for each in reversed(chain))
+        return "\n".join(lines)
+
+    def measure(self, *args: Any, seconds: float = 2.0) -> None:
+        """Time a call of each branch, all in turn, on these arguments or those that the explorer was given. Raises ArgumentError."""
+        from irscope.runtime.measure import side_by_side
+
+        given = args or self[0].exploration.arguments
+        programs, arguments = {}, {}
+        for index, branch in enumerate(self._all):
+            if given or not branch.fusion.original.free_inputs:
+                programs[str(index)] = branch.fusion
+                arguments[str(index)] = _lying_as(branch.fusion.original, given)
+        if not programs:
+            raise ArgumentError("there are no arguments to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
+        for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
+            self._all[int(name)].measured = taken.median * 1e3
+
+    def table(self) -> pd.DataFrame:
+        """One row for each branch: what it costs, estimated, and measured where that was done."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("pandas", extra="lab", purpose="to make a table") from None
+        rows = []
+        for branch in self._all:
+            cost = branch.fusion.cost()
+            begun = branch.parent >= 0
+            rows.append({
+                "name": branch.name, "from": branch.parent if begun else pd.NA, "step": branch.step if begun else pd.NA,
+                "kernels": cost.kernels, "library calls": cost.calls, "bytes": cost.bytes, "µs at 20 GB/s": round(cost.microseconds(), 3),
+                "ms measured": branch.measured, "refused": len(branch.refused),
+            })  # fmt: skip
+        return pd.DataFrame(rows).rename_axis("branch")
+
+    def view(self, shown: int) -> BranchesView:
+        """What a page shows of them."""
+        now = self[shown].fusion.original
+        images = [value for value in now.free_inputs if _is_image(value.type)]
+        return BranchesView(
+            branches=[self._view(index, branch) for index, branch in enumerate(self._all)],
+            shown=shown,
+            policies=[*POLICIES],
+            inputs=[now.names[value] for value in images],
+            distinct=now.distinct_inputs,
+            can_measure=bool(self[0].exploration.arguments) or not now.free_inputs,
+            can_edit=len(now.position) <= _MOST_EDITED,
+            trouble=self.trouble,
+        )
+
+    def _view(self, index: int, branch: Branch) -> BranchView:
+        cost = branch.fusion.cost()
+        return BranchView(
+            name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
+            calls=cost.calls, bytes=cost.bytes, micros=cost.microseconds(), measured=-1.0 if branch.measured is None else branch.measured,
+            refused=list(branch.refused), code=self.code(index),
+        )  # fmt: skip
+
+
+def branch_diff(first: Branch, second: Branch) -> BranchDiff:
+    """What is different between two branches, line by line."""
+    found = diff(first, second)
+    lines = [
+        ChangedLine(
+            kind=kind, before=before.strip(), after=after.strip(), how=how,
+            node=change.after.id if change.after is not None else 0, old=change.before.id if change.before is not None else 0,
+        )
+        for change, (kind, before, after, how) in zip(found.changes, found.lines(), strict=True) if kind != "kept"
+    ]  # fmt: skip
+    left_out = max(0, len(lines) - _MOST_LINES)
+    return BranchDiff(counts=dict(found.counts), matched_by=found.matched_by, lines=lines[:_MOST_LINES], left_out=left_out)
+
+
+def _lying_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """The arguments with their channels last where the program takes them so."""
+    found = []
+    for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
+        found.append(_channels_last(argument) if is_channels_last(value.type) else argument)
+    return found
+
+
+def _is_image(type: Type) -> bool:
+    """Whether a value is a batch of images or volumes of known size."""
+    return isinstance(type, TensorType) and type.is_static and type.rank in (4, 5)
+
+
+def _channels_last(array: Any) -> Any:
+    if hasattr(array, "movedim"):
+        return array.movedim(1, -1).contiguous().movedim(-1, 1)
+    import numpy as np
+
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)

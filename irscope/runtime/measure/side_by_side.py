@@ -1,0 +1,52 @@
+"""Several programs timed in turn, each on arguments of its own: ways to fuse one program, and what is assumed of its inputs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from irscope._base.concurrency.restored import without_gradients
+from irscope.ir import flatten_arguments, graph_of
+from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
+from irscope.runtime.program import compile_graph
+from irscope.runtime.timer import Measurement, measure
+
+__all__ = ["side_by_side"]
+
+_TURNS = 15
+
+
+def side_by_side(
+    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, device: str = "cpu", seconds: float = 2.0
+) -> dict[str, Measurement]:  # fmt: skip
+    """The times of one call of each program on its arguments; all take turns, for about `seconds`.
+
+    What a program writes is restored before each turn, and at the end.
+
+    >>> import irscope as irs, numpy as np
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)")
+    >>> x = np.zeros(9, np.float32)
+    >>> sorted(side_by_side({"one": g, "other": irs.fuse(g)}, {"one": [x], "other": [x]}, seconds=0.01))
+    ['one', 'other']
+    """
+    runs = {}
+    given: list[Any] = []
+    for name, program in programs.items():
+        graph = graph_of(program, "measure")
+        flat = flatten_arguments(args[name], graph)
+        runs[name] = partial(compile_graph(program, device), *flat)
+        given += [*flat, *graph.bound.values()]
+    state = ArgumentSnapshot(given)
+
+    def timed() -> dict[str, Measurement]:
+        for run in runs.values():
+            state.watch(run)
+        return measure(runs, turns=_TURNS, before=state.restore, once=state.is_written, patience=seconds)
+
+    torch = sys.modules.get("torch")
+    try:
+        return timed() if torch is None else without_gradients(torch, timed)
+    finally:
+        state.restore()

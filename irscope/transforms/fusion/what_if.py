@@ -1,0 +1,101 @@
+"""The same program grouped otherwise: another policy, ops apart or together, other assumptions about the inputs.
+
+What was wished before stays wished, but for what a new wish contradicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from irscope._base.verdict import Verdict
+from irscope.analysis.assumptions import assume
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, Node, Value
+from irscope.transforms.fusion.policy import Score, Subject, Wishes, policy_of, subject_of
+from irscope.transforms.fusion.wished_merges import Named, some
+
+if TYPE_CHECKING:
+    from irscope.transforms.fusion.fusion_result import Fusion
+
+__all__ = ["what_if"]
+
+
+def what_if(
+    fusion: Fusion, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
+    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[Value | str] | None = None,
+    channels_last: Iterable[Value | str] = (),
+) -> Fusion:  # fmt: skip
+    """What `Fusion.what_if` says."""
+    asked = fusion._plans.asked
+    apart = tuple(_several(fusion, each) for each in forbid)
+    together = tuple(_several(fusion, each) for each in force)
+    alone = tuple(_alone(fusion, opaque))
+    before = asked.wishes
+    wishes = Wishes(
+        forbid=(*(each for each in before.forbid if not _meets(fusion, each, together)), *apart),
+        force=(*(each for each in before.force if not _meets(fusion, each, apart)), *together),
+        opaque=tuple(dict.fromkeys((*before.opaque, *alone))),
+        kept=before.kept if step is None else _kept(fusion, step),
+    )
+    asked = replace(asked, wishes=wishes, policy=asked.policy if policy is None else policy_of(policy))
+    assumed: Graph | None = None
+    if distinct is not None or some(channels_last):
+        assumed = assume(fusion.original, distinct=distinct, channels_last=channels_last)
+    return fusion._again(asked, assumed)
+
+
+def _several(fusion: Fusion, several: Iterable[Named]) -> tuple[Subject, ...]:
+    """The nodes of one wish; a group stands for its members."""
+    if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
+        raise ArgumentError(f"{several!r} is no pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
+    each = [several] if isinstance(several, Node) else several
+    found = tuple(dict.fromkeys(subject for named in each for subject in _subjects(fusion, named)))
+    if len(found) < 2:
+        raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
+    return found
+
+
+def _alone(fusion: Fusion, opaque: Iterable[Named]) -> Iterable[Subject]:
+    for named in some(opaque):
+        every = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")
+        found = [node for graph in (fusion._plans.rules.graph, fusion.original) for node in graph.nodes() if every and node.op == named]
+        for each in found or [named]:
+            yield from _subjects(fusion, each)
+
+
+def _subjects(fusion: Fusion, named: Named) -> Iterable[Subject]:
+    graph = fusion._plans.rules.graph
+    members = fusion._inside(named)
+    for each in members or [named]:
+        node = fusion._find(each)
+        if not isinstance(node, Verdict):
+            yield subject_of(graph, node)
+            continue
+        gone = each if isinstance(each, Node) else fusion._maker(each)
+        if gone is None or gone not in fusion.original.position:
+            raise ArgumentError(node.because, hint="name a value that the program computes when it runs")
+        yield subject_of(fusion.original, gone)
+
+
+def _meets(fusion: Fusion, wish: tuple[Subject, ...], others: tuple[tuple[Subject, ...], ...]) -> bool:
+    """Whether an older wish says of two nodes the opposite of what one of the new ones says."""
+    then = {fusion._find(subject.node.outputs[0] if subject.node.outputs else subject.node) for subject in wish}
+    return any(sum(fusion._find(subject.node) in then for subject in other) > 1 for other in others)
+
+
+def _kept(fusion: Fusion, step: int) -> tuple[tuple[Subject, Subject], ...]:
+    """The merges that were done up to a step of the history. Raises ArgumentError for a step that it does not have."""
+    history, plans = fusion.history, fusion._plans
+    last = history.count
+    if not -last - 1 <= step <= last:
+        raise ArgumentError(f"there is no step {step}", hint=f"the history has steps 0 to {last}")
+    done = max(0, step % (last + 1) - history.ends[fusion._fused_at])
+    graph = plans.rules.graph
+    merges = (
+        (subject_of(graph, plan.block.nodes[merge.producer]), subject_of(graph, plan.block.nodes[merge.consumer]))
+        for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.asked.min_size, 2))
+    )  # fmt: skip
+    return tuple(islice(merges, done))

@@ -1,0 +1,177 @@
+"""Carrying out what somebody wants of the groups: where its nodes are now, and the merges that are done before a policy begins.
+
+A wish is followed as far as that is legal. A merge that would be wrong stays undone, and the refusal says why; nothing here
+can make one that a policy could not have made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from irscope.errors import ArgumentError
+from irscope.ir import Block, Graph, Node, Value
+from irscope.transforms.base import Remark
+from irscope.transforms.fusion.explain import candidate, obstacle
+from irscope.transforms.fusion.legality import Eligibility
+from irscope.transforms.fusion.policy import NOWHERE, BlockPlan, Candidate, PlacedWishes, Subject, Wishes, subject_of
+from irscope.transforms.grouping import Refusal
+from irscope.transforms.history import History
+
+__all__ = ["Denied", "Named", "denied_remarks", "merge_first", "placed", "some", "subjects", "unfit", "wishes_of"]
+
+Named = Node | Value | str
+"""A node, a value that it makes, or the printed name of either."""
+
+
+def wishes_of(graph: Graph, forbid: Iterable[Any] = (), force: Iterable[Any] = (), opaque: Iterable[Named] = ()) -> Wishes:
+    """What is wanted of a graph. Raises ArgumentError or UnknownName for what names no nodes."""
+    alone = [node for each in some(opaque) for node in (_every(graph, each) if isinstance(each, str) else [_node(graph, each)])]
+    return Wishes(
+        forbid=tuple(subjects(graph, several) for several in forbid),
+        force=tuple(subjects(graph, several) for several in force),
+        opaque=tuple(dict.fromkeys(subject_of(graph, node) for node in alone)),
+    )
+
+
+def some(named: Iterable[Any]) -> list[Any]:
+    """Several names; one alone is meant as one."""
+    return [named] if isinstance(named, str | Node | Value) else list(named)
+
+
+def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
+    """The nodes of one wish. Raises ArgumentError for fewer than two."""
+    if isinstance(several, str | Node | Value) or not isinstance(several, Iterable):
+        raise ArgumentError(f"{several!r} is no pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
+    found = tuple(dict.fromkeys(subject_of(graph, _node(graph, each)) for each in several))
+    if len(found) < 2:
+        raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
+    return found
+
+
+def _every(graph: Graph, name: str) -> list[Node]:
+    """All nodes of an op, or the one of a name."""
+    if "::" not in name or "#" in name:
+        return [_node(graph, name)]
+    found = [node for node in graph.nodes() if node.op == name]
+    return found or [_node(graph, name)]
+
+
+def _node(graph: Graph, named: Named) -> Node:
+    if isinstance(named, Node) or (isinstance(named, str) and "::" in named):
+        return graph.node(named)
+    value = graph.value(named)
+    maker = graph.producer.get(value)
+    if maker is None:
+        what = f"%{graph.names[value]} is an input, or the parameter of a block: no op makes it"
+        raise ArgumentError(what, hint="name a value that the program computes")
+    return maker
+
+
+def placed(wishes: Wishes, history: History) -> PlacedWishes:
+    """The wishes for the last graph of a history: a node by its id, by what became of its first result, or by its name and op."""
+    if not wishes:
+        return NOWHERE
+    last = history.final
+    by_id = {node.id: node for node in last.nodes()}
+    first = {value.id: value for value in history.initial.values()}
+    by_name = {(last.names[node.outputs[0]], node.op): node for node in by_id.values() if node.outputs}
+    where: dict[Subject, Node] = {}
+    for subject in wishes.subjects():
+        then = subject.node
+        node = by_id.get(then.id)
+        if node is None and then.outputs and then.outputs[0].id in first:
+            kept = history.forward(first[then.outputs[0].id])
+            node = last.producer.get(kept) if kept is not None else None
+        node = node or by_name.get((subject.name, then.op))
+        if node is not None:
+            where[subject] = node
+    return PlacedWishes.of(wishes, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A merge that was wanted and is not done."""
+
+    wanted: tuple[Node | Subject, ...]
+    refusal: Refusal
+
+
+def unfit(rules: Eligibility, wishes: PlacedWishes, node: Node) -> Refusal | None:
+    """Why a node can be in no kernel: it was wanted out of them, or is not fit for one."""
+    if node in wishes.opaque:
+        return Refusal("opaque", f"you made {node.op} opaque: it stays with the library", (node,))
+    return rules.refusal(node)
+
+
+def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWishes) -> list[Denied]:
+    """Do the merges that are wanted; gives those that are refused."""
+    denied: list[Denied] = []
+    for a, b in wishes.kept:
+        refusal = _apart(plans, graph, a, b) or _merged(plans[graph.block_of[a]], a, b)
+        if refusal is not None and refusal.rule not in ("forbidden", "opaque"):
+            denied.append(Denied((a, b), refusal))
+    for several in wishes.together:
+        for a, b in pairwise(sorted(several, key=graph.position.__getitem__)):
+            refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b)
+            if refusal is not None:
+                denied.append(Denied((a, b), refusal))
+    gone = Refusal("no-node", "it is gone: its result was known before the run, or unused")
+    return [*denied, *(Denied((subject,), gone) for subject in wishes.gone)]
+
+
+def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> Refusal | None:
+    """Why two nodes can never be in one kernel."""
+    for node in (a, b):
+        plan = plans.get(graph.block_of[node])
+        if plan is None:
+            return Refusal("given-group", f"{node.op} stands in a group that the program had already", (node,))
+        refusal = unfit(plan.rules, plan.wishes, node)
+        if refusal is not None:
+            return refusal
+    if graph.block_of[a] is not graph.block_of[b]:
+        return Refusal("different-blocks", "they are in different blocks", (a, b))
+    return None
+
+
+def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
+    """Merge the groups of two nodes; or say why not."""
+    x, y = sorted((plan.index[a], plan.index[b]))
+    if plan.partition.find(x) == plan.partition.find(y):
+        return None
+    refusal = obstacle(plan, x, y)
+    return refusal if refusal is not None else plan.try_merge(candidate(plan, x, y))
+
+
+def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
+    """Merge the groups of two nodes, and those in between if that is what keeps them apart.
+
+    That is tried on a copy first, so that a refusal leaves nothing behind.
+    """
+    refusal = _merged(plan, a, b)
+    if refusal is None or refusal.rule not in ("cycle", "blocked-by-write", "side-effect-between", "random-order"):
+        return refusal
+    trial = plan.anew()
+    for merge in plan.merges:
+        trial.try_merge(Candidate(trial, merge.producer, merge.consumer))
+    x, y = plan.index[a], plan.index[b]
+    while trial.partition.find(x) != trial.partition.find(y):
+        p, q = x, y
+        while path := trial.partition.obstacle(*sorted((p, q))):
+            p, q = path[0], path[1]
+        if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate(trial, *sorted((p, q)))) is not None:
+            return refusal
+    for merge in trial.merges[len(plan.merges) :]:
+        plan.try_merge(Candidate(plan, merge.producer, merge.consumer))
+    return None
+
+
+def denied_remarks(denied: Sequence[Denied], graph: Graph) -> Iterator[Remark]:
+    """What was wanted and would be wrong, each with the reason."""
+    for each in denied:
+        told = " and ".join(str(one) if isinstance(one, Subject) else f"%{graph.names[one.outputs[0]]}" for one in each.wanted)
+        nodes = [one.node if isinstance(one, Subject) else one for one in each.wanted]
+        what = f"{told} cannot be in one kernel, as you wanted: {each.refusal.because}"
+        yield Remark("missed", each.refusal.rule, nodes[-1], what, tuple(dict.fromkeys((*nodes, *each.refusal.evidence))))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
-from irscope._base.progress import progress
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
+from irscope.widgets.forking import Forking
 from irscope.widgets.hub import Hub, Runtime, View
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ Resolve = Callable[[Any], int]
 """The id of a record that is given as an id, a Value, a Node or a printed name."""
 
 
-class Explorer(View):
+class Explorer(Forking):
     """Linked views of one program. `selection` holds the ids of what is selected; setting it selects in every view."""
 
-    _given = ("view", "hub", "runtime", "measured")
+    _given = ("view", "hub", "runtime", "measured", "branches_view")
     view = traitlets.Bytes().tag(sync=True)
     """The view model as JSON text: the browser parses it once, and no trait looks into it."""
     hub = anywidget.WidgetTrait().tag(sync=True)
@@ -64,12 +64,13 @@ class Explorer(View):
     """What a profile that was set later adds to the view, as JSON text."""
 
     _links: tuple[traitlets.link, ...] = ()
+    _shown: Exploration | None = None
 
     def __init__(
         self,
         view: ExplorerView,
         inspect: Inspect,
-        static_html: str,
+        static_html: str | Callable[[], str],
         *,
         resolve: Resolve | None = None,
         kernel_in: KernelIn | None = None,
@@ -82,7 +83,7 @@ class Explorer(View):
         measure: Callable[[Profile], Mapping[str, Any]] | None = None,
     ) -> None:
         self._inspect = inspect
-        self._questions = dict(questions or {})
+        self._questions = {**(questions or {}), **self._branch_questions()}
         self._records = records
         self._query = query
         self._kernel_in = kernel_in
@@ -116,41 +117,36 @@ class Explorer(View):
     @classmethod
     def of(cls, exploration: Exploration) -> Explorer:
         """The views of everything that was found out about a program."""
-        from irscope.display.html import static_html
-        from irscope.report.pages import Inspection, Measurements, ProgramIndex
-        from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
-        from irscope.report.panes import SameViews
+        from irscope.widgets.parts import parts_of
 
-        with progress(4, "drawing") as step:
-            index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
-            whole = is_sent_whole(exploration.graph)
-            step()
-            view = without_collector(explorer_view, exploration, whole=whole, index=index)
-            step()
-            static = static_html(view)
-            step()
-            steps = without_collector(lambda: exploration.fusion.history.count)
-            step()
-        times = Measurements(exploration, index)
+        parts = parts_of(exploration)
+        made = cls(parts.pop("view"), parts.pop("inspect"), **parts)
+        made._shown = exploration
+        made._grow(exploration)
+        return made
 
-        @cache
-        def same() -> SameViews:
-            return SameViews(exploration.dedup, exploration.records)
+    def _show(self, exploration: Exploration) -> None:
+        """Put another program in the place of the one that is shown: what is selected stays, by its id or by its name."""
+        from irscope.widgets.parts import known_in, parts_of
 
-        def measure(profile: Profile) -> Mapping[str, Any]:
-            inspection.measured(profile)
-            return times.part(profile, whole=whole)
-
-        return cls(
-            view, inspection, static, resolve=exploration.resolve, kernel_in=inspection.kernel_text,
-            questions={**index.answers(), "part": lambda ask: {"part": later_part(exploration, inspection, str(ask["name"]))},
-                       "heat": times.answer, "same": lambda ask: same().answer(ask),
-                       "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
-                       "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
-                       "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))}},
-            records=exploration.records_of, query=exploration.queries, last_step=steps or None, profile=exploration.profile,
-            measure=measure,
-        )  # fmt: skip
+        before, self._shown = self._shown, exploration
+        parts, chosen = parts_of(exploration), list(self.selection)
+        profile, self._measure = self.profile, None
+        view = parts["view"]
+        self._inspect, self._kernel_in, self._resolve = parts["inspect"], parts["kernel_in"], parts["resolve"]
+        self._questions = {**parts["questions"], **self._branch_questions()}
+        self._records, self._query, self._static_html = parts["records"], parts["query"], parts["static_html"]
+        self._summary, self._last_step = _headline(view), len(view["timeline"]["steps"]) if "timeline" in view else parts["last_step"]
+        if before is not None:
+            self.selection = [id for one in chosen if (id := known_in(exploration, before, one)) is not None]
+        self.step = self._last_step or 0
+        self.view = in_script(view).encode()
+        self._measure = parts["measure"]
+        if profile is not None:
+            try:
+                self.measured = in_script(self._measure(profile)).encode()
+            except ArgumentError:  # of another program
+                self.profile = None
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
     def _nothing(self) -> list[int]:
@@ -274,7 +270,8 @@ class Explorer(View):
         from IPython.display import display
 
         wake = "<p>A picture that was saved with the notebook: run this cell for the live views.</p>"
-        static = {"text/html": f'<div class="irs-static">{self._static_html}{wake}</div>', "text/plain": self._text()}
+        picture = self._static_html() if callable(self._static_html) else self._static_html
+        static = {"text/html": f'<div class="irs-static">{picture}{wake}</div>', "text/plain": self._text()}
         display(static, raw=True)
         live = self._repr_mimebundle_()
         if live is not None:

@@ -28,6 +28,7 @@ from irscope.transforms.fusion.explain import (
 from irscope.transforms.fusion.explain.why_not import GivenGroups
 from irscope.transforms.fusion.planning import Plans, Wanted
 from irscope.transforms.fusion.policy import Score
+from irscope.transforms.fusion.what_if import what_if
 from irscope.transforms.fusion.wished_merges import Named, denied_remarks
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
@@ -118,11 +119,10 @@ class Fusion(Drawn):
         >>> f.what_if(step=1, opaque=["c"]).groups == f.groups, f.what_if(distinct=True).original.distinct_inputs
         (False, True)
         """
-        from irscope.transforms.fusion.what_if import what_if
-
-        return what_if(
+        asked, assumed = what_if(
             self, step=step, policy=policy, forbid=forbid, force=force, opaque=opaque, distinct=distinct, channels_last=channels_last,
         )  # fmt: skip
+        return self._again(asked, assumed)
 
     def cost(self) -> Cost:
         """What a run costs: kernels, library calls, and the bytes that they move, each loop's inside once; of tensors of known size."""

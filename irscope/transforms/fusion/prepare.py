@@ -24,20 +24,13 @@ from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Wanted,
 from irscope.transforms.fusion.policy import Score
 from irscope.transforms.history import History
 
-def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
-    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need. `made` has what
-    was made of it before, and what other wishes need not make again."""
-    step = step or _nothing
-    made = {} if made is None else made
-    if False not in made:
-        made[False] = _then(History(graph), fold_constants(graph))
-    folded = made[False]
-    step()
-    copied: Literal[True] | frozenset[Value] = True
-    while True:
-        if copied not in made:
-            made[copied] = _made_pure(folded, copied, step)
-        found = made[copied]
+__all__ = ["PREPARING", "Prepared", "prepare_fusion", "prepared"]
+
+PREPARING: Final = 5
+"""Steps of the progress of `prepared`."""
+
+Prepared = dict[bool | frozenset[Value], History]
+"""What became of one graph: folded only, and with all (True) or some of the writes of parts as copies."""
 
 
 def prepare_fusion(

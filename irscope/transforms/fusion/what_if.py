@@ -5,49 +5,60 @@ What was wished before stays wished, but for what a new wish contradicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from irscope._base.verdict import Verdict
 from irscope.analysis.assumptions import assume
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
+from irscope.transforms.fusion.planning import Plans, Wanted
 from irscope.transforms.fusion.policy import Score, Subject, Wishes, policy_of, subject_of
 from irscope.transforms.fusion.wished_merges import Named, some
+from irscope.transforms.history import History
 
-if TYPE_CHECKING:
-    from irscope.transforms.fusion.fusion_result import Fusion
+__all__ = ["Known", "what_if"]
 
-__all__ = ["what_if"]
+
+class Known(Protocol):
+    """What a `Fusion` knows of its nodes and plans."""
+
+    @property
+    def original(self) -> Graph: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def _plans(self) -> Plans: ...
+    @property
+    def _fused_at(self) -> int: ...
+    def _find(self, subject: Named) -> Node | Verdict: ...
+    def _maker(self, subject: Value | str) -> Node | None: ...
+    def _inside(self, subject: Named) -> list[Node] | None: ...
 
 
 def what_if(
-    fusion: Fusion, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
-    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[Value | str] | None = None,
-    channels_last: Iterable[Value | str] = (),
-) -> Fusion:  # fmt: skip
-    """What `Fusion.what_if` says."""
+    fusion: Known, *, step: int | None, policy: str | Score | None, forbid: Iterable[Iterable[Named]], force: Iterable[Iterable[Named]],
+    opaque: Iterable[Named], distinct: bool | Iterable[Value | str] | None, channels_last: Iterable[Value | str],
+) -> tuple[Wanted, Graph | None]:  # fmt: skip
+    """What is wanted then, and of which program, if of another. Raises ArgumentError or UnknownName."""
     asked = fusion._plans.asked
     apart = tuple(_several(fusion, each) for each in forbid)
     together = tuple(_several(fusion, each) for each in force)
-    alone = tuple(_alone(fusion, opaque))
     before = asked.wishes
     wishes = Wishes(
         forbid=(*(each for each in before.forbid if not _meets(fusion, each, together)), *apart),
         force=(*(each for each in before.force if not _meets(fusion, each, apart)), *together),
-        opaque=tuple(dict.fromkeys((*before.opaque, *alone))),
+        opaque=tuple(dict.fromkeys((*before.opaque, *_alone(fusion, opaque)))),
         kept=before.kept if step is None else _kept(fusion, step),
     )
     asked = replace(asked, wishes=wishes, policy=asked.policy if policy is None else policy_of(policy))
-    assumed: Graph | None = None
-    if distinct is not None or some(channels_last):
-        assumed = assume(fusion.original, distinct=distinct, channels_last=channels_last)
-    return fusion._again(asked, assumed)
+    lying = some(channels_last)
+    return asked, assume(fusion.original, distinct=distinct, channels_last=lying) if distinct is not None or lying else None
 
 
-def _several(fusion: Fusion, several: Iterable[Named]) -> tuple[Subject, ...]:
+def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
     """The nodes of one wish; a group stands for its members."""
     if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
         raise ArgumentError(f"{several!r} is no pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
@@ -58,7 +69,7 @@ def _several(fusion: Fusion, several: Iterable[Named]) -> tuple[Subject, ...]:
     return found
 
 
-def _alone(fusion: Fusion, opaque: Iterable[Named]) -> Iterable[Subject]:
+def _alone(fusion: Known, opaque: Iterable[Named]) -> Iterable[Subject]:
     for named in some(opaque):
         every = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")
         found = [node for graph in (fusion._plans.rules.graph, fusion.original) for node in graph.nodes() if every and node.op == named]
@@ -66,10 +77,10 @@ def _alone(fusion: Fusion, opaque: Iterable[Named]) -> Iterable[Subject]:
             yield from _subjects(fusion, each)
 
 
-def _subjects(fusion: Fusion, named: Named) -> Iterable[Subject]:
+def _subjects(fusion: Known, named: Named) -> Iterable[Subject]:
     graph = fusion._plans.rules.graph
-    members = fusion._inside(named)
-    for each in members or [named]:
+    meant: Sequence[Named] = fusion._inside(named) or [named]
+    for each in meant:
         node = fusion._find(each)
         if not isinstance(node, Verdict):
             yield subject_of(graph, node)
@@ -80,13 +91,13 @@ def _subjects(fusion: Fusion, named: Named) -> Iterable[Subject]:
         yield subject_of(fusion.original, gone)
 
 
-def _meets(fusion: Fusion, wish: tuple[Subject, ...], others: tuple[tuple[Subject, ...], ...]) -> bool:
+def _meets(fusion: Known, wish: tuple[Subject, ...], others: tuple[tuple[Subject, ...], ...]) -> bool:
     """Whether an older wish says of two nodes the opposite of what one of the new ones says."""
     then = {fusion._find(subject.node.outputs[0] if subject.node.outputs else subject.node) for subject in wish}
     return any(sum(fusion._find(subject.node) in then for subject in other) > 1 for other in others)
 
 
-def _kept(fusion: Fusion, step: int) -> tuple[tuple[Subject, Subject], ...]:
+def _kept(fusion: Known, step: int) -> tuple[tuple[Subject, Subject], ...]:
     """The merges that were done up to a step of the history. Raises ArgumentError for a step that it does not have."""
     history, plans = fusion.history, fusion._plans
     last = history.count

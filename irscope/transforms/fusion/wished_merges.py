@@ -14,9 +14,18 @@ from typing import Any
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Node, Value
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.explain import candidate, obstacle
 from irscope.transforms.fusion.legality import Eligibility
-from irscope.transforms.fusion.policy import NOWHERE, BlockPlan, Candidate, PlacedWishes, Subject, Wishes, subject_of
+from irscope.transforms.fusion.policy import (
+    NOWHERE,
+    BlockPlan,
+    Candidate,
+    PlacedWishes,
+    Subject,
+    Wishes,
+    candidate_of,
+    obstacle,
+    subject_of,
+)
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
@@ -142,7 +151,7 @@ def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     if plan.partition.find(x) == plan.partition.find(y):
         return None
     refusal = obstacle(plan, x, y)
-    return refusal if refusal is not None else plan.try_merge(candidate(plan, x, y))
+    return refusal if refusal is not None else plan.try_merge(candidate_of(plan, x, y))
 
 
 def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
@@ -161,7 +170,7 @@ def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
         p, q = x, y
         while path := trial.partition.obstacle(*sorted((p, q))):
             p, q = path[0], path[1]
-        if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate(trial, *sorted((p, q)))) is not None:
+        if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate_of(trial, *sorted((p, q)))) is not None:
             return refusal
     for merge in trial.merges[len(plan.merges) :]:
         plan.try_merge(Candidate(plan, merge.producer, merge.consumer))

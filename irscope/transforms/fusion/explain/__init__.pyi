@@ -9,8 +9,6 @@ from .remarks import (
     remarks_of,
 )
 from .why_not import (
-    candidate,
-    obstacle,
     same_group,
     why_apart,
 )
@@ -18,10 +16,8 @@ from .why_not import (
 __all__ = [
     "Cost",
     "DEFAULT_BANDWIDTH",
-    "candidate",
     "group_table",
     "group_traffic",
-    "obstacle",
     "program_cost",
     "remarks_of",
     "same_group",

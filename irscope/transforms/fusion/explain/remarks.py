@@ -8,9 +8,8 @@ from irscope._base.words import byte_count
 from irscope.ir import Node, Value
 from irscope.ops.registry import lookup
 from irscope.transforms.base import Remark
-from irscope.transforms.fusion.explain.why_not import explain_path
 from irscope.transforms.fusion.outline import Grouped
-from irscope.transforms.fusion.policy import BlockPlan
+from irscope.transforms.fusion.policy import BlockPlan, explain_path
 from irscope.transforms.grouping import Refusal
 
 __all__ = ["remarks_of"]

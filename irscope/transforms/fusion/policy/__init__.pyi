@@ -10,6 +10,11 @@ from .candidate import (
 from .group_state import (
     Limits,
 )
+from .obstacles import (
+    candidate_of,
+    explain_path,
+    obstacle,
+)
 from .registry import (
     POLICIES,
     Policy,
@@ -36,6 +41,9 @@ __all__ = [
     "Score",
     "Subject",
     "Wishes",
+    "candidate_of",
+    "explain_path",
+    "obstacle",
     "policy_of",
     "subject_of",
 ]

@@ -795,6 +795,75 @@ export interface TimelineView {
   kept: Record<number, number>;
 }
 
+/** One way to fuse a program, beside the others that were tried. */
+export interface BranchView {
+  name: string;
+  /** The branch that it departs from; -1 for the first. */
+  parent: number;
+  /** Where it departs in that one's history. */
+  step: number;
+  /** How many steps its own history has. */
+  steps: number;
+  kernels: number;
+  /** Ops that the library runs. */
+  calls: number;
+  bytes: number;
+  /** At a memory bandwidth of 20 GB/s. */
+  micros: number;
+  /** Milliseconds of a call; -1 where nobody measured. */
+  measured: number;
+  /** What was wanted and would be wrong, each with its reason. */
+  refused: string[];
+  /** Python that makes it. */
+  code: string;
+}
+
+/** The branches of an explorer's timeline. */
+export interface BranchesView {
+  branches: BranchView[];
+  shown: number;
+  policies: string[];
+  /** Arguments of the program that could lie in memory with their channels last. */
+  inputs: string[];
+  /** Whether the program that is shown takes all inputs for distinct memory. */
+  distinct: boolean;
+  can_measure: boolean;
+  can_edit: boolean;
+  /** What is wrong with the last measurement; empty if nothing is. */
+  trouble: string;
+}
+
+/** A line that two programs do not share. */
+export interface ChangedLine {
+  kind: "changed" | "new" | "gone";
+  before: string;
+  after: string;
+  how: string;
+  /** In the second program; 0 for none. */
+  node: number;
+  /** In the first program; 0 for none. */
+  old: number;
+}
+
+/** What is different between two branches. */
+export interface BranchDiff {
+  /** Nodes that are kept, changed, new and gone. */
+  counts: Record<string, number>;
+  matched_by: string;
+  lines: ChangedLine[];
+  left_out: number;
+}
+
+/** Why a text is no program. */
+export interface EditTrouble {
+  message: string;
+  hint: string;
+  /** Counted from 1; 0 where no line is to blame. */
+  line: number;
+  /** Counted from 1. */
+  column: number;
+}
+
 /** One of the programs that a history goes through. */
 export interface ProgramStop {
   label: string;

@@ -1,0 +1,63 @@
+"""What forbids the merge of two groups, told with its witnesses: the write, the effect or the path that stands between them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.dependence import Dependence
+from irscope.ir import Node
+from irscope.transforms.fusion.policy.block_plan import BlockPlan
+from irscope.transforms.fusion.policy.candidate import Candidate
+from irscope.transforms.grouping import Refusal
+
+__all__ = ["candidate_of", "explain_path", "obstacle"]
+
+
+def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
+    """What a path between two groups through a third one consists of: a write, an effect, or data alone.
+
+    `path` holds one node of each group along it.
+    """
+    ties = [_tie(plan, a, b) for a, b in pairwise(path)]
+    nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
+    for kind, rule in (("memory", "blocked-by-write"), ("effect", "side-effect-between"), ("random", "random-order")):
+        found = next((tie for tie in ties if tie.kind == kind), None)
+        if found is not None:
+            named = (found.node, found.obstacle.later)
+            return Refusal(rule, found.because + _between(plan.rules.db, nodes, named), (*named, *nodes))
+    told = " → ".join(plan.rules.db.node_words(node) for node in nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {told}", nodes)
+
+
+def _between(db: AliasDb, nodes: tuple[Node, ...], named: tuple[Node, Node]) -> str:
+    """The ends of the path, where the sentence does not name them."""
+    first, last = nodes[0], nodes[-1]
+    if first in named and last in named:
+        return ""
+    return f"; that lies between {db.node_words(first)} and {db.node_words(last)}"
+
+
+def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:
+    """A dependence of some node of the group of `b` on one of the group of `a`."""
+    find, nodes = plan.partition.find, plan.block.nodes
+    here = find(plan.index[a])
+    for index in sorted(plan.partition.members(plan.index[b])):
+        for tie in plan.ties.predecessors[nodes[index]]:
+            if find(plan.index[tie.node]) == here:
+                return tie
+    raise AssertionError(f"no dependence leads from {a!r} to {b!r}")
+
+
+def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
+    """What forbids a merge of the groups of two nodes, as they are in the plan, whatever the policy."""
+    path = plan.partition.obstacle(x, y)
+    if path:
+        return explain_path(plan, plan.nodes(*path))
+    verdict = candidate_of(plan, x, y).verdict()
+    return verdict if isinstance(verdict, Refusal) else None
+
+
+def candidate_of(plan: BlockPlan, x: int, y: int) -> Candidate:
+    """The two groups, the one that is read first."""
+    return Candidate(plan, y, x) if plan.shared(y, x) else Candidate(plan, x, y)

@@ -1,0 +1,150 @@
+"""An explorer whose timeline has branches: what else could have been fused, and the program after an edit of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from irscope._base.escaping import in_script
+from irscope.errors import ArgumentError, IrscopeError, ParseError
+from irscope.report.view_models import EditTrouble
+from irscope.widgets.hub import View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from irscope.report.pages import Branch, Branches, Exploration
+    from irscope.transforms.fusion.policy import Score
+    from irscope.transforms.fusion.wished_merges import Named
+
+__all__ = ["Forking"]
+
+
+class Forking(View):
+    """What an explorer knows of the branches of its timeline."""
+
+    branch = traitlets.Any(0)
+    """Which branch is shown; 0 is the program as it was given. May be set to a `Branch` of `e.branches`, or its number."""
+    branches_view = traitlets.Bytes().tag(sync=True)
+    """What the page shows of the branches, as JSON text; empty where there can be none."""
+
+    _tree: Branches | None = None
+    _bound_to: Callable[[Any], object] | None = None
+    """Told of the program as it was written, each time when an edit changed it."""
+
+    def _show(self, exploration: Exploration) -> None:
+        """Put another program in the place of the one that is shown."""
+        raise NotImplementedError
+
+    def _grow(self, exploration: Exploration) -> None:
+        """Begin with one branch."""
+        from irscope.report.pages import Branches
+
+        self._tree = Branches(exploration)
+        self._tell()
+
+    @property
+    def branches(self) -> Branches:
+        """What was tried, the program as it was given first: `e.branches[1].fusion`, `print(e.branches.code(1))`. Raises
+        ArgumentError where an explorer shows no program of this process."""
+        if self._tree is None:
+            raise ArgumentError("this explorer has no branches", hint="irs.explore(program) has")
+        return self._tree
+
+    def what_if(
+        self, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
+        force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[str] | None = None,
+        channels_last: Iterable[str] = (),
+    ) -> Branch:  # fmt: skip
+        """Fuse the program that is shown otherwise, and show that: a branch of the timeline beside the others.
+
+        The arguments are those of `Fusion.what_if`: merges to forbid or force, another policy, ops to leave to the library,
+        inputs that share no memory or lie with their channels last; with a `step` of the history, what was merged up to it
+        stays. `e.compare_branches()` sets side by side what the branches cost, `e.branch = 0` shows the first again. What
+        would be wrong is not done, and the branch's `refused` says why.
+        """
+        given = {
+            "step": step, "policy": policy, "forbid": list(forbid), "force": list(force), "opaque": opaque, "distinct": distinct,
+            "channels_last": channels_last,
+        }  # fmt: skip
+        made = self.branches.what_if(self.branch, **given)
+        self.branch = len(self.branches) - 1
+        return made
+
+    def edit(self, text: str) -> Branch:
+        """Put another text in the place of the program as it was written: an edited branch, which a further edit changes.
+
+        Raises ParseError or VerifyError, after which everything is as it was.
+        """
+        made = self.branches.edited(self.branch, text)
+        index = self.branches.index_of(made)
+        if index == self.branch:
+            self._show(made.exploration)
+            self._tell()
+        self.branch = index
+        if self._bound_to is not None:
+            self._bound_to(made.fusion.original)
+        return made
+
+    def compare_branches(self, *args: Any, measure: bool | None = None, seconds: float = 2.0) -> pd.DataFrame:
+        """What each branch costs: kernels, library calls, bytes, and their time at 20 GB/s.
+
+        With arguments, or with `measure=True` those that `explore` was given, a call of each is timed too, all in turn.
+        """
+        if args or measure:
+            self.branches.measure(*args, seconds=seconds)
+            self._tell()
+        return self.branches.table()
+
+    @traitlets.validate("branch")  # type: ignore[untyped-decorator]
+    def _branch_of(self, proposal: Mapping[str, Any]) -> int:
+        """Raises ArgumentError for a branch that there is not."""
+        return self.branches.index_of(proposal["value"])
+
+    @traitlets.observe("branch")  # type: ignore[untyped-decorator]
+    def _branch_changed(self, change: Mapping[str, Any]) -> None:
+        self._show(self.branches[change["new"]].exploration)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the page know of the branches."""
+        self.branches_view = in_script(self.branches.view(self.branch)).encode()
+
+    # -- what a page asks -------------------------------------------------------------------------------------------------
+
+    def _branch_questions(self) -> dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]]:
+        """The questions of a page about branches, by their kind."""
+        return {
+            "what_if": self._asked_what_if, "branch": self._asked_branch, "measure_branches": self._asked_measure,
+            "branch_diff": self._asked_diff, "edit": self._asked_edit,
+            "written": lambda ask: {"text": str(self.branches[self.branch].fusion.original)},
+        }  # fmt: skip
+
+    def _asked_what_if(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        from irscope.report.pages.branch_code import changes_of
+
+        changes = changes_of(ask["change"], self.branches[self.branch].exploration.records_of)
+        return {"refused": list(self.what_if(**changes).refused)}
+
+    def _asked_branch(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.branch = int(ask["index"])
+        return {}
+
+    def _asked_measure(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.compare_branches(measure=True)
+        return {}
+
+    def _asked_diff(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        from irscope.report.pages.branches import branch_diff
+
+        return {"diff": branch_diff(self.branches[int(ask["first"])], self.branches[int(ask["second"])])}
+
+    def _asked_edit(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            self.edit(str(ask["text"]))
+        except IrscopeError as error:
+            at = (error.line, error.column) if isinstance(error, ParseError) else (0, 0)
+            return {"trouble": EditTrouble(message=error.what, hint=error.hint, line=at[0], column=at[1])}
+        return {"trouble": None}

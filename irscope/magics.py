@@ -1,6 +1,7 @@
 """`%load_ext irscope`: IR text in a cell, and a look at a function.
 
 %%ir g                 parse the cell as IR text, bind it to g and show it
+%%ir --edit g          the same in an explorer whose text may be edited; g is what was written last
 %irscope f x y         explore f with example arguments x and y
 %irscope f(x, y)       profile the call: how long, where it goes, what fuses, what would help
 %%irscope              run the cell, and profile the call in its last line
@@ -30,13 +31,24 @@ def _ir(shell: Any, line: str, cell: str) -> Any:
     """Parse a cell of IR text; the word after `%%ir` is the variable that it is bound to."""
     from irscope.ir.text import parse
 
-    name = line.strip()
+    words = line.split()
+    edits = "--edit" in words
+    name = " ".join(word for word in words if word != "--edit")
     if name and not name.isidentifier():
-        raise ArgumentError(f"{name!r} is not a variable name", hint="write %%ir g")
+        raise ArgumentError(f"{name!r} is not a variable name", hint="write %%ir g, or %%ir --edit g")
     graph = parse(cell, file="<cell>")
     if name:
         shell.user_ns[name] = graph
-    return graph
+    return _edited(shell, name, graph) if edits else graph
+
+
+def _edited(shell: Any, name: str, graph: Any) -> Any:
+    """An explorer whose text is being written; the variable follows."""
+    from irscope.session import explore
+
+    explorer = explore(graph)
+    explorer.edits_into((lambda written: shell.user_ns.__setitem__(name, written)) if name else None)
+    return explorer
 
 
 def _look(shell: Any, line: str, cell: str | None) -> Any:

@@ -980,8 +980,8 @@ class BranchesView(TypedDict):
     """Whether the program that is shown takes all inputs for distinct memory."""
     can_measure: bool
     can_edit: bool
-    trouble: str
-    """What is wrong with the last measurement; empty if nothing is."""
+    edits: bool
+    """Whether the text is being written at first."""
 
 
 class ChangedLine(TypedDict):

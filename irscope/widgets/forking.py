@@ -31,6 +31,8 @@ class Forking(View):
     """What the page shows of the branches, as JSON text; empty where there can be none."""
 
     _tree: Branches | None = None
+    _draft: str | None = None
+    """A text that a page wrote and that is no program yet."""
     _bound_to: Callable[[Any], object] | None = None
     """Told of the program as it was written, each time when an edit changed it."""
 
@@ -88,6 +90,11 @@ class Forking(View):
             self._bound_to(made.fusion.original)
         return made
 
+    def edits_into(self, told: Callable[[Any], object] | None = None) -> None:
+        """Begin with the editor open; `told` is called with each graph that is written."""
+        self._bound_to, self.branches.edits = told, True
+        self._tell()
+
     def compare_branches(self, *args: Any, measure: bool | None = None, seconds: float = 2.0) -> pd.DataFrame:
         """What each branch costs: kernels, library calls, bytes, and their time at 20 GB/s.
 
@@ -119,7 +126,7 @@ class Forking(View):
         return {
             "what_if": self._asked_what_if, "branch": self._asked_branch, "measure_branches": self._asked_measure,
             "branch_diff": self._asked_diff, "edit": self._asked_edit,
-            "written": lambda ask: {"text": str(self.branches[self.branch].fusion.original)},
+            "written": lambda ask: {"text": self._written()},
         }  # fmt: skip
 
     def _asked_what_if(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -142,9 +149,16 @@ class Forking(View):
         return {"diff": branch_diff(self.branches[int(ask["first"])], self.branches[int(ask["second"])])}
 
     def _asked_edit(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._draft = text = str(ask["text"])
         try:
-            self.edit(str(ask["text"]))
+            self.edit(text)
         except IrscopeError as error:
             at = (error.line, error.column) if isinstance(error, ParseError) else (0, 0)
             return {"trouble": EditTrouble(message=error.what, hint=error.hint, line=at[0], column=at[1])}
+        self._draft = None
         return {"trouble": None}
+
+    def _written(self) -> str:
+        """What was written last and is no program yet, or else the program as it was written."""
+        shown = self.branches[self.branch]
+        return self._draft or shown.text or str(shown.fusion.original)

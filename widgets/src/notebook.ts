@@ -4,16 +4,18 @@
 import { mount } from "./explorer/index";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
+import { Draft, type Branching } from "./lib/model/branches";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { AssumedLayout, CardView, Detail, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
+import type { AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, RepeatView, StoryView, TextView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
   get(name: "selection"): number[];
   get(name: "step"): number;
   get(name: "view" | "measured"): DataView | string;
+  get(name: "branches_view"): DataView | string | undefined;
   get(name: "hub"): string;
   get(name: "explorer"): string | undefined;
   get(name: "card" | "story"): DataView | string | undefined;
@@ -48,6 +50,10 @@ type Reply =
   | { kind: "memory"; token: string; memory: MemoryView }
   | ({ kind: "same"; token: string } & SameAnswer)
   | { kind: "part"; token: string; part: Partial<ExplorerView> }
+  | { kind: "branch_diff"; token: string; diff: BranchDiff }
+  | { kind: "written"; token: string; text: string }
+  | { kind: "edit"; token: string; trouble: EditTrouble | null }
+  | { kind: "what_if" | "branch" | "measure_branches"; token: string }
   | { kind: "error"; token: string; message: string };
 
 export async function render(rendered: Rendered): Promise<() => void> {
@@ -61,14 +67,47 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   const explorer = shown.get("explorer");
   const model = explorer ? await host.getModel(explorer) : shown;
   const hub = await host.getModel(model.get("hub"));
+  el.classList.add("irs-holder");
+  if (!explorer || around) el.classList.add("irs-live");
+  const draft = new Draft();
+  let leave = drawViews(shown, model, hub, el, draft, around);
+  const renewed = () => {
+    const kept = arrangement(el);
+    el.style.minHeight = `${el.offsetHeight}px`; // the page does not jump while nothing is there
+    leave();
+    leave = drawViews(shown, model, hub, el, draft, around, kept);
+    el.style.minHeight = "";
+  };
+  model.on("change:view", renewed);
+  const end = () => {
+    model.off("change:view", renewed);
+    leave();
+    leave = () => undefined;
+  };
+  signal?.addEventListener("abort", end);
+  return end;
+}
+
+/** How a reader arranged the panes, which another program in their place keeps. */
+interface Arrangement {
+  root: string;
+  main: string;
+  opens: string;
+}
+
+function arrangement(el: HTMLElement): Arrangement {
+  const styleOf = (where: string) => el.querySelector<HTMLElement>(where)?.style.cssText ?? "";
+  const opens = el.querySelector(".irs-dock [role=tab][aria-selected=true]")?.firstChild?.textContent ?? "";
+  return { root: styleOf(".irs"), main: styleOf(".irs-main"), opens };
+}
+
+/** The views of the program that a model has at the moment. */
+function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, draft: Draft, around?: { asked: Answering } | { telling: Telling }, kept?: Arrangement): () => void {
   const gone = new AbortController();
-  signal?.addEventListener("abort", () => gone.abort());
   const listen = (on: Model, event: string, listener: (content: never) => void) => {
     on.on(event, listener);
     gone.signal.addEventListener("abort", () => on.off(event, listener));
   };
-  el.classList.add("irs-holder");
-  if (!explorer || around) el.classList.add("irs-live");
   const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
@@ -95,8 +134,13 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   };
   Object.assign(view, measured() ?? {});
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
-  const panes = around ?? (explorer ? { only: shown.get("pane") } : {});
-  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen), onPart, signal: gone.signal, ...panes });
+  const panes = around ?? (shown === model ? {} : { only: shown.get("pane") });
+  if (kept?.opens) view.opens = kept.opens;
+  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen, draft), onPart, signal: gone.signal, ...panes });
+  if (kept) {
+    el.querySelector<HTMLElement>(".irs")!.style.cssText = kept.root;
+    for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = kept.main;
+  }
   return () => {
     unmount();
     gone.abort();
@@ -196,7 +240,7 @@ function tell(hub: Model): void {
 const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to wake it.";
 
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
-function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void): { ask: Ask; askKernel: AskKernel; supply: Supply } {
+function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void, draft: Draft): { ask: Ask; askKernel: AskKernel; supply: Supply; branching: Branching } {
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;
@@ -217,7 +261,23 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       reject(new Error(GONE));
     }
   });
+  const branching: Branching = {
+    draft, problem: "",
+    now: () => {
+      const data = model.get("branches_view");
+      const text = data && textOf(data);
+      return text ? (JSON.parse(text) as BranchesView) : null;
+    },
+    onChange: (listener) => listen(model, "change:branches_view", listener),
+    whatIf: (change) => send({ kind: "what_if", change }),
+    show: (index) => send({ kind: "branch", index }),
+    measure: () => send({ kind: "measure_branches" }),
+    diff: async (first, second) => ((await send({ kind: "branch_diff", first, second })) as { diff: BranchDiff }).diff,
+    written: async () => ((await send({ kind: "written" })) as { text: string }).text,
+    edit: async (text) => ((await send({ kind: "edit", text })) as { trouble: EditTrouble | null }).trouble,
+  };
   return {
+    branching,
     ask: async (ids, state) => {
       const reply = await send({ kind: "inspect", ids, state: state ?? null });
       return reply.kind === "detail" ? reply.detail : (reply as { pair: PairDetail }).pair;

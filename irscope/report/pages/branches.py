@@ -47,7 +47,8 @@ class Branch:
     """How it is made, as a Python expression in which `ORIGIN` is the branch that it departs from."""
     measured: float | None = None
     """Milliseconds of a call, if that was measured."""
-    edited: bool = field(default=False, repr=False)
+    text: str | None = field(default=None, repr=False)
+    """What somebody wrote, if it is an edited text."""
 
     @property
     def fusion(self) -> Fusion:
@@ -89,7 +90,8 @@ class Branches(Sequence[Branch]):
         asked = exploration.fusion._plans.asked
         chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
         self._all = [Branch(exploration.fusion.policy, exploration, call=f"irs.fuse(g{chosen})")]
-        self.trouble = ""
+        self.edits = False
+        """Whether a page begins with the editor open."""
 
     @overload
     def __getitem__(self, index: int) -> Branch: ...
@@ -147,10 +149,10 @@ class Branches(Sequence[Branch]):
         policy = origin.fusion._plans.asked.policy
         fusion = fuse(graph, policy=policy.name if policy.name in POLICIES else policy.score or "greedy")
         call = f"irs.fuse(irs.parse({quoted(text)}))"
-        if origin.edited:
-            origin.exploration, origin.call, origin.measured = self._explored(origin, fusion), call, None
+        if origin.text is not None:
+            origin.exploration, origin.call, origin.measured, origin.text = self._explored(origin, fusion), call, None, text
             return origin
-        made = Branch("edited", self._explored(origin, fusion), self._all.index(origin), 0, call, edited=True)
+        made = Branch("edited", self._explored(origin, fusion), self._all.index(origin), 0, call, text=text)
         self._all.append(made)
         return made
 
@@ -213,7 +215,7 @@ class Branches(Sequence[Branch]):
             distinct=now.distinct_inputs,
             can_measure=bool(self[0].exploration.arguments) or not now.free_inputs,
             can_edit=len(now.position) <= _MOST_EDITED,
-            trouble=self.trouble,
+            edits=self.edits,
         )
 
     def _view(self, index: int, branch: Branch) -> BranchView:

@@ -103,7 +103,7 @@ class Fusion(Drawn):
         """The same program grouped otherwise; what was wished before stays, but for what this contradicts.
 
         With a `step` of the history the merges up to it are done first, as here. `policy`, `forbid`, `force` and `opaque` are those
-        of `fuse`; a group stands for its members, so that `forbid=[f.groups[0]]` takes it apart. `distinct=True` is your promise
+        of `fuse`; a group stands for its members: `forbid=[f.groups[0]]` takes it apart. `distinct=True` is your promise
         that no two inputs share memory, `False` that any two may, and names are inputs that share it with no other;
         `channels_last` inputs lie so in memory. A merge that would be wrong is not done: `refused` says why.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import combinations, islice
 from typing import Protocol
 
 from irscope._base.verdict import Verdict
@@ -44,7 +44,7 @@ def what_if(
 ) -> tuple[Wanted, Graph | None]:  # fmt: skip
     """What is wanted then, and of which program, if of another. Raises ArgumentError or UnknownName."""
     asked = fusion._plans.asked
-    apart = tuple(_several(fusion, each) for each in forbid)
+    apart = tuple(pair for each in forbid for pair in _pairs(fusion, each))
     together = tuple(_several(fusion, each) for each in force)
     before = asked.wishes
     wishes = Wishes(
@@ -67,6 +67,17 @@ def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
     if len(found) < 2:
         raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
     return found
+
+
+def _pairs(fusion: Known, several: Iterable[Named]) -> Iterable[tuple[Subject, ...]]:
+    """Who is to be apart: all nodes from each other; of several groups the members of one from those of the others, which are pairs."""
+    if isinstance(several, str | Value | Node) or not isinstance(several, Iterable):
+        return [_several(fusion, several)]
+    listed = list(several)
+    sides = [tuple(_subjects(fusion, named)) for named in listed]
+    if len(sides) < 2 or all(len(side) == 1 for side in sides):
+        return [_several(fusion, listed)]
+    return [(a, b) for one, other in combinations(sides, 2) for a in one for b in other if a != b]
 
 
 def _alone(fusion: Known, opaque: Iterable[Named]) -> Iterable[Subject]:

@@ -58,6 +58,8 @@ def test_what_would_be_wrong_is_refused_and_leaves_nothing_behind() -> None:
 def test_a_group_is_taken_apart_and_merges_up_to_a_step_are_kept() -> None:
     f = irs.fuse(irs.parse(CHAIN))
     assert not f.what_if(forbid=[f.groups[0]]).groups
+    out = f.what_if(forbid=[(f.groups[0], "d")])  # of one group and another node, each member from that
+    assert out.group_of("a") is out.group_of("c") is not None and out.group_of("d") is None
     none = f.what_if(step=2, policy=lambda candidate: None)
     kept = [step.nodes for step in f.history.steps[:2]]
     assert [step.nodes for step in none.history.steps] == kept

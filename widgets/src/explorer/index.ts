@@ -3,6 +3,9 @@
 import { GraphPane } from "../graph/index";
 import { inspectorPane } from "../inspector/index";
 import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
+import { branchStrip } from "../branches/strip";
+import { whatIfMenu } from "../branches/menu";
+import type { Branching } from "../lib/model/branches";
 import type { Context } from "../lib/model/context";
 import { Copies } from "../lib/model/copies";
 import { Heat } from "../lib/model/heat";
@@ -34,6 +37,7 @@ export interface Host {
   ask?: Ask;
   askKernel?: AskKernel;
   supply?: Supply;
+  branching?: Branching;
   /** Tells of what is added to the view later. */
   onPart?: (listener: (part: Partial<ExplorerView>) => void) => void;
   /** The one pane to show. */
@@ -61,6 +65,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const selection = new Selection(host.shared);
   const context: Context = {
     view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null,
+    branching: host.asked || host.telling || !host.branching?.now() ? null : host.branching,
     goTo: (state) => {
       if (steps) return steps.go(state);
       void host.supply?.part("timeline").then((part) => {
@@ -86,9 +91,10 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps || view.later?.includes("timeline") ? "irs-stepped" : "",
   ];
   const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
-  const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context, host.telling ?? (view.story && { story: view.story }));
+  const openMenu = whatIfMenu(root, context);
+  const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context, openMenu, host.telling ?? (view.story && { story: view.story }));
   const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
-  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch), { signal: gone.signal });
+  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch, openMenu), { signal: gone.signal });
   element.append(root);
   host.onPart?.((part) => !gone.signal.aborted && context.remount(part));
   let again = () => {
@@ -102,7 +108,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
 const MOST_FOLLOWED = 200;
 
 /** Gives what the search key does. */
-function fillWithAll(root: HTMLElement, context: Context, telling?: Telling): () => void {
+function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, telling?: Telling): () => void {
   const panels = new Panels(root);
   const head = headLine(context, panels.switches);
   const graph = graphPane(context);
@@ -117,8 +123,11 @@ function fillWithAll(root: HTMLElement, context: Context, telling?: Telling): ()
     root.classList.add("irs-told");
     playByKeys(root, bar, context.signal);
   }
-  if (context.steps) root.append(stepBar(context, context.steps));
-  else if (context.view.later?.includes("timeline")) root.append(stepOffer(context));
+  const strip = branchStrip(context, openMenu);
+  const steps = context.steps ? stepBar(context, context.steps) : context.view.later?.includes("timeline") ? stepOffer(context) : strip && h("div", { class: "irs-step-offer" });
+  if (steps) root.append(steps);
+  if (steps && strip) steps.append(strip);
+  if (strip) root.classList.add("irs-stepped");
   if (context.view.only_history) return head.focusSearch;
   let tables = dock(context);
   root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : 22), tables);
@@ -215,13 +224,16 @@ function onThemeChange(changed: () => void, signal: AbortSignal): void {
 }
 
 /** Keys stay inside: the notebook would take them for commands on its cells. */
-function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: () => void): void {
+function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: () => void, openMenu: () => void): void {
   if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
   event.stopPropagation();
-  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
   if (event.key === "/" && !typing) {
     event.preventDefault();
     focusSearch();
+  } else if (event.key === "w" && !typing) {
+    event.preventDefault();
+    openMenu();
   } else if (event.key === "Escape") {
     selection.set([]);
   } else if (steps && !typing && (event.key === "," || event.key === ".")) {

@@ -174,7 +174,7 @@ export class Picture {
 
   private makeEdge(index: number): SVGElement {
     const edge = this.layout.edges[index];
-    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub" });
+    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": this.idOf(edge.from), "data-to": this.idOf(edge.to) });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
     this.dressEdge(index, path);
     this.lines.append(path);

@@ -1,6 +1,7 @@
 // The inspector: what is selected, and what is known of it. One record shows its details, two the answers about the pair,
 // more a list. What the view itself knows stands at once; the rest comes when it is answered.
 
+import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { tabs } from "../lib/dom/tabs";
@@ -173,7 +174,7 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
 /** What stands next to a group, and why it is not in it. */
 function neighbours(context: Context, detail: Detail): Node[] {
   const side = (feeds: boolean, label: string) => {
-    const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in it, because ${near.because}`)));
+    const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in it, because ${near.because}`), whatIfButton(context, "what if it joined?", { force: [[detail.id, near.id]] })));
     return rows.length ? [labelled(label, h("div", {}, ...rows))] : [];
   };
   return [...side(true, "what it reads from"), ...side(false, "what reads from it")];

@@ -1,5 +1,6 @@
 // The answers about two records, each one sentence with its evidence; the evidence is lit in every pane.
 
+import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import type { PairDetail } from "../lib/model/schema";
@@ -21,13 +22,21 @@ export function pairAnswers(context: Context, head: HTMLElement, body: HTMLEleme
   );
 }
 
-function verdicts(context: Context, pair: PairDetail): Node[] {
+function verdicts(context: Context, pair: PairDetail): (Node | string)[] {
   return [
     verdict(context, "May they alias?", pair, "alias"),
     verdict(context, "Fused together?", pair, "fusion"),
+    pair.fusion ? whatIf(context, pair, pair.fusion.holds) : "",
     verdict(context, "The same?", pair, "same"),
     ...(pair.same && context.same.isLive ? [besideOffer(context, pair)] : []),
   ];
+}
+
+/** A branch in which it is the other way round. */
+function whatIf(context: Context, { ids }: PairDetail, together: boolean): Node | string {
+  const { records } = context;
+  if (ids.some((id) => records.isValue(id) && !records.makerOf(id))) return "";
+  return (together ? whatIfButton(context, "what if they were apart?", { forbid: [ids] }) : whatIfButton(context, "what if they were one kernel?", { force: [ids] })) ?? "";
 }
 
 /** Shows two pieces side by side once somebody asks. */

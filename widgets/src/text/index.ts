@@ -5,6 +5,7 @@ import type { Context } from "../lib/model/context";
 import { freshId, h, oncePerFrame } from "../lib/dom/dom";
 import { Scroller } from "../lib/dom/scroller";
 import { tokens } from "../lib/model/tokens";
+import { editor } from "./editor";
 import { irLines, sourceLines, type Lines } from "./lines";
 
 const ROW = 18;
@@ -81,9 +82,50 @@ export function textPane(context: Context): HTMLElement {
   listen(scroller, () => lines, signal);
   show("IR");
   const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
+  const body = h("div", { class: "irs-text-body" }, scroller.element, ruler);
+  const writing = editing(context, body);
   const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`),
-    h("span", { class: "irs-spring" }), removed, types);
-  return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, h("div", { class: "irs-text-body" }, scroller.element, ruler));
+    h("span", { class: "irs-spring" }), removed, types, writing);
+  return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, body);
+}
+
+/** The switch between reading and writing; in a page without Python, a word that says why there is none. */
+function editing(context: Context, body: HTMLElement): HTMLElement {
+  const { branching, signal } = context;
+  const now = branching?.now();
+  if (!branching || !now) return h("span", { class: "irs-quiet", title: "a notebook with a kernel can change it" }, context.supply ? "" : "read-only");
+  const { draft } = branching;
+  const read = [...body.childNodes];
+  const what = "all panes follow what you write";
+  const button = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: now.can_edit ? what : "too long to be edited here", disabled: !now.can_edit }, "edit");
+  const show = () => {
+    button.setAttribute("aria-pressed", String(draft.open));
+    button.textContent = !draft.open && draft.trouble ? "edit ●" : "edit";
+    if (!draft.open && draft.trouble) button.title = "go on: what you wrote is kept";
+    body.replaceChildren(...(draft.open ? [editor(branching, signal, close)] : read));
+  };
+  const close = () => {
+    draft.open = false;
+    draft.focused = false;
+    show();
+    button.focus();
+  };
+  button.addEventListener("click", () => {
+    if (draft.open) return close();
+    if (draft.trouble) {
+      draft.open = draft.focused = true;
+      return show();
+    }
+    branching.written().then((text) => {
+      if (signal.aborted) return;
+      draft.begin(text);
+      show();
+    }, (error: unknown) => (button.title = error instanceof Error ? error.message : String(error)));
+  }, { signal });
+  if (draft.open) show();
+  else if (now.edits && !draft.text) button.click();
+  else show();
+  return button;
 }
 
 function fileChoice(names: string[], show: (name: string) => void): HTMLElement {

@@ -1,6 +1,7 @@
 // What every pane is given: the view, what its ids stand for, the selection, and whom to ask for more.
 
 import type { Answers } from "./answers";
+import type { Branching } from "./branches";
 import type { Copies } from "./copies";
 import type { Heat } from "./heat";
 import type { Same } from "./same";
@@ -22,6 +23,8 @@ export interface Context {
   same: Same;
   /** The state of the program that is shown; null where the view has no history. */
   steps: Steps | null;
+  /** The branches of the timeline; null in a page without Python, and where there can be none. */
+  branching: Branching | null;
   /** Whom to ask for more of the program; null in a page without Python. */
   supply: Supply | null;
   /** Shows the program after this many steps, which may have to be asked for. */

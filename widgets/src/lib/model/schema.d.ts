@@ -829,8 +829,8 @@ export interface BranchesView {
   distinct: boolean;
   can_measure: boolean;
   can_edit: boolean;
-  /** What is wrong with the last measurement; empty if nothing is. */
-  trouble: string;
+  /** Whether the text is being written at first. */
+  edits: boolean;
 }
 
 /** A line that two programs do not share. */

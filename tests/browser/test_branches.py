@@ -1,0 +1,138 @@
+"""What if, in a real Lab: branches by mouse and by keyboard, refusals with their reason, and a program whose text is edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, Lab, prints
+
+PROGRAM = '''
+import irscope as irs, numpy as np
+g = irs.parse("""graph(%x : Float(64, 64), %y : Float(64, 64)):
+  %a : Float(64, 64) = aten::relu(%x)
+  %b : Float(64, 64) = aten::tanh(%a)
+  %s : Float(64, 64), %i : Long(64, 64) = aten::sort(%b)
+  %c : Float(64, 64) = aten::exp(%s)
+  %d : Float(64, 64) = aten::mul(%c, %y)
+  return (%d)""")
+x = np.random.default_rng(0).random((64, 64), dtype=np.float32)
+e = irs.explore(g, x, x.copy())
+e
+'''
+CELL = """%%ir --edit h
+graph(%x : Float(8)):
+  %a : Float(8) = aten::relu(%x)
+  %b : Float(8) = aten::tanh(%a)
+  return (%b)"""
+LIVE = f"{ACTIVE} .irs"
+ROWS = f"{LIVE} .irs-branch"
+
+
+@pytest.fixture(scope="module")
+def views(lab: Lab) -> Iterator[Lab]:
+    """An explorer, alone in its notebook."""
+    lab.open("branches.ipynb", PROGRAM)
+    lab.run_all()
+    lab.page.locator(f"{LIVE} .irs-branches").wait_for(timeout=90_000)
+    yield lab
+    lab.close()
+
+
+def line(name: str) -> str:
+    return f'{LIVE} .irs-line:has-text("%{name} :"), {LIVE} .irs-line:has-text("%{name} =")'
+
+
+def test_the_menu_forbids_a_merge_by_mouse_and_the_branch_is_shown_beside_the_old_one(views: Lab) -> None:
+    page = views.page
+    views.python("e.selection = ['a', 'b']")
+    page.locator(f"{LIVE} .irs-line.selected").first.click(button="right", position={"x": 90, "y": 8})
+    page.get_by_role("menuitem", name="in different kernels").click()
+    page.locator(f"{ROWS}.shown", has_text="a | b apart").wait_for()
+    assert page.locator(ROWS).count() == 2
+    prints(views, "(e.branch, [b.name for b in e.branches])", "(1, ['greedy', 'a | b apart'])")
+    assert "f.what_if(forbid=[(" in page.locator(f"{ROWS}.shown").get_by_role("button", name="copy the Python").get_attribute("title")
+    page.locator(ROWS).first.locator(".irs-branch-name").click()
+    page.locator(f"{ROWS}.shown", has_text="greedy").wait_for()
+    prints(views, "e.branch", "0")
+
+
+def test_the_keyboard_opens_the_menu_and_a_wrong_wish_is_refused_with_its_reason(views: Lab) -> None:
+    page = views.page
+    views.python("e.selection = ['a', 'd']")
+    page.locator(f"{LIVE} .irs-text .irs-scroller").focus()
+    page.keyboard.press("w")
+    page.get_by_role("menuitem", name="in one kernel").first.wait_for()
+    assert "in one kernel" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Escape")
+    assert page.get_by_role("menu").count() == 0
+    page.keyboard.press("w")
+    page.keyboard.press("Enter")
+    refused = page.locator(f"{LIVE} .irs-branch-below", has_text="would create a cycle")
+    refused.wait_for()
+    assert "%a and %d cannot be in one kernel" in refused.inner_text()
+
+
+def test_branches_are_measured_and_compared_line_by_line(views: Lab) -> None:
+    page = views.page
+    page.locator(f"{LIVE} .irs-branch-bar").get_by_role("button", name="measure", exact=True).click()
+    measured = "rows => [...document.querySelectorAll(rows)].every(row => /[0-9] [µm]s/.test(row.textContent.replace(/[0-9] [µm]s est/, '')))"
+    page.wait_for_function(measured, arg=ROWS)
+    page.locator(ROWS).nth(1).get_by_role("button", name="compare").click()
+    page.locator(f"{LIVE} .irs-branch-diff tr").nth(1).wait_for()
+    assert page.locator(f"{LIVE} .irs-diff-new, {LIVE} .irs-diff-changed").count()
+
+
+def test_the_pair_panel_offers_the_other_way_round(views: Lab) -> None:
+    views.python("e.branch = 0; e.selection = ['a', 'b']")
+    views.page.locator(f"{LIVE} .irs-inspector").get_by_role("button", name="what if they were apart?").click()
+    prints(views, "e.branches[-1].name.count('apart')", "1")
+
+
+def test_all_panes_follow_what_is_written_and_an_error_is_marked_in_its_place(views: Lab) -> None:
+    page = views.page
+    views.python("e.branch = 0; e.selection = ['b']")
+    page.locator(f"{ROWS}.shown", has_text="greedy").wait_for()
+    page.locator(f"{LIVE} .irs-text").get_by_role("button", name="edit").click()
+    area = page.locator(f"{LIVE} .irs-editor-area")
+    area.wait_for()
+    text = area.input_value()
+    place = text.index("relu")
+    area.evaluate("(area, at) => { area.focus(); area.setSelectionRange(at, at + 4); }", place)
+    page.keyboard.type("neg")
+    page.locator(f"{LIVE} .irs-graph", has_text="neg").wait_for()
+    now = "e.branches[e.branch].name, e.branches[e.branch].fusion.original.node('a').op, [v.name for v in e.selected]"
+    prints(views, now, "edited aten::neg ['b']")
+    assert page.evaluate("document.activeElement.className") == "irs-editor-area"  # another program, and the writer goes on
+    page.keyboard.type("zzz")
+    said = page.locator(f"{LIVE} .irs-editor-said.wrong")
+    area.evaluate("area => { const at = area.value.indexOf('%a)') + 1; area.setSelectionRange(at, at + 1); }")
+    page.keyboard.type("nope")
+    said.filter(has_text="%nope is not defined here").wait_for()
+    assert "line 4" in said.inner_text()
+    page.locator(f"{LIVE} .irs-editor-line.wrong", has_text="%nope").wait_for()
+    prints(views, "e.branches[e.branch].fusion.original.node('a').op", "aten::negzzz")
+    views.python("e.selection = ['c']")
+    assert "%nope" in area.input_value()
+    for _ in range(3):
+        page.keyboard.press("Control+z")
+    prints(views, "e.branches[e.branch].fusion.original.node('a').op", "aten::relu")
+    page.keyboard.press("Control+Shift+z")
+    prints(views, "e.branches[e.branch].fusion.original.node('a').op", "aten::neg")
+    page.keyboard.press("Escape")
+    assert page.locator(f"{LIVE} .irs-editor-area").count() == 0
+    assert page.evaluate("document.activeElement.textContent").startswith("edit")
+
+
+def test_a_cell_of_text_can_be_written_on_and_its_variable_follows(lab: Lab) -> None:
+    lab.open("cell.ipynb", "%load_ext irscope", CELL)
+    lab.run_all()
+    page = lab.page
+    area = page.locator(f"{LIVE} .irs-editor-area")
+    area.wait_for(timeout=60_000)
+    area.evaluate("area => { const at = area.value.indexOf('tanh'); area.focus(); area.setSelectionRange(at, at + 4); }")
+    page.keyboard.type("exp")
+    prints(lab, "h.node('b').op", "aten::exp")
+    lab.close()
+    assert lab.errors == [] and lab.outside == []

@@ -1,0 +1,25 @@
+// What is different between two branches: lines side by side, with signs and words beside the colours; what is new or changed can be
+// selected, and so is marked in text and graph.
+
+import { h } from "../lib/dom/dom";
+import type { Context } from "../lib/model/context";
+import type { BranchDiff } from "../lib/model/schema";
+
+const SIGNS = { changed: "~", new: "+", gone: "−" } as const;
+
+export function diffTable({ selection, records }: Context, diff: BranchDiff, close: () => void): HTMLElement {
+  const counts = Object.entries(diff.counts).map(([kind, count]) => `${count.toLocaleString("en")} ${kind}`).join(" · ");
+  const here = diff.lines.map((line) => line.node).filter((id) => id > 0);
+  const rows = diff.lines.map((line) => {
+    const id = line.node || line.old;
+    const known = records.hierarchy.find(id) >= 0;
+    const act = known ? h("button", { type: "button", title: "select it", onclick: () => selection.set([id]) }, SIGNS[line.kind]) : SIGNS[line.kind];
+    return h("tr", { class: `irs-diff-${line.kind}` }, h("td", { title: line.kind }, act), h("td", {}, h("code", {}, line.before)), h("td", {}, h("code", {}, line.after), line.how ? h("span", { class: "irs-quiet" }, ` ${line.how}`) : ""));
+  });
+  return h("div", {},
+    h("div", { class: "irs-branch-bar" }, h("span", {}, counts), h("span", { class: "irs-quiet" }, `matched by ${diff.matched_by}`), h("span", { class: "irs-spring" }),
+      here.length ? h("button", { type: "button", class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed`) : null,
+      h("button", { type: "button", class: "irs-switch", onclick: close }, "close")),
+    diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "they are the same"),
+    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) has all`) : null);
+}

@@ -1,0 +1,79 @@
+// The branches of the timeline, one below the other: where each departs, what it costs, and the Python that makes it.
+
+import { h } from "../lib/dom/dom";
+import type { Branching } from "../lib/model/branches";
+import type { Context } from "../lib/model/context";
+import type { BranchView } from "../lib/model/schema";
+import { bytes } from "../lib/model/sizes";
+import { problem, sentence } from "../inspector/words";
+import { diffTable } from "./diff";
+
+export function branchStrip(context: Context, openMenu: () => void): HTMLElement | null {
+  const { branching, signal } = context;
+  if (!branching) return null;
+  const rows = h("div", { class: "irs-branch-rows", role: "group", "aria-label": "branches" });
+  const below = h("div", { class: "irs-branch-below", role: "status", "aria-live": "polite" });
+  const beside = h("div", { class: "irs-branch-diff" });
+  const bar = h("div", { class: "irs-branch-bar" });
+  const element = h("section", { class: "irs-branches", "aria-label": "what was tried" }, bar, rows, below, beside);
+  const compare = (other: number, shown: number) => {
+    beside.replaceChildren(h("span", { class: "irs-quiet" }, "comparing…"));
+    branching.diff(other, shown).then((diff) => beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren())), (error: unknown) => beside.replaceChildren(problem(error)));
+  };
+  const draw = () => {
+    const now = branching.now();
+    element.hidden = !now;
+    if (!now || signal.aborted) return;
+    const many = now.branches.length > 1;
+    const steps = Math.max(1, ...now.branches.map((branch) => branch.steps), ...now.branches.map((branch) => branch.step));
+    rows.hidden = !many;
+    rows.replaceChildren(...now.branches.map((branch, k) => row(branching, branch, k, now.shown, steps, now.branches, compare)));
+    const measure = now.can_measure ? h("button", { type: "button", class: "irs-switch", title: "run all branches in turn", onclick: () => {
+      measure!.disabled = true;
+      measure!.textContent = "measuring…";
+      branching.measure().catch((error: unknown) => {
+        branching.problem = error instanceof Error ? error.message : String(error);
+        draw();
+      });
+    } }, "measure") : null;
+    bar.replaceChildren(
+      h("button", { type: "button", class: "irs-switch", title: "of what is selected, or of the program (w)", onclick: openMenu }, "what if…"),
+      h("span", { class: "irs-quiet" }, many ? `${now.branches.length} branches` : "a branch of the timeline beside this one"),
+      h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
+    );
+    const refused = now.branches[now.shown].refused.map((because) => {
+      const told = sentence(context, `refused: ${because}`);
+      told.classList.add("irs-refused");
+      return told;
+    });
+    below.replaceChildren(...(branching.problem ? [problem(branching.problem)] : []), ...refused);
+  };
+  branching.onChange(draw);
+  draw();
+  return element;
+}
+
+function row(branching: Branching, branch: BranchView, index: number, shown: number, steps: number, all: readonly BranchView[], compare: (other: number, shown: number) => void): HTMLElement {
+  const name = h("button", {
+    type: "button", class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "this is shown" : `show ${branch.name}`, onclick: () => void branching.show(index),
+  }, `${index} ${branch.name}`);
+  const line = h("i", {});
+  line.style.left = `${(100 * branch.step) / steps}%`;
+  line.style.right = `${100 - (100 * Math.max(branch.steps, branch.step)) / steps}%`;
+  const whence = branch.parent >= 0 ? `departs from ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
+  const track = h("span", { class: "irs-branch-track", title: `${whence}${branch.steps} steps`, "aria-hidden": "true" }, line);
+  const cell = (text: string, title: string) => h("span", { class: "irs-branch-cost", title }, text);
+  const copy = h("button", { type: "button", class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
+    navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "not allowed: print(e.branches.code(…))"));
+  } }, "code");
+  return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
+    cell(`${branch.kernels} kernels`, "fusion groups"), cell(`+ ${branch.calls} calls`, "ops that the library runs"),
+    cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s"),
+    cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "median of a call, measured"),
+    h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
+    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { type: "button", class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+}
+
+function micros(value: number): string {
+  return value >= 1000 ? `${(value / 1000).toPrecision(3)} ms` : `${value.toPrecision(3)} µs`;
+}

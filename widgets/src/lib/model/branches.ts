@@ -1,0 +1,87 @@
+// The branches of the timeline, and the draft of an edited text: what stays when another program takes the place of the one that is shown.
+
+import type { BranchDiff, BranchesView, EditTrouble } from "./schema";
+
+/** What is to be otherwise; records go by their ids, inputs by their names. */
+export interface Change {
+  step?: number;
+  policy?: string;
+  forbid?: number[][];
+  force?: number[][];
+  opaque?: number[];
+  distinct?: boolean | string[];
+  channels_last?: string[];
+}
+
+/** Whom to ask for other branches: Python. */
+export interface Branching {
+  now(): BranchesView | null;
+  onChange(listener: () => void): void;
+  whatIf(change: Change): Promise<unknown>;
+  show(index: number): Promise<unknown>;
+  measure(): Promise<unknown>;
+  diff(first: number, second: number): Promise<BranchDiff>;
+  /** The text of the program as it was written, or what somebody was writing. */
+  written(): Promise<string>;
+  edit(text: string): Promise<EditTrouble | null>;
+  draft: Draft;
+  /** The last wish that came to nothing, and why; empty for none. */
+  problem: string;
+}
+
+interface Snapshot {
+  text: string;
+  start: number;
+  end: number;
+}
+
+const APART_MS = 600;
+const MOST_KEPT = 200;
+
+/** A text while somebody writes it. */
+export class Draft {
+  open = false;
+  focused = false;
+  text = "";
+  start = 0;
+  end = 0;
+  top = 0;
+  left = 0;
+  trouble: EditTrouble | null = null;
+  /** Whether the program is that of the text. */
+  taken = true;
+  private before: Snapshot[] = [];
+  private after: Snapshot[] = [];
+  private last = 0;
+
+  begin(text: string): void {
+    Object.assign(this, { open: true, focused: true, text, start: 0, end: 0, top: 0, left: 0, trouble: null, taken: true, before: [], after: [], last: 0 });
+  }
+
+  /** Takes note of what was written; letters in quick succession are undone together. */
+  write(text: string, start: number, end: number): void {
+    const now = Date.now();
+    if (now - this.last > APART_MS || !this.before.length) this.before.push({ text: this.text, start: this.start, end: this.end });
+    if (this.before.length > MOST_KEPT) this.before.shift();
+    this.last = now;
+    this.after = [];
+    Object.assign(this, { text, start, end, taken: false });
+  }
+
+  undo(): boolean {
+    return this.swap(this.before, this.after);
+  }
+
+  redo(): boolean {
+    return this.swap(this.after, this.before);
+  }
+
+  private swap(from: Snapshot[], to: Snapshot[]): boolean {
+    const next = from.pop();
+    if (!next) return false;
+    to.push({ text: this.text, start: this.start, end: this.end });
+    this.last = 0;
+    Object.assign(this, next, { taken: false });
+    return true;
+  }
+}

@@ -1,0 +1,152 @@
+// The text of a program while somebody writes it: a text area whose letters are transparent over lines in colour. What was written
+// is asked about once nobody types; what is wrong is marked in its place, and the other panes keep the last program that was right.
+
+import { h } from "../lib/dom/dom";
+import type { Branching, Draft } from "../lib/model/branches";
+import { tokens } from "../lib/model/tokens";
+
+const ROW = 18;
+const RESTING_MS = 350;
+const SPARE = 4;
+
+export function editor(branching: Branching, signal: AbortSignal, close: () => void): HTMLElement {
+  const { draft } = branching;
+  const lines = h("div", { class: "irs-editor-lines", "aria-hidden": "true" });
+  const said = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
+  const area = h("textarea", {
+    class: "irs-editor-area", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
+    "aria-label": "IR text of the program as it was written", "aria-describedby": said.id,
+  });
+  let resting: ReturnType<typeof setTimeout> | undefined;
+  let asked = 0;
+  const draw = () => drawLines(lines, area, draft);
+  const tell = () => {
+    area.setAttribute("aria-invalid", String(draft.trouble !== null));
+    said.classList.toggle("wrong", draft.trouble !== null);
+    said.replaceChildren(...told(draft, () => goTo(area, draft)));
+  };
+  const show = () => {
+    if (area.value !== draft.text) area.value = draft.text;
+    area.setSelectionRange(draft.start, draft.end);
+    [area.scrollTop, area.scrollLeft] = [draft.top, draft.left];
+    draw();
+    tell();
+  };
+  const ask = async () => {
+    const mine = ++asked;
+    const text = draft.text;
+    try {
+      const trouble = await branching.edit(text);
+      if (text !== draft.text) return;
+      Object.assign(draft, { trouble, taken: true });
+    } catch (error) {
+      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "what you wrote is kept here", line: 0, column: 0 };
+    }
+    if (mine !== asked || signal.aborted) return;
+    draw();
+    tell();
+  };
+  const wait = () => {
+    clearTimeout(resting);
+    resting = setTimeout(() => void ask(), RESTING_MS);
+  };
+  const written = () => {
+    draft.write(area.value, area.selectionStart, area.selectionEnd);
+    draw();
+    wait();
+  };
+  const back = (on: boolean) => {
+    if (!(on ? draft.redo() : draft.undo())) return;
+    show();
+    wait();
+  };
+  area.addEventListener("input", (event) => (event as InputEvent).isComposing || written(), { signal });
+  area.addEventListener("compositionend", written, { signal });
+  area.addEventListener("beforeinput", (event) => {
+    if (event.inputType !== "historyUndo" && event.inputType !== "historyRedo") return;
+    event.preventDefault();
+    back(event.inputType === "historyRedo");
+  }, { signal });
+  const remember = () => Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd, top: area.scrollTop, left: area.scrollLeft });
+  for (const name of ["keyup", "pointerup", "select"]) area.addEventListener(name, remember, { signal });
+  area.addEventListener("scroll", () => {
+    remember();
+    draw();
+  }, { signal, passive: true });
+  area.addEventListener("focus", () => (draft.focused = true), { signal });
+  area.addEventListener("blur", () => area.isConnected && (draft.focused = false), { signal });
+  area.addEventListener("keydown", (event) => {
+    const meta = event.ctrlKey || event.metaKey;
+    if (meta && ["z", "y"].includes(event.key.toLowerCase())) {
+      event.preventDefault();
+      event.stopPropagation();
+      return back(event.key.toLowerCase() === "y" || event.shiftKey);
+    }
+    if (meta || event.altKey) return;
+    event.stopPropagation();
+    if (event.key === "Escape") {
+      event.preventDefault();
+      close();
+    } else if (event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      const before = area.value.slice(0, area.selectionStart);
+      const indent = /^ */u.exec(before.slice(before.lastIndexOf("\n") + 1))![0];
+      area.setRangeText(`\n${indent}`, area.selectionStart, area.selectionEnd, "end");
+      written();
+    }
+  }, { signal });
+  const sizes = new ResizeObserver(draw);
+  sizes.observe(area);
+  signal.addEventListener("abort", () => {
+    sizes.disconnect();
+    clearTimeout(resting);
+  });
+  if (!draft.taken) wait(); // written while another program took its place
+  const element = h("div", { class: "irs-editor" }, h("div", { class: "irs-editor-sheet" }, lines, area), said);
+  queueMicrotask(() => {
+    if (signal.aborted) return;
+    show();
+    if (draft.focused) area.focus({ preventScroll: true });
+    [area.scrollTop, area.scrollLeft] = [draft.top, draft.left];
+    draw();
+  });
+  return element;
+}
+
+/** The lines in sight, in colour, at the places where the text area has them. */
+function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft): void {
+  const all = draft.text.split("\n");
+  const first = Math.max(0, Math.floor(area.scrollTop / ROW) - SPARE);
+  const last = Math.min(all.length, Math.ceil((area.scrollTop + area.clientHeight) / ROW) + SPARE);
+  const { trouble } = draft;
+  const made = all.slice(first, last).map((text, k) => {
+    const wrong = trouble !== null && trouble.line === first + k + 1;
+    const pieces = tokens(text).map(({ kind, text: piece }) => (kind === "plain" ? piece : h("span", { class: `irs-t-${kind}` }, piece)));
+    const line = h("div", { class: wrong ? "irs-editor-line wrong" : "irs-editor-line" }, h("span", { class: "irs-number" }, String(first + k + 1)), h("code", {}, ...pieces));
+    line.style.top = `${(first + k) * ROW}px`;
+    if (wrong && trouble.column > 0) {
+      const mark = h("i", { class: "irs-editor-mark" });
+      mark.style.left = `calc(var(--irs-gutter) + ${trouble.column - 1}ch)`;
+      mark.style.width = `${Math.max(1, /^[%\w.:$-]*/u.exec(text.slice(trouble.column - 1))![0].length)}ch`;
+      line.append(mark);
+    }
+    return line;
+  });
+  holder.replaceChildren(...made);
+  holder.style.transform = `translate(${-area.scrollLeft}px, ${-area.scrollTop}px)`;
+}
+
+function told({ trouble }: Draft, go: () => void): (Node | string)[] {
+  if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow what you write · Esc leaves, Ctrl+Z undoes")];
+  const what = trouble.line ? h("button", { type: "button", title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
+  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, ` ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
+}
+
+function goTo(area: HTMLTextAreaElement, { trouble }: Draft): void {
+  if (!trouble) return;
+  const lines = area.value.split("\n");
+  const place = lines.slice(0, trouble.line - 1).reduce((sum, line) => sum + line.length + 1, 0) + Math.max(0, trouble.column - 1);
+  area.focus();
+  area.setSelectionRange(place, place);
+  area.scrollTop = Math.max(0, (trouble.line - 5) * ROW);
+}

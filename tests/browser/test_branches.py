@@ -77,7 +77,8 @@ def test_the_keyboard_opens_the_menu_and_a_wrong_wish_is_refused_with_its_reason
 def test_branches_are_measured_and_compared_line_by_line(views: Lab) -> None:
     page = views.page
     page.locator(f"{LIVE} .irs-branch-bar").get_by_role("button", name="measure", exact=True).click()
-    measured = "rows => [...document.querySelectorAll(rows)].every(row => /[0-9] [µm]s/.test(row.textContent.replace(/[0-9] [µm]s est/, '')))"
+    times = "row.textContent.replace(/[0-9] [µm]s est/, '')"
+    measured = f"rows => [...document.querySelectorAll(rows)].every(row => /[0-9] [µm]s/.test({times}))"
     page.wait_for_function(measured, arg=ROWS)
     page.locator(ROWS).nth(1).get_by_role("button", name="compare").click()
     page.locator(f"{LIVE} .irs-branch-diff tr").nth(1).wait_for()

@@ -43,7 +43,7 @@ def _input(graph: Graph, named: Value | str) -> Value:
     value = graph.value(named)
     if value not in graph.inputs:
         inputs = ", ".join(f"%{graph.names[each]}" for each in graph.inputs[:6])
-        raise ArgumentError(f"%{graph.names[value]} is no input", hint=f"something can be assumed of {inputs}")
+        raise ArgumentError(f"%{graph.names[value]} is not an input", hint=f"something can be assumed of {inputs}")
     return value
 
 

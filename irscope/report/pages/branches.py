@@ -42,7 +42,7 @@ class Branch:
     parent: int = -1
     """The branch that it departs from; -1 for the first."""
     step: int = 0
-    """The step of that one's history from which it departs."""
+    """The step of that one's history from which it departs; without a step asked for, where the groups begin."""
     call: str = ""
     """How it is made, as a Python expression in which `ORIGIN` is the branch that it departs from."""
     measured: float | None = None
@@ -122,10 +122,11 @@ class Branches(Sequence[Branch]):
             raise ArgumentError("nothing is asked to be otherwise", hint=hint)
         fusion = origin.fusion.what_if(**changes)
         step = changes.get("step")
-        count = origin.fusion.history.count
+        history, assumed = origin.fusion.history, changes.get("distinct") is not None or bool(changes.get("channels_last"))
+        begins = 0 if assumed else history.ends[origin.fusion._fused_at]
         made = Branch(
             named(origin.fusion, changes), self._explored(origin, fusion), self._all.index(origin),
-            count if step is None else step % (count + 1), ORIGIN + called(origin.fusion, changes),
+            begins if step is None else step % (history.count + 1), ORIGIN + called(origin.fusion, changes),
         )  # fmt: skip
         self._all.append(made)
         return made
@@ -182,7 +183,7 @@ class Branches(Sequence[Branch]):
                 programs[str(index)] = branch.fusion
                 arguments[str(index)] = _lying_as(branch.fusion.original, given)
         if not programs:
-            raise ArgumentError("there are no arguments to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
+            raise ArgumentError("it has no arguments to run on", hint="e.compare_branches(x), or irs.explore(model, x)")
         for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
             self._all[int(name)].measured = taken.median * 1e3
 

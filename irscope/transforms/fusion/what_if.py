@@ -61,7 +61,7 @@ def what_if(
 def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
     """The nodes of one wish; a group stands for its members."""
     if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
-        raise ArgumentError(f"{several!r} is no pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
+        raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     each = [several] if isinstance(several, Node) else several
     found = tuple(dict.fromkeys(subject for named in each for subject in _subjects(fusion, named)))
     if len(found) < 2:

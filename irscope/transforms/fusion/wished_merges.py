@@ -23,6 +23,7 @@ from irscope.transforms.fusion.policy import (
     Subject,
     Wishes,
     candidate_of,
+    explain_path,
     obstacle,
     subject_of,
 )
@@ -53,7 +54,7 @@ def some(named: Iterable[Any]) -> list[Any]:
 def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
     """The nodes of one wish. Raises ArgumentError for fewer than two."""
     if isinstance(several, str | Node | Value) or not isinstance(several, Iterable):
-        raise ArgumentError(f"{several!r} is no pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
+        raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     found = tuple(dict.fromkeys(subject_of(graph, _node(graph, each)) for each in several))
     if len(found) < 2:
         raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
@@ -168,10 +169,11 @@ def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     x, y = plan.index[a], plan.index[b]
     while trial.partition.find(x) != trial.partition.find(y):
         p, q = x, y
+        way = trial.partition.obstacle(*sorted((x, y)))
         while path := trial.partition.obstacle(*sorted((p, q))):
             p, q = path[0], path[1]
         if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate_of(trial, *sorted((p, q)))) is not None:
-            return refusal
+            return explain_path(trial, trial.nodes(*way)) if way else obstacle(trial, *sorted((x, y)))
     for merge in trial.merges[len(plan.merges) :]:
         plan.try_merge(Candidate(plan, merge.producer, merge.consumer))
     return None

@@ -79,7 +79,7 @@ def test_branches_are_measured_in_turn_and_images_lie_as_each_takes_them() -> No
     assert tried.view(0)["inputs"] == ["x", "y"] and tried.view(0)["can_measure"]
     tried.measure(seconds=0.01)
     assert all(branch.measured is not None and branch.measured > 0 for branch in tried)
-    with pytest.raises(ArgumentError, match="no arguments"):
+    with pytest.raises(ArgumentError, match="has no arguments"):
         grown().measure()
 
 

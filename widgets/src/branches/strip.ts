@@ -24,9 +24,9 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
     const now = branching.now();
     element.hidden = !now;
     if (!now || signal.aborted) return;
-    const many = now.branches.length > 1;
+    const several = now.branches.length > 1;
     const steps = Math.max(1, ...now.branches.map((branch) => branch.steps), ...now.branches.map((branch) => branch.step));
-    rows.hidden = !many;
+    rows.hidden = !several;
     rows.replaceChildren(...now.branches.map((branch, k) => row(branching, branch, k, now.shown, steps, now.branches, compare)));
     const measure = now.can_measure ? h("button", { type: "button", class: "irs-switch", title: "run all branches in turn", onclick: () => {
       measure!.disabled = true;
@@ -38,7 +38,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
     } }, "measure") : null;
     bar.replaceChildren(
       h("button", { type: "button", class: "irs-switch", title: "of what is selected, or of the program (w)", onclick: openMenu }, "what if…"),
-      h("span", { class: "irs-quiet" }, many ? `${now.branches.length} branches` : "a branch of the timeline beside this one"),
+      h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "a branch of the timeline beside this one"),
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
     const refused = now.branches[now.shown].refused.map((because) => {
@@ -67,11 +67,15 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
     navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
-    cell(`${branch.kernels} kernels`, "fusion groups"), cell(`+ ${branch.calls} calls`, "ops that the library runs"),
+    cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the library runs"),
     cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s"),
     cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "median of a call, measured"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
     index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { type: "button", class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+}
+
+function many(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 function micros(value: number): string {

@@ -167,6 +167,21 @@ def test_a_ctrl_c_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> No
     assert "Interrupted" in p.caption() and len(p.top(3)) == 3
 
 
+def test_a_ctrl_c_before_the_fused_program_has_run_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    from irscope.runtime.profile import measuring
+
+    def turn(way: Any, *given: Any) -> None:
+        if way.label == "fused":
+            raise KeyboardInterrupt
+        plain(way, *given)
+
+    plain = measuring._turn
+    monkeypatch.setattr(measuring, "_turn", turn)
+    p = irs.profile(chain, torch.from_numpy(X), seconds=60)
+    assert p.is_interrupted and list(p.ways) == ["op by op"]
+    assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None and not len(p.table(by="group"))
+
+
 def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def turn(*given: Any) -> None:
         raise KeyboardInterrupt

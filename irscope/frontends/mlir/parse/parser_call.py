@@ -42,7 +42,7 @@ def _reader_of(names: Sequence[str], content: bytes, file: str) -> str:
     limits = [str(_MEMORY + (megabytes << 26)), str(10 + 2 * megabytes)]
     command = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(names), json.dumps(sys.path), _HOME, *limits]
     try:
-        done = subprocess.run(command, input=content, capture_output=True, timeout=60 + 10 * megabytes, check=False)
+        done = subprocess.run(command, input=content, capture_output=True, timeout=12 * int(limits[1]) + 60, check=False)
     except subprocess.TimeoutExpired:
         raise LoadError(f"MLIR's parser does not come to an end with {file or 'this text'}", hint=_CUT) from None
     said = done.stdout.decode("utf-8", "replace")

@@ -41,7 +41,7 @@ class RegionPieces:
         """Each place as a graph of its own."""
         found: dict[Node | str, Piece] = {}
         for name, (repeat, place) in counted(self.place_of.items(), "repeated regions"):
-            found[name] = Piece(name, region_body(repeat, place), repeat.graph, {})
+            found[name] = Piece(name, region_body(repeat, place), repeat.graph, {}, kind="region")
         return found
 
     def nodes(self, name: Node | str) -> tuple[Node, ...]:

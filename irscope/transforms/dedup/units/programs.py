@@ -44,7 +44,7 @@ def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
     for graph_name, graph in module.graphs.items():
         for place, node in enumerate(_groups(graph)):
             name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
-            found[name] = Piece(name, node.blocks[0], graph, node.attrs)
+            found[name] = Piece(name, node.blocks[0], graph, node.attrs, kind="group")
     return found
 
 

@@ -20,6 +20,8 @@ from irscope.ops.typing import DTYPE_CODES
 
 __all__ = ["Emitter", "dtype_of", "shape_of"]
 
+_EXACT = frozenset({TensorData, int, bool, str, type(None)})
+"""Payloads of which equal ones are the same; of floats and what holds some only the text tells zeros and NaNs apart."""
 _CODES = {dtype: code for code, dtype in DTYPE_CODES.items()}
 
 
@@ -80,7 +82,7 @@ class Emitter:
     def constant(self, payload: Any, type: Type | None = None) -> Value:
         """A constant, made once a block."""
         kind = payload_type(payload) if type is None else type
-        key = (kind, payload.__class__, payload if isinstance(payload, TensorData) else repr(payload))
+        key = (kind, payload.__class__, payload if payload.__class__ in _EXACT else repr(payload))
         for table in reversed(self._constants):
             found: Value | None = table.get(key)
             if found is not None:

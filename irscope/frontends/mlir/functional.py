@@ -19,10 +19,10 @@ def language_of(graph: Graph, dialects: Set[str]) -> str:
     Tensors of MLIR are values: an op on them makes new ones. What the ops are mapped to here (`aten` views, too) keeps
     that, as long as none of them writes. An op that is not known, or has a type with something behind it, decides it.
     """
-    if any(isinstance(value.type, ClassType) for value in graph.values()):
+    if any(value.type.__class__ is ClassType for value in graph.values()):
         return ""
     for node in graph.nodes():
-        known = node.op in _STRUCTURE or functional_source(node.op) or effect_of(node) in ("pure", "view")
-        if not known:
+        op = node.op
+        if op not in _STRUCTURE and not functional_source(op) and effect_of(node) not in ("pure", "view"):
             return ""
     return "StableHLO" if dialects & {"stablehlo", "chlo"} else "MLIR"

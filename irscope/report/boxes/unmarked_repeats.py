@@ -16,8 +16,8 @@ from irscope.transforms.dedup.regions import Repeat, find_regions
 
 __all__ = ["unmarked_repeats"]
 
-_MOST_NODES: Final = 4000
-"""Of a larger program the first picture would wait for the search: about a tenth of a millisecond a node."""
+_MOST_NODES: Final = 10_000
+"""Of a larger program the first picture would wait for the search, which takes some 30 µs a node."""
 
 _FEWEST_OPS: Final = 3
 """In one place, those in fusion groups too."""

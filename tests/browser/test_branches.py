@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.browser.conftest import ACTIVE, Lab, prints
+import irscope as irs
+from tests.browser.conftest import ACTIVE, Lab, opened, prints
 
 PROGRAM = '''
 import irscope as irs, numpy as np
@@ -137,3 +140,11 @@ def test_a_cell_of_text_can_be_written_on_and_its_variable_follows(lab: Lab) -> 
     prints(lab, "h.node('b').op", "aten::exp")
     lab.close()
     assert lab.errors == [] and lab.outside == []
+
+
+def test_a_page_from_disk_is_read_only_and_says_so(browser: Any, tmp_path: Path) -> None:
+    report = irs.write_report(irs.parse(CELL.partition("\n")[2]), output=tmp_path / "page.html")
+    with opened(browser, report.as_uri(), ".irs-line") as page:
+        page.locator(".irs-text .irs-bar", has_text="read-only").wait_for()
+        page.locator(".irs-line").nth(1).click(button="right")
+        assert page.locator(".irs-branches, .irs-menu, .irs-editor").count() == 0

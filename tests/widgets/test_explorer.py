@@ -205,7 +205,7 @@ def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> No
     assert alias["holds"]
     with pytest.raises(UnknownName, match="nothing"):
         e.selection = "%nothing"
-    assert "<img" in e._static_html
+    assert "<img" in e._static_html()
 
 
 CHAIN = """graph(%x : Float(8)):

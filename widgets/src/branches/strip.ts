@@ -62,13 +62,13 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   line.style.right = `${100 - (100 * Math.max(branch.steps, branch.step)) / steps}%`;
   const whence = branch.parent >= 0 ? `departs from ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
   const track = h("span", { class: "irs-branch-track", title: `${whence}${branch.steps} steps`, "aria-hidden": "true" }, line);
-  const cell = (text: string, title: string) => h("span", { class: "irs-branch-cost", title }, text);
+  const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
   const copy = h("button", { type: "button", class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
     navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
     cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the library runs"),
-    cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s"),
+    cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s", "irs-branch-estimate"),
     cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "median of a call, measured"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
     index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { type: "button", class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);

@@ -955,6 +955,7 @@ class BranchView(TypedDict):
     steps: int
     """How many steps its own history has."""
     kernels: int
+    """As the numbers below, 0 as long as there is only one branch."""
     calls: int
     """Ops that the library runs."""
     bytes: int

@@ -21,6 +21,7 @@ from irscope.report.pages.branch_code import ORIGIN, called, named, policy_code,
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
 from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.fusion.explain import Cost
 from irscope.transforms.fusion.policy import POLICIES
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class Branches(Sequence[Branch]):
         )
 
     def _view(self, index: int, branch: Branch) -> BranchView:
-        cost = branch.fusion.cost()
+        cost = branch.fusion.cost() if len(self) > 1 else Cost(0, 0, 0)  # a walk over the program, and alone it is not shown
         return BranchView(
             name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
             calls=cost.calls, bytes=cost.bytes, micros=cost.microseconds(), measured=-1.0 if branch.measured is None else branch.measured,

@@ -126,6 +126,10 @@ class Fusion(Drawn):
 
     def cost(self) -> Cost:
         """What a run costs: kernels, library calls, and the bytes that they move, each loop's inside once; of tensors of known size."""
+        return self._cost
+
+    @cached_property
+    def _cost(self) -> Cost:
         return program_cost(self.graph, self._plans.rules)
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:

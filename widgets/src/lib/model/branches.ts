@@ -53,6 +53,8 @@ export class Draft {
   private before: Snapshot[] = [];
   private after: Snapshot[] = [];
   private last = 0;
+  /** Where the last letter was written: what is written elsewhere is undone by itself. */
+  private written = 0;
 
   begin(text: string): void {
     Object.assign(this, { open: true, focused: true, text, start: 0, end: 0, top: 0, left: 0, trouble: null, taken: true, before: [], after: [], last: 0 });
@@ -61,9 +63,9 @@ export class Draft {
   /** Takes note of what was written; letters in quick succession are undone together. */
   write(text: string, start: number, end: number): void {
     const now = Date.now();
-    if (now - this.last > APART_MS || !this.before.length) this.before.push({ text: this.text, start: this.start, end: this.end });
+    if (now - this.last > APART_MS || Math.abs(start - this.written) > 1 || !this.before.length) this.before.push({ text: this.text, start: this.start, end: this.end });
     if (this.before.length > MOST_KEPT) this.before.shift();
-    this.last = now;
+    [this.last, this.written] = [now, start];
     this.after = [];
     Object.assign(this, { text, start, end, taken: false });
   }

@@ -804,6 +804,7 @@ export interface BranchView {
   step: number;
   /** How many steps its own history has. */
   steps: number;
+  /** As the numbers below, 0 as long as there is only one branch. */
   kernels: number;
   /** Ops that the library runs. */
   calls: number;

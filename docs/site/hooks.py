@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from mkdocs.structure.files import File, Files
@@ -110,8 +111,11 @@ def _run(path: Path) -> Any:
         print(f"running {path.name}", file=sys.stderr)
         notebook = nbformat.reads(stored.decode(), as_version=4)
         where = {"metadata": {"path": str(path.parent)}}
-        local = Config({"KernelManager": {"transport": "ipc"}})  # over TCP a kernel warns that nothing is encrypted
-        NotebookClient(notebook, timeout=900, startup_timeout=300, kernel_name="python3", resources=where, config=local).execute()
+        with TemporaryDirectory() as folder:
+            # over TCP a kernel warns that it is not encrypted; a socket without a folder is sought in two: the kernel works elsewhere
+            local = Config({"KernelManager": {"transport": "ipc", "ip": str(Path(folder) / "kernel")}})
+            client = NotebookClient(notebook, timeout=900, startup_timeout=300, kernel_name="python3", resources=where, config=local)
+            client.execute()
         MADE.mkdir(parents=True, exist_ok=True)
         made.write_text(nbformat.writes(notebook), encoding="utf-8")
     return nbformat.read(made, as_version=4)

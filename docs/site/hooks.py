@@ -124,14 +124,14 @@ def _run(path: Path) -> Any:
 def _as_page(notebook: Any) -> str:
     """A notebook as Markdown: of what needs a kernel, the picture that is stored beside it."""
     from nbconvert import MarkdownExporter
+    from traitlets.config import Config
 
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "text/html" in data:
                 data["text/html"] = f'<div class="output">{data["text/html"]}</div>'
-    exporter = MarkdownExporter()
-    exporter.register_preprocessor("nbconvert.preprocessors.ExtractOutputPreprocessor", enabled=False)
+    exporter = MarkdownExporter(config=Config({"ExtractOutputPreprocessor": {"enabled": False}}))  # pictures stay in the page
     return str(exporter.from_notebook_node(notebook)[0])
 
 

@@ -30,7 +30,7 @@ INSTEAD = {
     r"\bdear\b": "expensive",
 }
 
-SAID = {"Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"}
+SAID = {"Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"}
 
 
 def sentences() -> Iterator[tuple[str, str]]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import irscope as irs
-from irscope._base.escaping import printable
+from irscope._base.escaping import in_markup, printable
 from irscope.display.diff_page import diff_html
 from irscope.display.plain_page import plain_page
 from irscope.display.profile_page import profile_html
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_html
 from irscope.ir import Graph, GraphBuilder, Location, TensorType
 
-__all__ = ["pages", "program"]
+__all__ = ["EXPLORERS", "pages", "program", "states"]
+
+EXPLORERS = ("report", "classes", "profiled", "story", "history")
+"""The pages that are explorers; the others have no script."""
 
 X = TensorType("float32", (64, 64), (64, 1))
 ROW = TensorType("float32", (64,), (1,))
@@ -59,7 +63,7 @@ def pages(folder: Path, name: str = "net") -> dict[str, str]:
     (folder / "profile.html").write_text(profile_html(measured), encoding="utf-8")
     (folder / "survey.html").write_text(survey_html(_survey(printable(name))), encoding="utf-8")
     diff = diff_html(irs.diff(graph, fused.graph))
-    (folder / "diff.html").write_text(plain_page(name, "diff", f"<h1>diff</h1>{diff}"), encoding="utf-8")
+    (folder / "diff.html").write_text(plain_page(name, "diff", f"<h1>{in_markup(name)}</h1>{diff}"), encoding="utf-8")
     return {path.stem: path.as_uri() for path in sorted(folder.glob("*.html"))}
 
 
@@ -83,3 +87,17 @@ def _survey(name: str) -> SurveyView:
         title=name, summary=f"2 models of {name}", classes=[cls], rest=0, models=[name, "other"], columns=[0], cells=[[2], [1]],
         tables=[("What never fuses", ["op", "count"], [[name, "3"]]), ("Failures", ["model", "why"], [])],
     )  # fmt: skip
+
+
+def states(page: Any) -> Iterator[str]:
+    """A page as it opens, then with a value selected, on each tab of the inspector and of the tables."""
+    yield "as it opens"
+    if not page.locator(".irs-text").is_visible():
+        return
+    page.locator(".irs-text .irs-line [data-record]").first.click()
+    for place in (".irs-inspector", ".irs-dock-bar", ".irs-dock-panel"):
+        for number in range(page.locator(f"{place} [role=tab]").count()):
+            tab = page.locator(f"{place} [role=tab]").nth(number)
+            if tab.get_attribute("aria-selected") != "true":
+                tab.click()
+            yield f"{place} {tab.inner_text()}"

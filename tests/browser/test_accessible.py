@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import opened
-from tests.browser.pages import pages
+from tests.browser.pages import EXPLORERS, pages, states
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
-EXPLORERS = ("report", "classes", "profiled", "story", "history")
 
 ASK = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
   .filter(found => ['serious', 'critical'].includes(found.impact))
@@ -43,20 +42,6 @@ def complaints(page: Any) -> list[str]:
         page.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[str] = page.evaluate(ASK)
     return found
-
-
-def states(page: Any) -> Iterator[str]:
-    """A page as it opens, then with a value selected, on each tab of the inspector and of the tables."""
-    yield "as it opens"
-    if not page.locator(".irs-text").is_visible():
-        return
-    page.locator(".irs-text .irs-line [data-record]").first.click()
-    for place in (".irs-inspector", ".irs-dock-bar", ".irs-dock-panel"):
-        for number in range(page.locator(f"{place} [role=tab]").count()):
-            tab = page.locator(f"{place} [role=tab]").nth(number)
-            if tab.get_attribute("aria-selected") != "true":
-                tab.click()
-            yield f"{place} {tab.inner_text()}"
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in widgets/")

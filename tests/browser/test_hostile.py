@@ -10,6 +10,8 @@ import pytest
 import irscope as irs
 from irscope._base.escaping import printable
 from irscope.ir.builder import GraphBuilder
+from tests.browser.conftest import opened
+from tests.browser.pages import EXPLORERS, pages, states
 from tests.oracles.hostile import BRIEF, HOSTILE, X, program, told
 
 PROGRAM = r"""
@@ -37,6 +39,10 @@ CELLS = (
     "irs.fuse(program(TEXTS[2]))",
     "irs.AliasDb(program(TEXTS[3]))",
     "irs.timeline(irs.fuse(program(TEXTS[4])))",
+    "irs.quiz.alias(program(TEXTS[0]), count=1)",
+    "irs.diff(program(TEXTS[0]), irs.fuse(program(TEXTS[0])))",
+    "irs.ViewAliases(program(TEXTS[0]))",
+    "irs.memory_plan(program(TEXTS[0]))",
 )
 
 
@@ -85,6 +91,19 @@ def test_chromium_shows_it_as_text(browser: Any, texts: list[str], tmp_path: Pat
         assert title.startswith(printable(text)[:100]), told(text)
         assert errors == [], told(text)
     context.close()
+
+
+@pytest.mark.parametrize("text", ["<img src=x onerror=window.pwned=1>", "</script><script>window.pwned=1</script>"])
+def test_every_page_and_every_pane_shows_it_as_text(browser: Any, tmp_path: Path, text: str) -> None:
+    """Memory, classes, profile, story, survey and diff included."""
+    written = pages(tmp_path, text)
+    assert len(written) == 8
+    for name, address in written.items():
+        with opened(browser, address, ".irs-head" if name in EXPLORERS else "h1") as page:
+            for state in states(page):
+                assert page.evaluate("window.pwned") is None, (name, state)
+                assert page.locator("[onerror], img[src=x]").count() == 0, (name, state)
+            assert text in page.locator("body").inner_text(), name
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
     assert "constants" in page.locator(".irs-rung.chosen").inner_text()
     page.get_by_role("listbox", name="classes by step constants").focus()
     page.keyboard.press("Home")
-    page.locator(".irs-same-detail", has_text="2 pieces that are one by step 'constants'").wait_for()
+    page.locator(".irs-same-detail", has_text="2 pieces that are the same by step 'constants'").wait_for()
     page.get_by_role("combobox", name="piece on the right").select_option("0")
     page.locator(".irs-sides", has_text="a notebook with a kernel").wait_for()
 

@@ -139,15 +139,15 @@ def _pace(
         busy[each.busiest] = busy.get(each.busiest, 0.0) + each.core
     busiest, slowest = max(busy, key=busy.__getitem__), max(waits, key=waits.__getitem__)
     over = f" in {len(passes)} passes" if len(passes) > 1 else ""
-    most = "waiting for results" if busiest == "latency" else f"most for the {busiest}"
+    most = "waiting for results" if busiest == "latency" else f"most of it in the {busiest}"
     counted = (
-        f"a copy of as many bytes takes {_time(copied)} a point at {copy / 1e9:.3g} GB/s, "
+        f"copying as many bytes takes {_time(copied)} a point at {copy / 1e9:.3g} GB/s, "
         f"its instructions{over} {_time(sum(busy.values()))} at {hertz / 1e9:.2g} GHz ({most})"
     )
     most_of_copy = f", at about {share:.0%} of a copy's speed" if share < _FULL else ""
     again = ", and rows are read again in each pass" if spec.reduced and not _held(spec) and len(passes) > 1 else ""
     verdict = {
-        "memory": "memory sets the pace of what no cache holds", "latency": "each waits for the one before, which sets the pace",
+        "memory": "memory sets the pace of tensors that fit in no cache", "latency": "each waits for the one before, which sets the pace",
     }.get(slowest, "they set the pace")  # fmt: skip
     bound = slowest if slowest in ("memory", "latency") else "issue"
     return bound, busiest, f"{counted}: {verdict}{most_of_copy}{again}"

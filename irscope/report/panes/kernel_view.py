@@ -111,8 +111,8 @@ def _launched(plan: LaunchPlan) -> str:
     seconds = estimated_seconds(launch, GENERIC.vector_bytes)
     meaning = ""
     if seconds < _CALL:
-        meaning = ": to start it takes longer than that, and sets the pace; what follows is of larger tensors"
+        meaning = "; to start the kernel takes longer than that. The figures below are for larger tensors"
     elif launch.bytes_moved <= _NEAR:
-        meaning = ", which a core's own caches hold; what follows is of larger tensors"
+        meaning = ", which fit in a core's own caches. The figures below are for larger tensors"
     first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
     return f"here over {plural(launch.elements, 'point')} and {byte_count(launch.bytes_moved)}{first}{meaning}"

@@ -58,7 +58,7 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
             continue
         gone = [node for node in block.nodes if node in dead]
         if gone:
-            edits = [Erased(node, "nobody reads its results, and it does nothing else") for node in gone]
+            edits = [Erased(node, "its results are unused, and it does nothing else") for node in gone]
             rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
     after = rewriter.finish()
     return PassRecord("dce", graph, after, rewriter.edits, (), perf_counter() - started, keeps_facts=True)

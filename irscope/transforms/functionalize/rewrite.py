@@ -163,7 +163,7 @@ class _Walk(Names):
         self.edits.append(Erased(node, "what it writes is known by name, and a pure op computes it"))
         inputs = tuple(map(self._elements if member.is_part else self._view_name, node.inputs))
         result = node.outputs[0] if node.outputs else self._like(member.value)
-        told = f"computes what {node.op} wrote"
+        told = f"{node.op} wrote in place; its functional variant makes a new value"
         if member.is_part:
             result = self._part(write, inputs, result, told)
         elif write.is_exact and twin.keeps_dtype:

@@ -40,7 +40,7 @@ def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: 
     text = Inspection(exploration).kernel_text(group.id, "llvm")
     facts = dict(text["facts"])
     assert facts["memory a point"] == "4 B read, 4 B written"
-    assert text["because"].endswith("memory sets the pace of what no cache holds")
+    assert text["because"].endswith("memory sets the pace of tensors that fit in no cache")
     assert (text["source"], text["trouble"]) == ("", ""), "its detail has the text"
 
 
@@ -125,8 +125,8 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
         assert kernel is not None
         told[columns] = kernel["launched"]
     assert told[8].startswith("here over 128 points and ")
-    assert "to start it takes longer" in told[8]
-    assert "own caches hold;" in told[4096]
+    assert "to start the kernel takes longer" in told[8]
+    assert "fit in a core's own caches" in told[4096]
     assert told[1 << 20].startswith("here over 16,777,216 points")
     assert ":" not in told[1 << 20]
 

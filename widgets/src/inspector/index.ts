@@ -118,11 +118,11 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
   if (list) return body.replaceChildren(list, h("div", { class: "irs-hints" },
     h("p", {}, key("←"), key("→"), " on the bar below or ", key(","), key("."), " anywhere step back and forth. Click a name, a line or a box: its aliases follow the steps.")));
   body.replaceChildren(h("div", { class: "irs-hints" },
-    h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked, here and in Python."),
+    h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked", context.answers.isLive ? ", here and in Python." : "."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
     h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears."),
     context.steps ? h("p", {}, key(","), key("."), " go back and forth in the history: what a step joins is shown in every pane.") : null,
-    context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: answers are those stored with it.")));
+    context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: it answers from what was stored with it.")));
 }
 
 function many(context: Context, head: HTMLElement, body: HTMLElement): void {
@@ -208,5 +208,5 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1
     ? h("button", { type: "button", onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});
-  return [detail.same ? sentence(context, detail.same) : note("it has no equals that were looked for"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
+  return [detail.same ? sentence(context, detail.same) : note("it is not one of the parts that were compared"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
 }

@@ -21,7 +21,7 @@ export function classDetail(context: Context, step: string, place: number, card:
   } }, ...card.members.map((name, k) => h("option", { value: k, selected: k === side }, name))));
   const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { type: "button", class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
   return h("div", { class: "irs-same-detail" },
-    h("h4", {}, card.count > 1 ? `${card.count} pieces that are one by step '${step}'` : `one piece that has no equal by step '${step}'`),
+    h("h4", {}, card.count > 1 ? `${card.count} pieces that are the same by step '${step}'` : `one piece that has no equal by step '${step}'`),
     h("div", { class: "irs-chips" }, ...members),
     cls.cost ? costLine(step, cls.cost) : null, cls.advice ? h("p", { class: "irs-quiet" }, cls.advice) : null,
     cls.holes.length ? h("h4", {}, "holes") : null, cls.holes.length ? holes : null,
@@ -30,13 +30,13 @@ export function classDetail(context: Context, step: string, place: number, card:
 
 function costLine(step: string, cost: CostView): HTMLElement {
   const saves = `One body instead of ${cost.bodies + 1} saves ${cost.ops.toLocaleString("en")} ops, ${bytes(cost.bytes)} of text and about ${milliseconds(1000 * cost.seconds)} of compiling.`;
-  const takes = cost.parameters ? `It takes ${cost.parameters} more parameter${cost.parameters > 1 ? "s" : ""}` : "It takes no parameter more";
+  const takes = cost.parameters ? `It takes ${cost.parameters} more parameter${cost.parameters > 1 ? "s" : ""}` : "It takes no further parameter";
   const lost = cost.lost.length ? ` and gives up ${cost.lost.join("; ")}: at most ${(100 * cost.slowdown).toFixed(1)} % slower, by estimate.` : " and nothing is lost.";
   return h("p", { class: "irs-sentence" }, saves, " ", takes, lost, " ", h("code", { class: "irs-quiet" }, `d.apply("${step}")`), " applies it.");
 }
 
 function holeTable(context: Context, cls: SameClass): HTMLElement {
-  const heads = ["hole", "what says it", ...cls.members].map((word) => h("th", { scope: "col" }, word));
+  const heads = ["hole", "depends on", ...cls.members].map((word) => h("th", { scope: "col" }, word));
   const rows = cls.holes.map((hole, k) => h("tr", {
     class: hole.varies ? "varies" : null, "data-hole": hole.varies ? k : null, onclick: hole.node ? () => context.selection.set([hole.node]) : null,
   }, h("th", { scope: "row", title: hole.kind }, hole.place), h("td", {}, hole.told), ...hole.values.map((value) => h("td", { class: hole.varies && value !== hole.values[0] ? "other" : null }, value))));

@@ -45,16 +45,16 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
 
 def _caption(plan: MemoryPlan, left_out: int) -> str:
     node = plan.peak_node
-    when = f"at {node.op}" if node is not None else "at the end"
+    when = node.op if node is not None else "the end"
     line = f", {node.location}" if node is not None and node.location is not None else ""
     told = (
-        f"Peak {byte_count(plan.peak)}, {byte_count(plan.gap) if plan.gap else 'nothing'} above what is needed at one moment; the most "
-        f"is needed {when}{line}, by {plural(len(plan.at_peak), 'value')}."
+        f"The plan peaks at {byte_count(plan.peak)}, {f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program "
+        f"needs at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
     )
     saved = plan.lower_bound - plan.in_place_peak
-    told += f" Elementwise results in place of operands would save {byte_count(saved)}." if saved > 0 else ""
-    told += f" {plural(left_out, 'smaller memory', 'smaller memories')} not drawn." if left_out > 0 else ""
-    return told + (f" {plural(len(plan.unknown), 'value')} of unknown size not counted." if plan.unknown else "")
+    told += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
+    told += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
+    return told + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
 
 
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:

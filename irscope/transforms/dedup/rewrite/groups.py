@@ -134,7 +134,7 @@ def _reason(graph: Graph, leader: Node, member: Node, body: BodyCopy) -> str:
     rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
     if member is leader:
         return f"the body of its class{rest}"
-    return f"computes what {_name(graph, leader)} does with other operands{rest}"
+    return f"runs the body of {_name(graph, leader)} with operands of its own{rest}"
 
 
 def _name(graph: Graph, node: Node) -> str:

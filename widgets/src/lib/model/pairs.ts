@@ -22,7 +22,7 @@ function aliasOf(records: Records, first: Known, second: Known): VerdictView | n
   if (a === b) return { holds: true, because: `${records.title(a)} is one value`, witness: [a] };
   if (first.alias.alias_set.includes(b)) return { holds: true, because: `${names} are in one alias set: ${first.alias.summary}`, witness: [a, b] };
   if (second.alias.alias_set.includes(a)) return { holds: true, because: `${names} are in one alias set: ${second.alias.summary}`, witness: [a, b] };
-  return { holds: false, because: `no memory that ${records.title(a)} may have is among that of ${records.title(b)}`, witness: [] };
+  return { holds: false, because: `${records.title(a)} and ${records.title(b)} have no memory location in common`, witness: [] };
 }
 
 function fusionOf(records: Records, first: Detail, second: Detail): VerdictView | null {

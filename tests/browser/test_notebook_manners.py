@@ -1,0 +1,126 @@
+"""The explorer among other widgets: tabs, sliders, outputs and observers; each pane alone; a kernel that was restarted; nbconvert."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import ACTIVE, Lab, opened, prints
+
+LIVE = f"{ACTIVE} .irs"
+CELLS = (
+    """
+import ipywidgets as W
+import irscope as irs
+from IPython.display import display
+from tests.browser.pages import program
+f = irs.fuse(program())
+e = irs.explore(f)
+last = f.history.count
+slider = W.IntSlider(min=0, max=last, description="step")
+W.link((e, "step"), (slider, "value"))
+heard = []
+e.observe(lambda change: heard.append(change["new"]), "selection")
+W.VBox([slider, W.interactive_output(lambda k: print("state", k, "has", len(f.history.graph_after(k).position), "nodes"), {"k": slider})])
+""",
+    'W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"])',
+    'W.VBox([e.pane(name) for name in ("graph", "tables", "timeline", "classes", "time")])',
+)
+ALONE = {
+    "graph": ".irs-box", "tables": "[role=tab]", "timeline": "[role=slider]", "classes": ".irs-rung", "time": ".irs-quiet",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def manners(lab: Lab) -> Iterator[Lab]:
+    lab.open("manners.ipynb", *CELLS)
+    lab.run_all()
+    lab.page.locator(f"{LIVE}.irs-only-classes .irs-rung").first.wait_for(timeout=120_000)
+    yield lab
+    lab.close()
+    lab.errors[:] = [error for error in lab.errors if "Canceled future" not in error]  # Lab's own, of a kernel that was restarted
+    assert lab.errors == []
+    assert lab.outside == []
+
+
+def test_a_slider_linked_with_the_step_moves_and_is_moved(manners: Lab) -> None:
+    page = manners.page
+    handle = page.locator(f"{ACTIVE} .widget-slider .noUi-handle").first
+    handle.focus()
+    page.keyboard.press("Home")
+    prints(manners, "e.step", "0")
+    page.locator(f"{ACTIVE} .jp-OutputArea-output", has_text="state 0 has").first.wait_for()
+    page.locator(f"{LIVE} .irs-line", has_text="aten::mul").first.wait_for()
+    manners.python("e.step = last")
+    page.wait_for_function("last => document.querySelector('.widget-readout').textContent === last", arg=manners.python("print(last)"))
+
+
+def test_what_is_picked_is_heard_by_observers_and_seen_in_every_tab(manners: Lab) -> None:
+    page = manners.page
+    page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%turned").locator("[data-record]").first.click()
+    prints(manners, "heard[-1] == [f.graph.value('turned').id] == e.selection", "True")
+    for tab in ("memory", "two", "all"):
+        page.locator(f"{ACTIVE} .jupyter-widget-TabPanel-tabContents, {ACTIVE} .widget-tab").first.wait_for()
+        page.locator(f"{ACTIVE} .lm-TabBar-tab", has_text=tab).first.click()
+        if tab == "memory":
+            page.locator(f"{LIVE}.irs-only-memory .irs-memory-bar").first.wait_for()
+        if tab == "two":
+            page.locator(f"{LIVE}.irs-only-text .irs-line.selected", has_text="%turned").wait_for()
+            widths = [page.locator(f"{LIVE}.irs-only-{name}").bounding_box()["width"] for name in ("text", "inspector")]
+            assert min(widths) > 200
+
+
+def test_each_pane_stands_alone(manners: Lab, tmp_path: Path) -> None:
+    for name, part in ALONE.items():
+        pane = manners.page.locator(f"{LIVE}.irs-only-{name}")
+        pane.scroll_into_view_if_needed()
+        pane.locator(part).first.wait_for()
+        pane.screenshot(path=tmp_path / f"{name}.png")
+
+
+def test_a_slow_cell_shows_how_far_it_is_and_may_be_interrupted(manners: Lab) -> None:
+    page = manners.page
+    page.evaluate(
+        """() => { const panel = window.jupyterapp.shell.currentWidget;
+        const source = `from irscope._base.progress import counted
+import time
+for _ in counted(range(600), "counting"):
+    time.sleep(0.1)`;
+        panel.content.model.sharedModel.addCell({cell_type: 'code', source});
+        panel.content.activeCellIndex = panel.content.widgets.length - 1;
+        void window.jupyterapp.commands.execute('notebook:run-cell'); }"""
+    )
+    page.locator(f"{ACTIVE} .widget-hbox", has_text="counting").wait_for(timeout=30_000)
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
+    page.locator(f"{ACTIVE} .jp-RenderedText", has_text="KeyboardInterrupt").first.wait_for(timeout=30_000)
+    prints(manners, "bool(f.why_not('scaled0', 'bent0')), e.select('op:select') == [f.graph.node('row')]", "True True")
+
+
+def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: Any, tmp_path: Path) -> None:
+    nbconvert = pytest.importorskip("nbconvert")
+    manners.page.evaluate(
+        """() => { const panel = window.jupyterapp.shell.currentWidget;
+        panel.content.model.sharedModel.addCell({cell_type: 'code', source: 'e'});
+        panel.content.activeCellIndex = panel.content.widgets.length - 1;
+        return window.jupyterapp.commands.execute('notebook:run-cell'); }"""
+    )
+    manners.page.locator(f"{LIVE}:not(.irs-only)").nth(1).wait_for()
+    manners.save()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it has no words for widgets whose state is not saved
+        text, _ = nbconvert.HTMLExporter().from_filename(str(manners.root / "manners.ipynb"))
+    (tmp_path / "manners.html").write_text(text, encoding="utf-8")
+    with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img") as page:
+        assert page.locator(".irs-static img").evaluate("image => image.complete && image.naturalWidth") > 100
+
+
+def test_a_restarted_kernel_is_told_and_the_views_stay(manners: Lab) -> None:
+    page = manners.page
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%copied").locator("[data-record]").first.click()
+    page.locator(f"{LIVE}:not(.irs-only) .irs-inspector", has_text="Run the cell again to wake it").first.wait_for(timeout=30_000)
+    assert page.locator(f"{LIVE}:not(.irs-only) .irs-line.selected", has_text="%copied").count()

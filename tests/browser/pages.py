@@ -12,7 +12,6 @@ import irscope as irs
 from irscope._base.escaping import in_markup, printable
 from irscope.display.diff_page import diff_html
 from irscope.display.plain_page import plain_page
-from irscope.display.profile_page import profile_html
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_html
 from irscope.ir import Graph, GraphBuilder, Location, TensorType
 
@@ -60,7 +59,6 @@ def pages(folder: Path, name: str = "net") -> dict[str, str]:
     irs.write_report(fused.history, output=folder / "history.html")
     measured = irs.profile(_runnable(name), *[np.ones((64, 64), np.float32)] * 2, seconds=0.02)
     irs.write_report(measured, output=folder / "profiled.html")
-    (folder / "profile.html").write_text(profile_html(measured), encoding="utf-8")
     (folder / "survey.html").write_text(survey_html(_survey(printable(name))), encoding="utf-8")
     diff = diff_html(irs.diff(graph, fused.graph))
     (folder / "diff.html").write_text(plain_page(name, "diff", f"<h1>{in_markup(name)}</h1>{diff}"), encoding="utf-8")

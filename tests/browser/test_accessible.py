@@ -45,7 +45,7 @@ def complaints(page: Any) -> list[str]:
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm ci in widgets/")
-@pytest.mark.parametrize("name", [*EXPLORERS, "profile", "survey", "diff"])
+@pytest.mark.parametrize("name", [*EXPLORERS, "survey", "diff"])
 def test_axe_finds_nothing_serious(browser: Any, written: dict[str, str], name: str) -> None:
     with opened(browser, written[name], ".irs-head" if name in EXPLORERS else "h1") as page:
         found = {}

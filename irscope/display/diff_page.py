@@ -87,7 +87,7 @@ def _row(kind: str, before: str, after: str, how: str) -> str:
     sides = [
         f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)
     ]
-    why = f'<td style="text-align:left"><i>{in_markup(how)}</i></td>'
+    why = f'<td style="text-align:left;min-width:16em"><i>{in_markup(how)}</i></td>'
     return f'<tr><td title="{kind}" style="text-align:center">{_SIGNS[kind]}</td>{"".join(sides)}{why}</tr>'
 
 

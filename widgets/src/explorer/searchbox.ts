@@ -8,7 +8,7 @@ import { withoutTypes } from "../lib/model/tokens";
 const LEAST_PAUSE = 80;
 const WORDS = "a name, an op, a type";
 const HELP = `${WORDS}; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group`;
-const QUESTION = /^\s*(?:[a-z]+\s*[:<>=]|(?:writes|reads|makes|alias)\s+%)/u;
+const QUESTION = /^\s*(?:[a-z]+\s*(?::(?!:)|[<>=])|(?:writes|reads|makes|alias)\s+%)/u;
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
   const { records, selection } = context;

@@ -204,7 +204,7 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
   if (tab === "Layout") return [layoutTab(context, detail.id)];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), note(detail.kernel?.launched ?? ""), showTime(detail), ...neighbours(context, detail)];
-  if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: this runs through the array library")];
+  if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: fusion groups have one, other ops run through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1
     ? h("button", { type: "button", onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});

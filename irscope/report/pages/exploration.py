@@ -130,7 +130,7 @@ class Exploration:
     @cached_property
     def queries(self) -> Queries:
         """What answers queries about the program with its groups."""
-        return Queries(self.graph, self.fusion.history, lambda: self.dedup)
+        return Queries(self.graph, self.fusion.history, lambda: self.dedup, lambda: self.db)
 
     def is_piece(self, node: Node) -> bool:
         """Whether a node is a fusion group, made or given."""

@@ -13,7 +13,6 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
-from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.boxes import BoxTree, Levels, heading_lines, writes_memory
 from irscope.report.panes import repeat_view
@@ -56,18 +55,18 @@ class ProgramIndex:
     def _levels(self) -> Levels:
         return Levels(self.tree)
 
-    @cached_property
+    @property
     def _lines(self) -> list[str]:
-        return print_graph(self._graph, locations=False).split("\n")
+        return self._queries.index.lines
 
     @cached_property
     def _node_at(self) -> Mapping[int, Node]:
-        lines = self.tree.lines
-        return {lines[node.id]: node for node in self._graph.nodes()}
+        lines = self._queries.index.line_of
+        return {lines[node.id]: node for node in self._queries.index.nodes}
 
     @cached_property
     def _ids(self) -> Mapping[str, int]:
-        return {name: value.id for value, name in self._graph.names.items()}
+        return {name: value.id for name, value in self._queries.index.value_of.items()}
 
     @cached_property
     def _values(self) -> Mapping[int, Value]:
@@ -75,7 +74,7 @@ class ProgramIndex:
 
     @cached_property
     def _nodes(self) -> Mapping[int, Node]:
-        return {node.id: node for node in self._graph.nodes()}
+        return {node.id: node for node in self._queries.index.nodes}
 
     def first_text(self) -> TextView:
         """The lines that a page shows first: where the nodes begin."""

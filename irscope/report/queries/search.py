@@ -7,7 +7,7 @@ share memory with `%a`. Answers come in program order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,10 @@ from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Value
-from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
-from irscope.report.boxes import node_lines, writes_memory
+from irscope.report.boxes import writes_memory
 from irscope.report.queries.language import Both, Either, Not, Query, Term, parse_query
+from irscope.report.queries.node_index import NodeIndex
 from irscope.report.words import short_type
 
 if TYPE_CHECKING:
@@ -47,48 +47,50 @@ class Queries:
     ['aten::relu_', 'aten::tanh']
     """
 
-    def __init__(self, graph: Graph, history: History | None = None, dedup: Callable[[], Dedup] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        history: History | None = None,
+        dedup: Callable[[], Dedup] | None = None,
+        db: Callable[[], AliasDb] | None = None,
+    ) -> None:
         self._graph = graph
+        self.index = NodeIndex(graph)
         self._history = history
         self._dedup = dedup
+        self._make_db = db or (lambda: AliasDb(graph))
 
     def __call__(self, query: str) -> list[Node | Value]:
         """The nodes and values that a query finds, in program order. Raises ArgumentError, or UnknownName for a name."""
         if not query.strip():
             return []
         found = self._found(parse_query(query))
-        if not any(isinstance(record, Value) for record in found):
-            lines = self._line_of
-            return sorted(found, key=lambda record: lines[record.id])
-        return sorted(found, key=self._place.__getitem__)
+        if _has_value(found):
+            return sorted(found, key=self._place.__getitem__)
+        if len(found) > len(self.index.nodes) // 8:
+            return [node for node in self.index.nodes if node in found]
+        lines = self.index.line_of
+        return sorted(found, key=lambda record: lines[record.id])
 
-    @cached_property
-    def _line_of(self) -> Mapping[int, int]:
-        return node_lines(self._graph)
+    def prepare(self) -> None:
+        """Make what the first query of each kind would wait for."""
+        self.index.prepare()
+        self._db  # noqa: B018
 
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
         """Where each record stands: its line, nodes before their results."""
-        lines = self._line_of
+        lines = self.index.line_of
         placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
-        for node in self._nodes:
+        for node in self.index.nodes:
             placed[node] = lines[node.id], -1
             placed.update((value, (lines[node.id], k)) for k, value in enumerate(node.outputs))
             placed.update((value, (lines[node.id], len(node.outputs) + k)) for block in node.blocks for k, value in enumerate(block.params))
         return placed
 
     @cached_property
-    def _nodes(self) -> list[Node]:
-        return list(self._graph.nodes())
-
-    @cached_property
     def _db(self) -> AliasDb:
-        return AliasDb(self._graph)
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        """The printed lines in small letters."""
-        return print_graph(self._graph, locations=False).lower().split("\n")
+        return self._make_db()
 
     def _found(self, query: Query) -> Found:
         match query:
@@ -96,18 +98,20 @@ class Queries:
                 return frozenset(self._term(query))
             case Not(part):
                 found = self._found(part)
-                if found and all(isinstance(record, Value) for record in found):
+                if found and not _has_node(found):
                     return frozenset(self._graph.values()) - found
-                return frozenset(self._nodes) - self._as_nodes(found)
+                return frozenset(self.index.nodes) - self._as_nodes(found)
             case Either(parts):
                 return frozenset().union(*map(self._found, parts))
             case Both(parts):
                 sets = [self._found(part) for part in parts]
-                if any(isinstance(record, Node) for found in sets for record in found):
+                if any(map(_has_node, sets)):
                     sets = [self._as_nodes(found) for found in sets]
                 return frozenset.intersection(*sets)
 
     def _as_nodes(self, found: Found) -> Found:
+        if not _has_value(found):
+            return found
         producer = self._graph.producer
         return frozenset(
             record if isinstance(record, Node) else producer[record] for record in found if isinstance(record, Node) or record in producer
@@ -126,60 +130,47 @@ class Queries:
     def _word(self, text: str) -> Iterable[Node | Value]:
         """By everything that is printed of a node: names, op, types, constants; an input by its declaration; a node by its
         type as boxes have it, by its module and its source."""
-        exact = self._names.get(text.removeprefix("%"))
+        exact = self.index.value_of.get(text.removeprefix("%"))
         wanted = text.lower()
-        lines, of = self._lines, self._line_of
         for value in self._graph.inputs:
             if wanted in f"%{self._graph.names[value]} : {value.type}".lower():
                 yield value
-        for node in self._nodes:
-            place = "" if node.location is None else str(node.location)
-            if any(wanted in told.lower() for told in (lines[of[node.id]], node.scope, place)) or self._has_type(node, wanted):
-                yield node
+        yield from (node for node, line in zip(self.index.nodes, self.index.small_lines, strict=True) if wanted in line)
+        for told, nodes in self.index.of_place.items():
+            if wanted in told:
+                yield from nodes
+        yield from self._of_type(wanted)
         if exact is not None and text.startswith("%"):
             yield exact
 
-    @cached_property
-    def _names(self) -> Mapping[str, Value]:
-        return {name: value for value, name in self._graph.names.items()}
-
     def _op(self, text: str) -> Iterable[Node]:
         has = _matcher(text)
-        return (node for node in self._nodes if has(node.op))
+        return (node for op, nodes in self.index.of_op.items() if has(op) for node in nodes)
 
     def _type(self, text: str) -> Iterable[Node]:
-        wanted = text.lower().replace(" ", "")
-        return (node for node in self._nodes if self._has_type(node, wanted))
+        return self._of_type(text.lower().replace(" ", ""))
 
-    def _has_type(self, node: Node, wanted: str) -> bool:
-        return any(wanted in short for value in node.outputs for short in self._types_of(value))
-
-    def _types_of(self, value: Value) -> tuple[str, ...]:
-        known = self._told_types.get(id(value.type))
-        if known is None:
-            short = short_type(value.type).lower()
-            known = self._told_types[id(value.type)] = (short, short.replace(" ", ""), str(value.type).lower().replace(" ", ""))
-        return known
-
-    @cached_property
-    def _told_types(self) -> dict[int, tuple[str, ...]]:
-        return {}
+    def _of_type(self, wanted: str) -> Iterator[Node]:
+        for type, nodes in self.index.of_types:
+            short = short_type(type).lower()
+            if wanted in short or wanted in short.replace(" ", "") or wanted in str(type).lower().replace(" ", ""):
+                yield from nodes
 
     def _name(self, text: str) -> Iterable[Value]:
         has = _matcher(text.removeprefix("%"))
-        return (value for name, value in self._names.items() if has(name))
+        return (value for name, value in self.index.value_of.items() if has(name))
 
     def _line(self, text: str) -> Iterable[Node]:
         first, last = _range(text)
-        lines = self._line_of
-        return (node for node in self._nodes if first <= lines[node.id] + 1 <= last)
+        lines = self.index.line_of
+        return (node for node in self.index.nodes if first <= lines[node.id] + 1 <= last)
 
     def _source(self, text: str) -> Iterable[Node]:
-        return (node for node in self._nodes if node.location is not None and text.lower() in f"{node.location}:".lower())
+        return (node for node in self.index.nodes if node.location is not None and text.lower() in f"{node.location}:".lower())
 
     def _scope(self, text: str) -> Iterable[Node]:
         has = _matcher(text)
-        return (node for node in self._nodes if node.scope and has(node.scope))
+        return (node for node in self.index.nodes if node.scope and has(node.scope))
 
     def _class(self, text: str) -> Iterable[Node]:
         first, last = _range(text)
@@ -190,7 +181,7 @@ class Queries:
     def _group(self, text: str) -> Iterable[Node]:
         """The n-th group, and what is in it."""
         first, last = _range(text)
-        groups = [node for node in self._nodes if node.op in GROUPS]
+        groups = [node for node in self.index.nodes if node.op in GROUPS]
         return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
 
     def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
@@ -208,17 +199,17 @@ class Queries:
         return self._remarked(lambda remark: bool(remark.kind == text))
 
     def _kind(self, text: str) -> Iterable[Node]:
-        return (node for node in self._nodes if not node.blocks and category_of(node) == text)
+        return (node for node in self.index.nodes if not node.blocks and category_of(node) == text)
 
     def _is(self, text: str) -> Iterable[Node | Value]:
         graph = self._graph
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
-            "group": lambda: (node for node in self._nodes if node.op in GROUPS),
-            "write": lambda: (node for node in self._nodes if writes_memory(graph, node)),
+            "group": lambda: (node for node in self.index.nodes if node.op in GROUPS),
+            "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
             "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
-            "constant": lambda: (node for node in self._nodes if node.op == "prim::Constant"),
-            "block": lambda: (node for node in self._nodes if node.blocks and node.op not in GROUPS),
-            "unused": lambda: (node for node in self._nodes if not any(graph.users.get(value) for value in node.outputs)),
+            "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
+            "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
+            "unused": lambda: (node for node in self.index.nodes if not any(graph.users.get(value) for value in node.outputs)),
         }  # fmt: skip
         if text not in kinds:
             raise ArgumentError(f"there is no is:{text}", hint=f"there are {', '.join(kinds)}")
@@ -240,15 +231,21 @@ class Queries:
 
     def _amount(self, term: Term) -> Iterable[Node]:
         compare, wanted = _COMPARE[term.relation], _number(term.text)
-        measure = {"bytes": _bytes, "rank": _rank, "elements": _elements}.get(term.field)
-        for node in self._nodes:
-            if term.field == "inputs" or term.field == "outputs":
-                amounts: list[float | None] = [len(node.inputs if term.field == "inputs" else node.outputs)]
-            else:
-                assert measure is not None
-                amounts = [measure(value.type) for value in node.outputs if isinstance(value.type, TensorType)]
-            if any(amount is not None and compare(amount, wanted) for amount in amounts):
-                yield node
+        if term.field == "inputs":
+            return (node for node in self.index.nodes if compare(len(node.inputs), wanted))
+        if term.field == "outputs":
+            return (node for node in self.index.nodes if compare(len(node.outputs), wanted))
+        measure = {"bytes": _bytes, "rank": _rank, "elements": _elements}[term.field]
+        amounts = ((measure(type), nodes) for type, nodes in self.index.of_types if isinstance(type, TensorType))
+        return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)
+
+
+def _has_value(found: Found) -> bool:
+    return Value in set(map(type, found))
+
+
+def _has_node(found: Found) -> bool:
+    return Node in set(map(type, found))
 
 
 def _bytes(type: TensorType) -> float | None:

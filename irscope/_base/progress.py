@@ -19,6 +19,7 @@ __all__ = ["counted", "progress"]
 T = TypeVar("T")
 
 _QUIET_SECONDS: Final = 1.0
+_MAIN: Final = threading.main_thread().ident
 
 
 @contextmanager
@@ -63,7 +64,7 @@ class _Steps:
         self._done += 1  # two threads may count one step: the bar is for people
         if self._bar is None and time.time() - self._start < _QUIET_SECONDS:
             return
-        if threading.get_ident() == self._thread:  # a notebook shows what other threads draw anywhere
+        if threading.get_ident() == self._thread and self._thread == _MAIN:  # a notebook shows what other threads draw anywhere
             self._draw()
 
     def _draw(self) -> None:

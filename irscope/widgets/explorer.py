@@ -16,6 +16,7 @@ from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
+from irscope.widgets.beside import answer_beside
 from irscope.widgets.forking import Forking
 from irscope.widgets.hub import Hub, Runtime, View
 
@@ -236,14 +237,20 @@ class Explorer(Forking):
         token = message.get("token")
         if answer is None and token is None:
             return
-        try:
-            if answer is None:
-                raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(kinds)}")
-            reply = {"token": token, **without_collector(answer, message)}
-            reply = json.loads(in_script(reply))
-        except Exception as error:
-            reply = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
-        self.send(reply)
+
+        def reply() -> dict[str, Any]:
+            try:
+                if answer is None:
+                    raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(kinds)}")
+                told: dict[str, Any] = json.loads(in_script({"token": token, **without_collector(answer, message)}))
+            except Exception as error:
+                told = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
+            return told
+
+        if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement wants the processor for itself
+            answer_beside(reply, self.send)
+        else:
+            self.send(reply())
 
     def _inspected(self, message: Mapping[str, Any]) -> dict[str, Any]:
         ids = [int(record) for record in message["ids"]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -36,8 +38,12 @@ class Recorded(Explorer):  # type: ignore[misc]
 
     def receive(self, message: Any) -> Mapping[str, Any]:
         """What the page would get for a message."""
-        self._handle_custom_msg(message, [])
+        self.receive_nothing(message)
         return self.sent[-1]
+
+    def receive_nothing(self, message: Any) -> None:
+        """A message that is answered later."""
+        self._handle_custom_msg(message, [])
 
 
 def explorer(**options: Any) -> Recorded:
@@ -366,3 +372,26 @@ def test_what_is_selected_can_be_asked_about() -> None:
     with pytest.raises(irs.errors.ArgumentError):
         e.select("fruit:apple")
     assert e.selection == [fusion.graph.node("b").id]
+
+
+def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
+    asked, may_end = threading.Event(), threading.Event()
+
+    def part(message: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.set()
+        may_end.wait(10)
+        return {"part": {"title": message["name"]}}
+
+    async def page() -> list[Mapping[str, Any]]:
+        e = explorer(questions={"part": part, "find": lambda message: {"found": message["query"]}})
+        e.receive_nothing({"kind": "part", "name": "numbers", "token": "long"})
+        assert asked.wait(10)
+        e.receive({"kind": "find", "query": "relu", "token": "short"})
+        may_end.set()
+        while len(e.sent) < 2:
+            await asyncio.sleep(0.01)
+        return e.sent
+
+    short, long = asyncio.run(page())
+    assert (short["token"], short["found"]) == ("short", "relu")
+    assert (long["token"], long["part"]) == ("long", {"title": "numbers"})

@@ -111,7 +111,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=[*(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
+        later=["search", *(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
         programs=program_stops(exploration.fusion.history),
         kernels={},
         details={},
@@ -127,6 +127,9 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
 def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:
     """What a first view left out, as fields of a view. Raises UnknownName."""
     history, graph = exploration.fusion.history, exploration.graph
+    if name == "search":  # nothing to tell: the first query finds its index made
+        exploration.queries.prepare()
+        return {}
     if name == "numbers":
         return {"headline": headline(exploration, inspection), "classes": class_views(exploration.dedup, graph.names)}
     if name == "remarks":
@@ -140,7 +143,7 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
     if name == "timeline":
         timeline = timeline_view(history, text_view(graph))
         return {} if timeline is None else {"timeline": timeline}
-    hint = "the parts that come later are numbers, remarks, copies, memory, timeline and timing"
+    hint = "the parts that come later are search, numbers, remarks, copies, memory, timeline and timing"
     raise UnknownName(f"a view has no part {name!r}", hint=hint)
 
 

@@ -132,7 +132,6 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   let tables = dock(context);
   root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : 22), tables);
   panels.arrange();
-  askForCopies(context);
   void later(context, () => {
     head.refresh();
     const next = dock(context);
@@ -153,20 +152,16 @@ function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void
   }, { signal });
 }
 
-/** Asks what is copied, once the first picture stands. */
-function askForCopies({ view, supply, copies, signal }: Context): void {
-  if (!supply || !view.later?.includes("copies")) return;
-  const timer = setTimeout(() => void copies.load(supply).catch(() => undefined), AFTER_FIRST_PICTURE_MS);
-  signal.addEventListener("abort", () => clearTimeout(timer));
-}
-
 const AFTER_FIRST_PICTURE_MS = 60;
 
-/** Asks for what takes a look at every group, once the first picture stands. */
+const LATER = ["search", "numbers", "remarks"];
+
+/** Asks for what takes a look at every group, and then for what is copied, once the first picture stands; for one after the
+ * other, since Python answers other questions meanwhile. */
 async function later(context: Context, changed: () => void): Promise<void> {
-  const { view, supply, records, signal } = context;
-  const names: string[] = (view.later ?? []).filter((name) => name === "numbers" || name === "remarks");
-  if (!supply || !names.length) return;
+  const { view, supply, records, copies, signal } = context;
+  const names: string[] = LATER.filter((name) => view.later?.includes(name));
+  if (!supply) return;
   await new Promise((go) => setTimeout(go, AFTER_FIRST_PICTURE_MS));
   for (const name of names) {
     if (signal.aborted) return;
@@ -175,7 +170,9 @@ async function later(context: Context, changed: () => void): Promise<void> {
     if ("classes" in part) records.learnClasses();
   }
   view.later = (view.later ?? []).filter((name) => !names.includes(name));
-  if (!signal.aborted) changed();
+  if (signal.aborted) return;
+  if (names.length) changed();
+  if (view.later.includes("copies")) await copies.load(supply).catch(() => undefined);
 }
 
 /** In the place of the step bar, as long as nobody asked for the steps. */

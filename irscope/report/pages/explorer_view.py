@@ -173,10 +173,10 @@ def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str,
     """Facts and assembly of the kernels that most groups run: each takes a compile and some 30 KB of the page."""
     first: dict[str, Node] = {}
     runs: Counter[str] = Counter()
-    for group in exploration.fusion.groups:
-        if specs := inspection.kernels.specs(group):
-            first.setdefault(specs[0].name, group)
-            runs[specs[0].name] += 1
+    for alike in exploration.alike():
+        if specs := inspection.kernels.specs(alike[0]):
+            first.setdefault(specs[0].name, alike[0])
+            runs[specs[0].name] += len(alike)
     return {
         name: [inspection.kernel_text(first[name].id, language) for language in ("llvm", "assembly")]
         for name, _ in counted(runs.most_common(_MOST_MACHINE_CODE), "kernels for the page")

@@ -4,7 +4,7 @@ side by side. Each answer costs what it holds; the classes of a step are made wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from irscope._base.concurrency.cached import cached_property
@@ -26,7 +26,7 @@ from irscope.report.words import short_type
 from irscope.transforms.dedup import RELATIONS, Dedup, Piece, Relation
 from irscope.transforms.dedup.holes import SlotPair, told
 from irscope.transforms.dedup.relations import meeting
-from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of
+from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
 
 __all__ = ["SameViews"]
 
@@ -104,7 +104,7 @@ class SameViews:
             label=shortened(label, 200) or leader.label, detail=_results(leader), count=len(members),
             ops=len(leader.nodes),
             members=[shortened(self._of.piece(member).label, 200) for member in shown], selects=[self._ids(member) for member in shown],
-            cost=_cost(cost_of(self._holes(step, members), {})) if with_cost else None,
+            cost=self._cost(step, members) if with_cost else None,
         )  # fmt: skip
 
     def _ids(self, member: Node | str) -> list[int]:
@@ -114,8 +114,27 @@ class SameViews:
         nodes = place[0].places[place[1]] if place is not None else ()
         return [node.id for node in nodes if node.id in self._known]
 
+    @cached_property
+    def _kind(self) -> Mapping[Node | str, int]:
+        """A number for each member, the same for those that are the same but for names, and so have the same in every hole."""
+        return {member: kind for kind, members in enumerate(self._of.members("alpha")) for member in members}
+
     def _holes(self, step: Relation, members: _Members) -> ClassHoles:
-        return class_holes([self._of.piece(member) for member in members], step)
+        """The holes of those members that differ in more than names: a thousand copies are looked at once."""
+        first: dict[int, Node | str] = {}
+        for member in members:
+            first.setdefault(self._kind[member], member)
+        return class_holes([self._of.piece(member) for member in first.values()], step)
+
+    def _columns(self, found: ClassHoles, members: _Members) -> list[int]:
+        """The column of each member; one of which it cannot be shown again that it corresponds has none and is left out."""
+        column = {self._kind[piece.member]: place for place, piece in enumerate(found.members)}
+        kinds = [self._kind[member] for member in members]
+        return [column[kind] for kind in kinds if kind in column]
+
+    def _cost(self, step: Relation, members: _Members) -> CostView:
+        found = self._holes(step, members)
+        return _cost(cost_of(found, {}, [found.members[column] for column in self._columns(found, members)]))
 
     def _members(self, step: Relation, place: int) -> _Members:
         classes = self._classes(step)
@@ -127,36 +146,39 @@ class SameViews:
         """A class in full. Raises UnknownNumber."""
         members = self._members(step, place)
         found = self._holes(step, members)
-        rows = found.rows[:_MOST_HOLES]
+        rows, columns = found.rows[:_MOST_HOLES], self._columns(found, members[:_MOST_COLUMNS])
         return SameClass(
-            members=[shortened(piece.label, 80) for piece in found.members[:_MOST_COLUMNS]], holes=[self._line(row) for row in rows],
-            holes_left_out=len(found.rows) - len(rows), cost=_cost(cost_of(found, {})) if len(members) > 1 else None,
-            advice=self._advice(members), beside=self._beside(found, 0, 1) if len(found.members) > 1 else None,
+            members=[shortened(self._of.piece(member).label, 80) for member in members[:_MOST_COLUMNS]],
+            holes=[self._line(row, columns) for row in rows], holes_left_out=len(found.rows) - len(rows),
+            cost=self._cost(step, members) if len(members) > 1 else None,
+            advice=self._advice(members), beside=self._beside(step, members, found, 0, 1) if len(members) > 1 else None,
         )  # fmt: skip
 
-    def _line(self, row: HoleRow) -> HoleLine:
+    def _line(self, row: HoleRow, columns: Sequence[int]) -> HoleLine:
         subject = row.site.subject
         return HoleLine(
             place=shortened(row.place, 120), kind=row.kind, told=row.told, varies=row.parameter is not None,
-            values=[shortened(told(value), 60) for value in row.values[:_MOST_COLUMNS]],
+            values=[shortened(told(row.values[column]), 60) for column in columns],
             node=subject.id if isinstance(subject, Node) and subject.id in self._known else 0,
         )  # fmt: skip
 
     def beside(self, step: Relation, place: int, left: int, right: int) -> BesideView:
         """Two members of a class side by side, by their places in it. Raises UnknownNumber."""
-        found = self._holes(step, self._members(step, place))
+        members = self._members(step, place)
         for number in (left, right):
-            if not 0 <= number < len(found.members):
-                raise UnknownNumber(f"the class has no member {number}", hint=f"it has {len(found.members)}, counted from 0")
-        return self._beside(found, left, right)
+            if not 0 <= number < len(members):
+                raise UnknownNumber(f"the class has no member {number}", hint=f"it has {len(members)}, counted from 0")
+        return self._beside(step, members, self._holes(step, members), left, right)
 
-    def _beside(self, cls: ClassHoles, left: int, right: int) -> BesideView:
+    def _beside(self, step: Relation, members: _Members, found: ClassHoles, left: int, right: int) -> BesideView:
         """Marked with the rows of the class's table, which are places in its first member; of two others with their own."""
-        one, other = cls.members[left], cls.members[right]
-        if left != 0:
+        one, other = self._of.piece(members[left]), self._of.piece(members[right])
+        met = proof(one, other, step)
+        columns = self._columns(found, (members[right],))
+        if left != 0 or met is None or not columns:
             return self.pair(one, other)
-        pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[right]) for row in cls.rows if row.parameter is not None]
-        return beside_view(one, other, cls.matches[right], pairs, self._because(one, other))
+        pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[columns[0]]) for row in found.rows if row.parameter is not None]
+        return beside_view(one, other, met, pairs, self._because(one, other))
 
     def pair(self, one: Piece, other: Piece) -> BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""

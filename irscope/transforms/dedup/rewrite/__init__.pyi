@@ -21,6 +21,7 @@ from .parameters import (
     ClassHoles,
     HoleRow,
     class_holes,
+    proof,
 )
 from .recommend import (
     ClassChoice,
@@ -46,6 +47,7 @@ __all__ = [
     "measured_seconds",
     "merge_groups",
     "normal_form",
+    "proof",
     "recommended",
     "text_bytes",
 ]

@@ -75,10 +75,14 @@ class Measures(Protocol):
         """By how much groups run longer in a graph in which they have one body; None where it cannot be measured."""
 
 
-def cost_of(holes: ClassHoles, seconds: Mapping[Any, float]) -> Cost:
-    """What one body for a class saves and costs; `seconds` are those that its members took to compile, if that is known."""
-    others = holes.members[1:]
-    times = [compile_seconds(piece, seconds) for piece in holes.members]
+def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[Piece] | None = None) -> Cost:
+    """What one body for a class saves and costs; `seconds` are those that its members took to compile, if that is known.
+
+    `members` are all of the class where `holes` are of those alone that differ in more than names.
+    """
+    members = holes.members if members is None else members
+    others = members[1:]
+    times = [compile_seconds(piece, seconds) for piece in members]
     varying = [row for row in holes.rows if row.parameter is not None]
     is_fixed = isinstance(holes.leader.member, str)
     lost, slowdown = _lost(varying, is_fixed=is_fixed)

@@ -139,3 +139,22 @@ def test_a_group_alone_in_its_class_is_told_where_it_meets_others() -> None:
     f = irs.fuse(irs.parse(HAND))
     same = Inspection(Exploration.of(f)).detail(f.groups[0].id)["same"]
     assert "no other group" in same and "from step 'constants' on it is one of 2" in same
+
+
+def test_copies_are_told_of_as_if_each_had_been_looked_at() -> None:
+    from irscope.transforms.dedup.rewrite import class_holes, cost_of
+
+    d = irs.dedup(irs.Module({f"f{k}": body(0.25 if k % 3 else 0.5, 16 if k == 7 else 8) for k in range(9)}))
+    views = SameViews(d, ())
+    for step in ("text", "alpha", "constants", "extents"):
+        for place, members in enumerate(sorted(d.members(step), key=lambda members: -len(members))):
+            every = class_holes([d.piece(member) for member in members], step)
+            shown = views.cls(step, place)
+            assert shown["members"] == [d.piece(member).label for member in members]
+            assert [hole["values"] for hole in shown["holes"]] == [[str(value) for value in row.values] for row in every.rows]
+            assert [hole["told"] for hole in shown["holes"]] == [row.told for row in every.rows]
+            if len(members) > 1:
+                cost = cost_of(every, {})
+                assert shown["cost"] is not None and shown["cost"]["slowdown"] == cost.slowdown
+                told = [shown["cost"][name] for name in ("bodies", "ops", "bytes", "parameters")]
+                assert told == [cost.bodies, cost.ops, cost.bytes, cost.parameters]

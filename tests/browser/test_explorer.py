@@ -275,7 +275,7 @@ import irscope as irs
 text = ["graph(%x : Float(8, 8), %w : Float(8, 8)):"]
 last = "x"
 for i in range(6000):
-    op = f"aten::matmul(%{{last}}, %w)" if i % 6 == 5 else f"aten::relu(%{{last}})"
+    op = f"aten::matmul(%{{last}}, %w)" if i * i % 6007 % 6 == 5 else f"aten::relu(%{{last}})"  # nothing repeats itself
     text.append(f"  %v{{i}} : Float(8, 8) = {{op}}")
     last = f"v{{i}}"
 f = irs.fuse(irs.parse("\\n".join([*text, f"  return (%{{last}})"])))
@@ -306,7 +306,7 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-inspector h3", has_text="lines").wait_for()
     stretch.nth(1).click(modifiers=["Shift"])
     page.locator(f"{LIVE} .irs-inspector h3", has_text="2 selected").wait_for()
-    page.locator(f"{LIVE} .irs-step-offer button").click()
+    page.locator(f"{LIVE} .irs-step-offer button", has_text="step by step").click()
     page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
     lab.python("e.step = 3")
     page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()

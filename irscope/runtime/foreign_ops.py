@@ -15,7 +15,7 @@ import numpy as np
 
 from irscope.ir import Node
 
-__all__ = ["array_of", "foreign_function", "on_torch", "tensor_of"]
+__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "on_torch", "tensor_of"]
 
 Function = Callable[..., Any]
 
@@ -43,21 +43,26 @@ def array_of(value: Any) -> Any:
     """A tensor as an array on the same memory, wherever it is in a container."""
     if isinstance(value, list | tuple):
         return type(value)(map(array_of, value))
+    if isinstance(value, dict):
+        return {key: array_of(item) for key, item in value.items()}
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
-    if str(value.dtype) in _BITS:
-        import ml_dtypes
-
-        name = str(value.dtype).removeprefix("torch.")
-        return value.contiguous().view(getattr(_torch(), _BITS[str(value.dtype)])).numpy().view(getattr(ml_dtypes, name))
+    name = str(value.dtype).removeprefix("torch.")
+    if name in SMALL_FLOATS:
+        try:
+            import ml_dtypes
+        except ImportError:
+            return value.float().numpy()
+        return value.contiguous().view(getattr(_torch(), SMALL_FLOATS[name])).numpy().view(getattr(ml_dtypes, name))
     return value.numpy()
 
 
-_BITS: Final = {
-    "torch.bfloat16": "uint16", "torch.float8_e4m3fn": "uint8", "torch.float8_e5m2": "uint8",
-    "torch.float8_e4m3fnuz": "uint8", "torch.float8_e5m2fnuz": "uint8", "torch.float8_e8m0fnu": "uint8",
+SMALL_FLOATS: Final = {
+    "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8",
+    "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8", "float8_e8m0fnu": "uint8",
 }  # fmt: skip
+"""Element types that torch has and NumPy by way of `ml_dtypes`, with those whose memory both have."""
 
 
 def _torch() -> Any:
@@ -71,9 +76,10 @@ def tensor_of(value: Any, torch: Any, device: str) -> Any:
         return type(value)([tensor_of(item, torch, device) for item in value])
     if not isinstance(value, np.ndarray):
         return value
-    bits = _BITS.get(f"torch.{value.dtype}")
+    bits = SMALL_FLOATS.get(str(value.dtype))
     if bits is not None:
-        made = torch.from_numpy(value.view(bits)).view(getattr(torch, str(value.dtype)))
+        plain = value.flags.writeable and min(value.strides, default=0) >= 0
+        made = torch.from_numpy((value if plain else value.copy()).view(bits)).view(getattr(torch, str(value.dtype)))
     elif value.dtype.kind not in "biufc":
         return value  # strings, int4: torch has no tensor for them
     else:

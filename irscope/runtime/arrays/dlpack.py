@@ -16,6 +16,7 @@ import numpy as np
 from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError
 from irscope.runtime.arrays.library import is_torch_tensor
+from irscope.runtime.arrays.small_floats import is_small_float, widened
 
 __all__ = ["borrow", "return_arrays", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
 
@@ -57,7 +58,7 @@ def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
             hint='irs.compile(program, device="cuda") runs it there, numpy.asarray(x) copies the argument',
         )
     array = host_array(value)
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" and not is_small_float(array.dtype):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, has elements of type {array.dtype}, which NumPy does not compute with",
             hint="convert it to float32, or pass a tensor of torch's",
@@ -105,7 +106,7 @@ def on_host(value: Any) -> Any:
     3
     """
     if is_foreign(value) and on_processor(value):
-        return borrow(value, may_write=True)
+        return widened(borrow(value, may_write=True), may_write=False)
     return in_native_order(value, may_write=False)
 
 
@@ -131,7 +132,7 @@ def _to_jax(result: Any, others: Sequence[np.ndarray[Any, Any]], jax: Any) -> An
         return {key: _to_jax(item, others, jax) for key, item in result.items()}
     if not isinstance(result, np.ndarray):
         return result
-    plain = result.flags.c_contiguous and result.flags.writeable and result.size
+    plain = result.flags.c_contiguous and result.flags.writeable and result.size and result.dtype.kind in "biufc"
     if (
         plain
         and result.ctypes.data % _ALIGNMENT == 0

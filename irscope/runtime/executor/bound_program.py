@@ -29,6 +29,7 @@ from irscope.runtime.arrays import (
     return_arrays,
 )
 from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.arrays.small_floats import rounded, widened
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.executor.arena import Arena
 from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
@@ -93,7 +94,10 @@ class BoundProgram:
         results = self.run_slots(slots, visit, footprints)
         if isinstance(self.memory, CupyMemory):
             return self.memory.given_back(args, results)
-        return results if self.is_torch else return_arrays(results, args, self.graph.bound.values())
+        if self.is_torch:
+            return results
+        rounded_results = rounded(results, [value.type for value in self.graph.outputs])
+        return return_arrays(rounded_results, args, self.graph.bound.values())
 
     def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None) -> Call | None:
         """What runs the program on arguments like these, which are right; None if some must be moved."""
@@ -170,14 +174,15 @@ class BoundProgram:
             return {key: self._moved(item) for key, item in value.items()}
         if isinstance(self.memory, CupyMemory):
             return self.memory.adopted(value, may_write=self.writes)
-        if not self.move_to and is_foreign(value):
+        lent = not self.move_to and is_foreign(value)
+        if lent:
             value = borrow(value, may_write=self.writes)
         value = in_native_order(value, may_write=self.writes)
-        if not self.is_torch and not self.move_to and isinstance(value, np.ndarray) and str(value.dtype) == "bfloat16":
-            value = value.astype(np.float32)  # as every bfloat16 is held where NumPy computes
+        if not self.is_torch and not self.move_to and isinstance(value, np.ndarray):
+            value = widened(value, may_write=self.writes)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
-            # torch writes into read-only memory all the same
-            value = _adopted(value.copy() if self.writes and not value.flags.writeable else value)
+            # torch writes into read-only memory all the same, and says so of each array that is JAX's
+            value = _adopted(value.copy() if (self.writes or lent) and not value.flags.writeable else value)
         elif self.move_to:
             value = as_torch_on_gpu(value, may_write=self.writes)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value):

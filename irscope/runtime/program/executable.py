@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.concurrency.turns import Rank, Turn
+from irscope._base.leaves import leaves
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
@@ -23,6 +24,7 @@ from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
 from irscope.runtime.arrays.dlpack import in_native_order
+from irscope.runtime.arrays.small_floats import arrays_of, has_small_floats, is_small_float, torch_is_there
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.device import Device, ObjectStore, PreparedPlan
 from irscope.runtime.executor import (
@@ -102,7 +104,8 @@ class Executable:
 
     A nested argument may stand for its parts.
 
-    Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else NumPy's.
+    Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else JAX's if the
+    first array among the arguments is, else NumPy's, in bfloat16 and the floats of eight bits those of `ml_dtypes`.
     Where torch records gradients and an argument or a parameter wants one, so do the results, and differentiating through
     them is an error: a program computes no gradients. Call it inside of `torch.no_grad()` where none are needed.
     """
@@ -145,6 +148,7 @@ class Executable:
         """Calls that did not go it."""
         self._turn = Turn(Rank.PROGRAM)
         self._is_torchs = are_torchs(list(graph.bound.values()))
+        self._has_small_floats = has_small_floats(graph)
         left_alone(type(self).__call__)
 
     def prepare(self) -> None:
@@ -249,6 +253,8 @@ class Executable:
         writes = rare and program is not None and not converted
         call = program.call(args, self._storages) if writes and program is not None else None  # before it may turn them
         result = self.run(args)
+        if self._is_lent(args):
+            return result
         if self._only is not None:
             for program in self._programs.values():
                 if (direct := kernel_call(args, self._only, program.memory)) is not None:
@@ -259,7 +265,14 @@ class Executable:
         return result
 
     def _library_of(self, args: Sequence[Any]) -> str:
-        return "torch" if self._is_torchs or are_torchs(args) else "numpy"
+        return "torch" if self._is_torchs or are_torchs(args) or self._is_lent(args) else "numpy"
+
+    def _is_lent(self, args: Sequence[Any]) -> bool:
+        """Whether arrays that are not torch's are computed with in torch, as NumPy does not compute with their element type."""
+        if self.device != "cpu" or self._is_torchs or are_torchs(args):
+            return False
+        small = self._has_small_floats or any(is_small_float(getattr(leaf, "dtype", None)) for leaf in leaves(args))
+        return small and torch_is_there()
 
     def run(
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
@@ -280,6 +293,8 @@ class Executable:
         visit = None if launched is None else partial(self._visit, launched)
         program = self._seen_by_torch() if is_seen else self._program(library)
         results = program.run(args, visit, footprints)
+        if library == "torch" and self._is_lent(args):
+            results = arrays_of(results, args, [value.type for value in self.graph.outputs])
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:

@@ -13,11 +13,16 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from tests.oracles.mlir_texts import HANDWRITTEN, of_jax
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["KINDS", "damaged", "whole", "zipped"]
 
-KINDS: Final = ("pt", "pt2", "onnx", "mlir", "mlirbc")
+KINDS: Final = ("pt", "pt2", "onnx", "mlir", "mlirbc", "ir")
 """Suffixes of files that are damaged."""
 
 
@@ -110,7 +115,7 @@ def zipped(records: list[tuple[str, bytes]]) -> bytes:
     return held.getvalue()
 
 
-def _torch_model() -> tuple[object, tuple[object, ...]]:
+def _torch_model() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     import torch
 
     class Model(torch.nn.Module):
@@ -127,12 +132,52 @@ def _torch_model() -> tuple[object, tuple[object, ...]]:
     return Model(), (torch.zeros(2, 3),)
 
 
+def _nested() -> torch.nn.Module:
+    """Arguments in containers, a branch, a number as a result."""
+    import torch
+
+    class Nested(torch.nn.Module):
+        def forward(self, xs: list[torch.Tensor], named: dict[str, torch.Tensor]) -> dict[str, object]:
+            y = torch.cond(xs[0].sum() > 0, lambda v: v + 1, lambda v: v - 1, (xs[0],))
+            return {"y": y * named["k"], "n": xs[0].shape[0]}
+
+    return Nested()
+
+
+def _scripted() -> torch.jit.ScriptModule:
+    """Branches, loops, containers, an attribute that is written, a method that is called."""
+    import torch
+
+    class Cell(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin = torch.nn.Linear(2, 2)
+            self.count = 0
+            self.names = ["a", "b"]
+
+        def step(self, x: torch.Tensor, held: dict[str, list[torch.Tensor]]) -> torch.Tensor:
+            self.count += 1
+            held["a"].append(x)
+            return self.lin(x) if self.count < 5 else x.add_(1.5)
+
+        def forward(self, x: torch.Tensor, n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+            held = {name: [x] for name in self.names}
+            for i in range(n):
+                x = self.step(x, held)
+                while i > 3:
+                    i -= 2
+            assert x.dim() > 0, "no row"
+            return x, held["a"]
+
+    return torch.jit.script(Cell())
+
+
 def _torchscript() -> tuple[bytes, ...]:
     import torch
 
     model, args = _torch_model()
     files = []
-    for program in (torch.jit.script(model), torch.jit.trace(model, args)):
+    for program in (torch.jit.script(model), torch.jit.trace(model, args), _scripted()):
         held = io.BytesIO()
         torch.jit.save(program, held)
         files.append(held.getvalue())
@@ -143,20 +188,36 @@ def _exported() -> tuple[bytes, ...]:
     import torch
 
     model, args = _torch_model()
-    held = io.BytesIO()
-    torch.export.save(torch.export.export(model, args), held)
-    return (held.getvalue(),)
+    rows = torch.export.Dim("rows", min=2)
+    programs = [
+        torch.export.export(model, args),
+        torch.export.export(_nested(), ([torch.zeros(3, 2)], {"k": torch.ones(2)}), strict=False),
+        torch.export.export(model, args, dynamic_shapes={"x": {0: rows}}),
+    ]
+    files = []
+    for program in programs:
+        held = io.BytesIO()
+        torch.export.save(program, held)
+        files.append(held.getvalue())
+    return tuple(files)
 
 
 def _onnx() -> tuple[bytes, ...]:
-    from tests.frontends.onnx.hostile import rich_model
+    from tests.frontends.onnx.hostile import sources
 
-    return (rich_model().SerializeToString(),)
+    return tuple(model.SerializeToString() for model in sources())
 
 
 def _mlir_text() -> tuple[bytes, ...]:
     folder = Path(__file__).parents[1] / "frontends" / "mlir" / "samples"
-    return tuple(text for path in sorted(folder.glob("*.stablehlo.mlir")) if len(text := path.read_bytes()) < 50_000)
+    samples = [path.read_bytes() for path in sorted(folder.glob("*.stablehlo.mlir"))]
+    return (*map(str.encode, (*HANDWRITTEN, *of_jax())), *samples)
+
+
+def _ir_text() -> tuple[bytes, ...]:
+    from tests.oracles.mutations import seeds
+
+    return tuple(map(str.encode, seeds()))
 
 
 def _mlir_bytecode() -> tuple[bytes, ...]:
@@ -164,7 +225,7 @@ def _mlir_bytecode() -> tuple[bytes, ...]:
 
     bindings = required("jaxlib")
     files = []
-    for text in _mlir_text()[:4]:
+    for text in _mlir_text():
         held = io.BytesIO()
         bindings.ir.Module.parse(text, new_context(bindings)).operation.write_bytecode(held)
         files.append(held.getvalue())
@@ -173,4 +234,5 @@ def _mlir_bytecode() -> tuple[bytes, ...]:
 
 _WRITERS: Final[dict[str, Callable[[], tuple[bytes, ...]]]] = {
     "pt": _torchscript, "pt2": _exported, "onnx": _onnx, "mlir": _mlir_text, "mlirbc": _mlir_bytecode,
+    "ir": _ir_text,
 }  # fmt: skip

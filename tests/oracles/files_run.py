@@ -1,0 +1,147 @@
+"""Many damaged files of one kind, by hand: what became of them so far stands in a file, and is printed at the end or at Ctrl-C.
+
+    .venv/bin/python -m tests.oracles.files_run onnx --count 10000 --json onnx.json
+
+Files are read as in `tests/oracles/test_mutated_files.py`. Only MLIR's own parser, for which irscope starts a Python every time,
+runs in a fork of this one, which has loaded the parser: with the same code and limits, in a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import irscope as irs
+from irscope.errors import IrscopeError
+from tests.oracles.counts import Counts, table
+from tests.oracles.damaged_files import KINDS, damaged, whole
+from tests.oracles.watched import Ended, Stage, watched
+
+__all__ = ["survey"]
+
+MOST_MEMORY: Final = 1 << 30
+"""Bytes of address space that reading files may take beyond what the process has."""
+MOST_SECONDS: Final = 2.0
+"""Processor time that reading one file may take."""
+_TOLD: Final = 50
+"""Files between two writings of the counts."""
+
+Job = tuple[str, int]
+
+
+def _read(job: Job, skip: int) -> Iterator[Stage | Ended]:
+    kind, seed = job
+    if skip:
+        return
+    program = f"{kind} {seed}"
+    yield Stage(program, ours=True)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / f"model.{kind}"
+        path.write_bytes(damaged(kind, seed))
+        _limit_memory()
+        start = time.process_time()
+        ended = _ended(path, program)
+        seconds = time.process_time() - start
+    late = f"{seconds:.1f} s of processor time; {ended.said}"
+    yield Ended(program, "hang", late) if seconds > MOST_SECONDS else ended
+
+
+def _ended(path: Path, program: str) -> Ended:
+    try:
+        loaded = irs.load(path)
+        for graph in [loaded] if isinstance(loaded, irs.Graph) else loaded.graphs.values():
+            irs.fuse(irs.parse(str(graph)))
+    except IrscopeError as error:
+        told = str(error)
+        good = 0 < len(told) < 20_000 and "Traceback" not in told
+        return Ended(program, "refused" if good else "foreign", f"{type(error).__name__}: {told[:300]}")
+    except Exception as error:
+        return Ended(program, "foreign", f"{type(error).__name__}: {str(error)[:300]}")
+    return Ended(program, "passed")
+
+
+_limited = False
+
+
+def _limit_memory() -> None:
+    """Once a process: a MemoryError, which is no error of ours, where more is wanted."""
+    global _limited
+    statm = Path("/proc/self/statm")
+    if not _limited and statm.exists():
+        pages = int(statm.read_text(encoding="ascii").split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_MEMORY, resource.RLIM_INFINITY))
+        _limited = True
+
+
+def survey(kind: str, first: int, count: int) -> Iterator[Ended]:
+    """What became of so many damaged files, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        for index, content in enumerate(whole(kind)):  # made once, in the parent
+            path = Path(folder) / f"{index}.{kind}"
+            path.write_bytes(content)
+            irs.load(path)  # what a sound file needs is loaded once, in the parent
+    yield from watched(_read, [(kind, seed) for seed in range(first, first + count)])
+
+
+def _forked_parser(command: list[str], *, input: bytes, timeout: float, **_: Any) -> subprocess.CompletedProcess[bytes]:
+    """What `subprocess.run` gives for the script of `irscope.frontends.mlir.parse.child`, from a fork of this process."""
+    from irscope.frontends.mlir.parse import child
+
+    names, _, home, memory, seconds = command[4:]
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child._limit(int(memory), int(seconds))
+            child._loaded = lambda home: sys.modules["irscope.frontends.mlir.parse.bindings"]
+            told: list[str] = []
+            child.threading.stack_size(child.STACK)
+            worker = child.threading.Thread(target=child._parse, args=(json.loads(names), home, input, told))
+            worker.start()
+            worker.join()
+            os.write(writing, told[0].encode("utf-8", "replace")[:60_000])
+            os._exit(0 if told[0] in names else 1)
+        finally:
+            os._exit(2)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        stdout = said.read()
+    return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="damaged files of a kind, read in processes that may die of them")
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first file")
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--json", type=Path, help="where the counts so far are kept")
+    options = parser.parse_args()
+    if options.kind.startswith("mlir"):
+        from irscope.frontends.mlir.parse import parser_call
+
+        parser_call.subprocess.run = _forked_parser  # type: ignore[attr-defined]
+    found = Counts(f"damaged files: {options.kind}")
+    try:
+        for ended in survey(options.kind, options.first, options.count):
+            found.add(ended.way, ended.said, ended.program)
+            if options.json and found.programs % _TOLD == 0:
+                options.json.write_text(json.dumps(found.plain()), encoding="utf-8")
+    except KeyboardInterrupt:
+        multiprocessing.active_children()
+    print("\n".join([*table([found]), *(f"{way}: {program}: {said}" for way, program, said in found.bad())]))
+
+
+if __name__ == "__main__":
+    main()

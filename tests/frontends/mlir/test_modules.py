@@ -297,6 +297,28 @@ def test_errors_name_file_line_and_column(tmp_path: Path) -> None:
         irs.load(b"ML\xefR\x0dgarbage")
 
 
+@pytest.mark.parametrize("where", [r'loc("a\FFb")', r'loc("f\FFg":1:2)', r'loc(callsite("x"("f\C3":1:2) at "y"))'])
+def test_a_place_whose_name_is_no_text_is_an_error(where: str) -> None:
+    """Asked for such a name, MLIR's bindings end the process."""
+    with pytest.raises(LoadError, match="not UTF-8"):
+        load(f"func.func @f(%a: f32) -> f32 {{\n  %0 = arith.negf %a : f32 {where}\n  return %0 : f32\n}}")
+
+
+def test_an_entry_whose_name_is_no_text_is_an_error() -> None:
+    with pytest.raises(LoadError, match="not UTF-8"):
+        load(r'"my.op"() {a = {"b\FFc" = 1 : i32}} : () -> ()')
+
+
+def test_places_may_have_any_letters() -> None:
+    graph = load(r"""func.func @f(%a: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.tanh %a : tensor<f32> loc("größe\\FF"("\C3\BC.py":1:2))
+  return %0 : tensor<f32>
+}""")
+    (node,) = graph.nodes()
+    assert node.location is not None
+    assert node.location.file == "ü.py"
+
+
 def test_a_file_that_crashes_the_parser_is_an_error() -> None:
     with pytest.raises((LoadError, ParseError)):
         irs.load("func.func @g()\nfunc.func @f() { %0 = arith.constant " + "[" * 200_000)

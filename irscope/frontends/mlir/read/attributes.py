@@ -16,6 +16,7 @@ from typing import Any, Final
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.frontends.mlir.read.dense import dense_data
 from irscope.frontends.mlir.read.resources import Resources
+from irscope.frontends.mlir.read.utf8 import check_utf8
 
 __all__ = ["AttributeReader", "attribute_items", "attribute_of"]
 
@@ -70,6 +71,7 @@ class AttributeReader:
         if isinstance(attribute, ir.DenseI64ArrayAttr):
             return tuple(attribute)
         if isinstance(attribute, ir.DictAttr):
+            check_utf8(attribute)
             return FrozenDict({
                 attribute[i].name: self._read(attribute[i].attr, depth + 1) for i in range(len(attribute))
             })

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from irscope.frontends.mlir.read.utf8 import check_utf8
 from irscope.ir import Location
 
 __all__ = ["Place", "PlaceReader"]
@@ -45,6 +46,8 @@ class PlaceReader:
         return found
 
     def _read(self, location: Any) -> Place:
+        """Raises UnicodeDecodeError for a name that is not UTF-8: asked for it, the bindings end the process."""
+        check_utf8(location)
         ir, name = self._ir, ""
         if isinstance(location, ir.FileLineColLoc):
             return Place(self._file_place(location), "", "")

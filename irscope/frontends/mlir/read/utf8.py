@@ -1,0 +1,28 @@
+"""Names that are no text, found before the bindings are asked for them.
+
+MLIR's names are bytes. Some of jaxlib's functions that give one as a string (of a location, of an entry in a dictionary) end the
+process where it is not UTF-8, as in bytecode that is damaged. What MLIR prints has such bytes by number.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["check_utf8"]
+
+_ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
+"""A byte that MLIR prints by its number: any that is not printable ASCII."""
+
+
+def check_utf8(printed: object) -> None:
+    """Raises UnicodeDecodeError where MLIR's text of something has bytes that are not UTF-8.
+
+    >>> check_utf8(r'loc("gr\\C3\\B6\\C3\\9Fe.py":1:2)')
+    """
+    text = str(printed)
+    if "\\" in text:
+        _ESCAPED.sub(_byte, text.encode()).decode()
+
+
+def _byte(escaped: re.Match[bytes]) -> bytes:
+    return b"\\" if escaped[1] == b"\\" else bytes.fromhex(escaped[1].decode())

@@ -14,11 +14,7 @@ T = TypeVar("T")
 
 
 def answer_beside(work: Callable[[], T], tell: Callable[[T], object]) -> None:
-    """Tell what a work gives. On a thread where a loop runs, it is done on another one and told in the loop when that is free.
-
-    >>> answer_beside(lambda: 1 + 1, print)
-    2
-    """
+    """Tell what a work gives. On a thread where a loop runs, it is done on another one and told in the loop when that is free."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

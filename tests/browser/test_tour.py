@@ -12,7 +12,7 @@ from tests.browser.conftest import ACTIVE, ROOT, Lab
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'irscope[tour]'")
 
-LIVE = f"{ACTIVE} .irs"
+LIVE = f"{ACTIVE} .irs:not(.irs-asking)"
 TOUR_SECONDS = 240
 VISIBLE_BOX = """live => {
   const spot = box => { const {left, top, height} = box.getBoundingClientRect(); return {x: left + 4, y: top + height / 2}; };

@@ -149,9 +149,13 @@ def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, 
 
 
 def _held_bytes() -> int:
-    """What this process holds, which a copy begins with; 0 where nobody says."""
+    """What this process holds and a copy begins with: all but pages of files, which a copy gets when it reads them. 0 where nobody
+    says."""
     statm = Path("/proc/self/statm")
-    return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+    if not statm.exists():
+        return 0
+    _, held, of_files = map(int, statm.read_text(encoding="ascii").split()[:3])
+    return (held - of_files) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _limit(seconds: int, memory: int) -> None:

@@ -26,6 +26,15 @@ irs.quiz.alias(g, subject="v500")
 """
 
 
+def test_of_a_long_program_the_views_show_what_is_asked_about(lab: Lab, tmp_path: Path) -> None:
+    lab.open("long.ipynb", LONG)
+    lab.run_all()
+    lab.page.locator(f"{ASKED} .irs-line.lit", has_text="%v500 = ").wait_for(timeout=60_000)
+    lab.page.locator(f"{ASKED} .irs-box.lit, {ASKED} .irs-box.holding").first.wait_for()
+    lab.page.screenshot(path=tmp_path / "long.png")
+    lab.close()
+
+
 @pytest.fixture(scope="module")
 def quiz(lab: Lab) -> Iterator[Lab]:
     """A quiz with a question of each kind."""
@@ -93,12 +102,3 @@ def test_a_saved_notebook_keeps_the_answers(quiz: Lab) -> None:
     quiz.reload()
     quiz.page.locator(f"{ACTIVE} .jp-OutputArea").first.wait_for(timeout=60_000)
     quiz.page.locator(f"{ACTIVE} pre", has_text="answered: ").first.wait_for(state="attached", timeout=60_000)
-
-
-def test_of_a_long_program_the_views_show_what_is_asked_about(lab: Lab, tmp_path: Path) -> None:
-    lab.open("long.ipynb", LONG)
-    lab.run_all()
-    lab.page.locator(f"{ASKED} .irs-line.lit", has_text="%v500 = ").wait_for(timeout=60_000)
-    lab.page.locator(f"{ASKED} .irs-box.lit, {ASKED} .irs-box.holding").first.wait_for()
-    lab.page.screenshot(path=tmp_path / "long.png")
-    lab.close()

@@ -104,7 +104,7 @@ def _observe(torch: Any, call: Callable[..., Any], finding: Finding, arguments: 
     declared = finding.schema.arguments
     positional = [value for value, argument in zip(arguments, declared, strict=True) if not argument.keyword_only]
     named = {argument.name: value for value, argument in zip(arguments, declared, strict=True) if argument.keyword_only}
-    owners = [{_memory(tensor) for tensor in _tensors(torch, value)} for value in arguments]
+    owners = [_storages(torch, value) for value in arguments]
     try:
         result = call(*positional, **named)
     except Exception:
@@ -112,8 +112,8 @@ def _observe(torch: Any, call: Callable[..., Any], finding: Finding, arguments: 
     finding.ran += 1
     results = result if len(finding.schema.returns) > 1 else [result]
     for i, value in enumerate(results[: len(finding.schema.returns)]):
-        memory = {_memory(tensor) for tensor in _tensors(torch, value)} - {0}
-        finding.shared.update((i, j) for j, owned in enumerate(owners) if memory & owned)
+        storages = _storages(torch, value)
+        finding.shared.update((i, j) for j, owned in enumerate(owners) if _is_one_of(storages, owned))
     for j, value in enumerate(arguments):
         for tensor, copy, version in zip(_tensors(torch, value), before[j], versions[j], strict=True):
             if (
@@ -124,11 +124,18 @@ def _observe(torch: Any, call: Callable[..., Any], finding: Finding, arguments: 
                 finding.written.add(j)
 
 
-def _memory(tensor: Any) -> int:
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except (RuntimeError, NotImplementedError):
-        return 0
+def _storages(torch: Any, value: Any) -> list[Any]:
+    """The storages of a value's tensors, kept alive, so that no later one can lie where one of them lay."""
+    found = []
+    for tensor in _tensors(torch, value):
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            found.append(tensor.untyped_storage())
+    return found
+
+
+def _is_one_of(storages: list[Any], others: list[Any]) -> bool:
+    """By address as it is now: an `out=` that is resized frees its memory, and the next result may be put there."""
+    return bool({s.data_ptr() for s in storages if s.data_ptr()} & {s.data_ptr() for s in others})
 
 
 def _tensors(torch: Any, value: Any) -> Iterator[Any]:

@@ -98,6 +98,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   const sizes = new ResizeObserver(draw);
   sizes.observe(area);
   signal.addEventListener("abort", () => {
+    if (area.isConnected) Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd }); // what moved it last has not told yet
     sizes.disconnect();
     clearTimeout(resting);
   });

@@ -62,9 +62,7 @@ def test_a_failing_step_says_what_failed_and_what_to_do(tools: ModuleType) -> No
 def test_the_schema_is_that_of_the_view_models() -> None:
     schema = script("generate_schema")
     current = schema.TARGET.read_text(encoding="utf-8")
-    assert current == schema.declarations(schema.MODELS.read_text(encoding="utf-8")), (
-        "run: python widgets/generate_schema.py"
-    )
+    assert current == schema.declarations(schema.MODELS), "run: python widgets/generate_schema.py"
 
 
 def test_the_bundle_was_made_from_these_sources() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -39,9 +38,9 @@ class Here:
         """Hand out the largest first, so that the last to end is a small one. An interrupt stops those at work; what is done stays."""
         left = deque(sorted(sources, key=lambda source: -source.size_bytes))
         done: SimpleQueue[tuple[Source, str] | BaseException] = SimpleQueue()
-        examiners = [Examiner(out, settings) for _ in range(min(self.processes, len(left)))]
+        examiner = Examiner(out, settings)
 
-        def help(examiner: Examiner) -> None:
+        def help() -> None:
             try:
                 while True:
                     source = left.popleft()
@@ -50,10 +49,8 @@ class Here:
                 return  # another thread has taken the last one
             except BaseException as error:
                 done.put(error)
-            finally:
-                examiner.stop()
 
-        errands = [Errand(lambda examiner=examiner: help(examiner)) for examiner in examiners]  # type: ignore[misc]
+        errands = [Errand(help) for _ in range(min(self.processes, len(left)))]
         try:
             for errand in errands:
                 errand.start()
@@ -64,8 +61,7 @@ class Here:
                 yield found
         finally:
             left.clear()
-            for examiner in examiners:
-                examiner.stop()
+            examiner.stop()
             join(errands)
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
@@ -76,8 +72,8 @@ class Here:
 class OnDask:
     """Workers of a Dask cluster. They see `out` and the files under the same paths, and write the results there themselves.
 
-    A worker has a process for each of its threads, in which models are looked at (`examiner`): a model cannot end a worker. A worker
-    that is killed loses what it was busy with; Dask gives that to another.
+    A worker has a process beside it in which models are looked at (`examiner`): a model cannot end a worker. A worker that is killed
+    loses what it was busy with; Dask gives that to another.
     """
 
     def __init__(self, client: Any) -> None:
@@ -128,10 +124,7 @@ def _examine_on_worker(job: tuple[str, Source, Settings]) -> str:
         what = f"a worker on {os.uname().nodename!r} does not see the folder {str(out)!r}"
         raise LoadError(what, hint="give a folder that all workers see under the same path")
     known: dict[Any, Examiner] = vars(get_worker()).setdefault(_EXAMINERS, {})
-    key = (threading.get_ident(), str(out), settings)
-    if key not in known:
-        known[key] = Examiner(out, settings)
-    return known[key].examine(source)
+    return known.setdefault((job[0], settings), Examiner(out, settings)).examine(source)
 
 
 def _stop_examiners(dask_worker: Any) -> None:

@@ -88,6 +88,13 @@ def surveyed(models: list[Any], out: Path, processes: int, seconds: int) -> tupl
     return found, time.perf_counter() - start, spent
 
 
+COLUMNS: Final = (
+    "processes", "models", "left out", "nodes", "clock s", "processor s", "models s", "longest s", "µs a node", "largest MB", "groups",
+    "classes", "kernels",
+)  # fmt: skip
+"""The processor's seconds are those of everything, those of the models what each took by itself."""
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("out", type=Path)
@@ -98,15 +105,15 @@ def main() -> None:
     chosen = options.parse_args()
     models = corpus(chosen.models)
     shares = (8, 4, 2, 1) if chosen.parts else (1,)
-    print("| processes | models | left out | nodes | clock s | model s | µs a node | largest MB | groups | classes | kernels |")
-    print("|---" * 11 + "|")
+    print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|")
     for processes in map(int, chosen.processes.split(",")):
         for share in shares:
             folder = chosen.out / f"{processes}-{share}"
-            s, clock, _ = surveyed(models[: len(models) // share], folder, processes, chosen.seconds)
+            s, clock, whole = surveyed(models[: len(models) // share], folder, processes, chosen.seconds)
             nodes, spent = s.models["nodes"].sum(), s.models["seconds"].sum()
             cells = [
-                processes, len(s.models), len(s.failures), nodes, f"{clock:.0f}", f"{spent:.0f}", f"{1e6 * spent / nodes:.0f}",
+                processes, len(s.models), len(s.failures), nodes, f"{clock:.1f}", f"{whole:.1f}", f"{spent:.1f}",
+                f"{s.models['seconds'].max():.1f}", f"{1e6 * spent / nodes:.0f}",
                 f"{s.models['peak_bytes'].max() / 1e6:.0f}", len(s.groups), len(s.classes), len(s.kernels),
             ]  # fmt: skip
             print("| " + " | ".join(map(str, cells)) + " |", flush=True)

@@ -14,7 +14,7 @@ from irscope.corpus.records import failure, write_record
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import IrscopeError
 
-__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "raises"]
+__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "meets", "raises"]
 
 
 class InProcess:
@@ -60,6 +60,14 @@ def is_killed() -> str:
     """As by a system that has no memory left."""
     os.kill(os.getpid(), signal.SIGKILL)
     return ""
+
+
+def meets(folder: Path, name: str, other: str) -> str:
+    """Ends when another model has begun; its width says which process this one is a copy of."""
+    (folder / name).write_text("begun")
+    while not (folder / other).exists():
+        time.sleep(0.01)
+    return chain("relu", size=os.getsid(0))
 
 
 def crashes() -> str:

@@ -19,7 +19,7 @@ from irscope.cli import main
 from irscope.corpus import Survey, run
 from irscope.corpus.records import record_path
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
-from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, is_killed, raises
+from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, is_killed, meets, raises
 
 MODELS = {
     "a": chain("relu", "tanh"),
@@ -249,6 +249,13 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     assert why["raises"] == "RuntimeError: this model is not finished"
     assert "broken.onnx" in why["broken"]
     assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]
+
+
+def test_models_that_are_looked_at_side_by_side_are_copies_of_one_process(tmp_path: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    models = {name: partial(meets, tmp_path, name, other) for name, other in (("one", "other"), ("other", "one"))}
+    s = survey(tmp_path / "out", models, processes=2, seconds=10)
+    assert s.classes["members"].tolist() == [2] and not len(s.failures)
 
 
 def test_the_command_surveys_folders_and_says_what_it_left_out(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.verdict import Verdict
 from irscope._base.words import byte_count, plural
@@ -21,6 +21,9 @@ __all__ = ["BRACKETS", "example_arguments", "speed_question"]
 BRACKETS = ((0.0, 0.8), (0.8, 1.25), (1.25, 2.0), (2.0, 4.0), (4.0, float("inf")))
 """How many times as fast the fused program is, from and to; the second says that neither is faster."""
 
+_AGAIN: Final = 1.1
+"""How many times as large a ratio may be when it is measured again: the quartiles of one run do not know what the next one will find."""
+
 _WORDS = (
     "op by op is faster", "about the same, less than a quarter apart", "fused is 1.25 to 2 times as fast",
     "fused is 2 to 4 times as fast", "fused is more than 4 times as fast",
@@ -29,7 +32,7 @@ _WORDS = (
 
 def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -> Question:
     """Measures both ways on the processor, in turn. The bracket of the best turns is right, and so is the one beside
-    it that the quartiles reach.
+    it that the quartiles reach, or come within a tenth of.
 
     Raises ArgumentError for arguments that the program does not take.
     """
@@ -47,7 +50,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
     because = f"fused is {ratio:.2f} times as fast here ({_times(measured)}){fewer}"
     nearest = next(k for k, (_, to) in enumerate(BRACKETS) if ratio < to)
     options = tuple(
-        Option("abcde"[k], words, Verdict(abs(k - nearest) <= 1 and low < to and high >= since, because, fusion.groups))
+        Option("abcde"[k], words, Verdict(abs(k - nearest) <= 1 and low < to * _AGAIN and high * _AGAIN >= since, because, fusion.groups))
         for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
     )
     note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {measured.caption}"

@@ -193,5 +193,5 @@ def test_the_right_speed_is_the_one_that_was_measured() -> None:
     within = [
         option.name for option, (low, high) in zip(asked.options, BRACKETS, strict=True) if low <= float(told[1]) < high
     ]
-    assert set(within) <= set(asked.answer), "the best turns are right; so is what the quartiles reach"
+    assert set(within) <= set(asked.answer), "the best turns are right; so is what the quartiles come near"
     assert asked.judge([asked.answer[0]]).points == 1

@@ -2,7 +2,8 @@
 
 All ways take turns, in another order each time, as in `irs.compare`: a call of the plain program for the whole, and a call
 that leaves stamps for the parts. Arguments that the program writes are restored before each. A Ctrl-C ends the
-measurement and keeps what there is, once the program has run as it was written: a way without a run is left out.
+measurement and keeps what there is, once the program has run as it was written, also while the fused one is compiled: a
+way without a run is left out.
 """
 
 from __future__ import annotations
@@ -114,17 +115,14 @@ def _measured(
     device: str, is_torch: bool, seconds: float, exact: Exact, kept: bool,
 ) -> Measured:  # fmt: skip
     state = ArgumentSnapshot([*args, *original.bound.values()])
-    turns, interrupted = 0, False
     with progress(100, "profiling") as step:
-        ways: dict[WayName, Way] = {}
         try:
-            for label, make in makers.items():
-                way = ways[label] = Way.of(label, make, args, device, is_torch)
-                state.watch(partial(way.plain, *args)) if len(ways) == 1 else None
-                way.warm_up(args, state.restore)
+            ways = _warm(makers, args, state, device, is_torch)
             before = _forced_switches()
             started = time.perf_counter()
-            turns, interrupted = _take_turns(ways, args, state, seconds, step)
+            turns, interrupted = 1, True
+            if len(ways) == len(makers):
+                turns, interrupted = _take_turns(ways, args, state, seconds, step)
             lasted = time.perf_counter() - started
         finally:
             state.restore()
@@ -135,6 +133,25 @@ def _measured(
     )  # fmt: skip
 
 
+def _warm(
+    makers: dict[WayName, Callable[[], Executable]], args: tuple[Any, ...], state: ArgumentSnapshot, device: str, is_torch: bool
+) -> dict[WayName, Way]:
+    """The ways, compiled and called. Each has one turn at once: an interrupt while the next one is compiled keeps those before."""
+    ways: dict[WayName, Way] = {}
+    try:
+        for label, make in makers.items():
+            way = Way.of(label, make, args, device, is_torch)
+            if not ways:
+                state.watch(partial(way.plain, *args))
+            way.warm_up(args, state.restore)
+            _turn(way, args, state, 1)
+            ways[label] = way
+    except KeyboardInterrupt:
+        if not ways:
+            raise
+    return ways
+
+
 def _take_turns(
     ways: dict[WayName, Way],
     args: Sequence[Any],
@@ -142,12 +159,13 @@ def _take_turns(
     seconds: float,
     step: Callable[[], object],
 ) -> tuple[int, bool]:
-    start, turns, shown = time.perf_counter(), 0, 0
-    calls = {label: 1 if state.is_written else _calls(way, args) for label, way in ways.items()}
+    """How many turns there were, the first included, and whether an interrupt ended them."""
+    start, turns, shown = time.perf_counter(), 1, 0
     order = list(ways)
     try:
+        calls = {label: 1 if state.is_written else _calls(way, args) for label, way in ways.items()}
         while turns < _MOST_TURNS:
-            for label in Random(turns).sample(order, len(order)) if turns else order:
+            for label in Random(turns).sample(order, len(order)):
                 _turn(ways[label], args, state, calls[label])
             turns += 1
             spent = time.perf_counter() - start
@@ -160,10 +178,6 @@ def _take_turns(
             if turns >= _LEAST_TURNS and spent > seconds / 4 and not any(map(unsure, ways.values())):
                 break
     except KeyboardInterrupt:
-        if not ways["op by op"].runs:
-            raise
-        for label in [label for label, way in ways.items() if not way.runs]:
-            del ways[label]
         return turns, True
     return turns, False
 

@@ -182,6 +182,21 @@ def test_a_ctrl_c_before_the_fused_program_has_run_keeps_the_other(monkeypatch: 
     assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None and not len(p.table(by="group"))
 
 
+def test_a_ctrl_c_while_the_fused_program_is_compiled_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    from irscope.runtime.profile.way import Way
+
+    def of(label: str, *given: Any) -> Way:
+        if label == "fused":
+            raise KeyboardInterrupt
+        return plain(label, *given)  # type: ignore[arg-type]
+
+    plain = Way.of
+    monkeypatch.setattr(Way, "of", of)
+    p = irs.profile(chain, torch.from_numpy(X), seconds=60)
+    assert p.is_interrupted and list(p.ways) == ["op by op"] and p.measured.turns == 1
+    assert len(p.top(3)) == 3 and "Interrupted" in p.caption() and repr(p) and p.remarks is not None
+
+
 def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def turn(*given: Any) -> None:
         raise KeyboardInterrupt

@@ -19,12 +19,14 @@ from typing import Any, Final, TypeVar
 from irscope._base.concurrency.restored import with_attributes
 from irscope._base.concurrency.waiting import put_off
 from irscope._base.loaded_code import loaded_files
+from irscope._base.warned import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends.torch import torchscript
 from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
-from irscope.ir import Graph, flatten_arguments
+from irscope.ir import Graph, TensorType, flatten_arguments
 
 __all__ = ["check_arguments", "load", "may_run_code", "name", "quietly", "reads", "suffixes", "trimmed"]
 
@@ -78,7 +80,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         return graph
     title = name or str(getattr(source, "__name__", type(source).__name__))
     modes = modes_of(source)
-    graph = import_exported(_capture(source, args, title), title if title.isidentifier() else "exported", _ran)
+    graph = _captured(source, args, title)
     return replace(graph, modes=modes) if modes is not None else graph
 
 
@@ -87,21 +89,58 @@ def _ran(file: str) -> bool:
     return True
 
 
-def _capture(source: Any, args: Sequence[Any], title: str) -> Any:
+def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     torch = require_torch("to export a model")
     is_module = isinstance(source, torch.nn.Module)
     check_arguments(source.forward if is_module else source, args, title)
     model = source if is_module else _as_module(source)
     apart = _apart(model, tuple(args))
+    name = title if title.isidentifier() else "exported"
     try:
-        return quietly(lambda: put_off(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False))))
+        program = quietly(lambda: put_off(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False))))
     except Exception as error:
+        place, advice = _failed_at(error), _advice(error)
+        if _needs_a_number(error):
+            try:
+                graph = _scripted(source, args, name)
+            except Exception as refusal:
+                said = trimmed(str(refusal), 1).strip().rstrip(":")
+                advice = f"write it with torch.cond or with tensors (torch.jit.script does not take it either: {said})"
+            else:
+                _tell_scripted(title, place)
+                return graph
         what = f"torch.export cannot capture {title}"
-        raise CaptureError(what, where=trimmed(str(error)) + _failed_at(error), hint=_advice(error)) from None
+        where = trimmed(str(error)) + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
+        raise CaptureError(what, where=where, hint=advice) from None
+    return import_exported(program, name, _ran)
 
 
-def _failed_at(error: Exception) -> str:
-    """The innermost line of the user's code in which it failed, as a paragraph; empty where there is none."""
+def _needs_a_number(error: Exception) -> bool:
+    """Whether a program goes on with what a tensor holds: branches on it, or counts with it. torch.export follows none such."""
+    text = f"{type(error).__name__}: {error}"
+    return "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text
+
+
+def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
+    """The program as torch.jit.script reads it. Raises where that does not take it, or takes a number for a tensor."""
+    torch = require_torch("to script a model")
+    graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
+    parameters = inspect.signature(source.forward if isinstance(source, torch.nn.Module) else source).parameters
+    for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
+        if isinstance(arg, torch.Tensor) != isinstance(value.type, TensorType):
+            raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}")
+    return graph
+
+
+def _tell_scripted(title: str, place: tuple[str, str] | None) -> None:
+    at = f" at {place[0]}" if place else ""
+    warn_caller(
+        f"{title} goes on with a number that a tensor holds{at}, which torch.export does not follow: torch.jit.script captured it"
+    )
+
+
+def _failed_at(error: Exception) -> tuple[str, str] | None:
+    """The innermost place of the user's code in which it failed, and its line."""
     torch = require_torch("to export a model")
     ours, its = Path(__file__).parents[2], Path(str(torch.__file__)).parent
     skipped = (f"{ours}{os.sep}", f"{its}{os.sep}", "<")
@@ -109,8 +148,8 @@ def _failed_at(error: Exception) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         is_python = frame.filename.startswith(library) and "site-packages" not in frame.filename
         if not is_python and not frame.filename.startswith(skipped):
-            return f"\n\n{frame.filename}:{frame.lineno}\n    {frame.line}"
-    return ""
+            return f"{frame.filename}:{frame.lineno}", frame.line or ""
+    return None
 
 
 def _with_places(work: Callable[[], T]) -> T:
@@ -234,11 +273,6 @@ def _advice(error: Exception) -> str:
         return "return tensors and numbers, in lists, tuples and dictionaries if there are several"
     if "Unsupported input type" in text:
         return "pass tensors and numbers, in lists, tuples and dictionaries if you like"
-    if "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text:
-        return (
-            "the model needs the number in a tensor to go on, to branch on it or as an int: write it with torch.cond or with "
-            "tensors, or load torch.jit.script(model)"
-        )
     return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
 
 

@@ -50,6 +50,7 @@ _PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {
     operator.eq: "aten::eq", operator.ne: "aten::ne", operator.lt: "aten::lt", operator.le: "aten::le",
     operator.gt: "aten::gt", operator.ge: "aten::ge", operator.neg: "aten::neg", operator.not_: "aten::__not__",
     operator.and_: "aten::__and__", operator.or_: "aten::__or__",
+    operator.lshift: "aten::__lshift__", operator.rshift: "aten::__rshift__", operator.abs: "prim::abs",
     math.ceil: "aten::ceil", math.floor: "aten::floor", math.trunc: "aten::Int", math.sqrt: "aten::sqrt",
 }  # fmt: skip
 """Arithmetic on sizes, which FX spells as calls of Python's own functions."""
@@ -153,6 +154,9 @@ class _Import:
             return held[node.args[1]] if isinstance(held, tuple) else self.plain(node, "aten::__getitem__", env)
         if target in _PYTHON_OPS:
             return self.plain(node, _PYTHON_OPS[target], env)
+        if target is round and node.args[1:] in ((), (None,)):  # Python gives an int, torch's op a float
+            rounded = self.append(node, "aten::round", [self.value(node.args[0], ANY, env)], (FLOAT,))
+            return self.append(node, "aten::Int", rounded, (INT,))[0]
         if isinstance(target, self.torch._ops.OpOverload):
             if is_wrong_bound(node):
                 return None

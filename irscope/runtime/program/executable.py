@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.leaves import leaves
+from irscope._base.warned import warn_caller
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
@@ -241,7 +241,7 @@ class Executable:
         """Warn, once for each time, of a model that is in other modes than it was captured in."""
         said = modes()
         if said and said != self._said:
-            warnings.warn(said, UserWarning, stacklevel=3)
+            warn_caller(said)
         self._said = said
 
     def _long_way(self, args: Sequence[Any]) -> Any:

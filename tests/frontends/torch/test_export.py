@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends import load
 from irscope.ir.core import Graph, Node
@@ -232,15 +233,64 @@ def test_the_wrong_number_of_arguments_for_a_program():
         load(program, torch.rand(2, 3), 1)
 
 
+def _branching(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def _halved(x):
+    while float(x.max()) > 1.0:
+        x = x / 2
+    return x
+
+
+class _Scaled(nn.Module):
+    def forward(self, x):
+        return x / int(x.sum() + 10)
+
+
+@pytest.mark.parametrize("model", [_branching, _halved, _Scaled()])
+def test_what_goes_on_with_a_number_of_a_tensor_is_scripted_and_says_so(model: Callable[..., Any]):
+    with pytest.warns(UserWarning, match=r"test_export\.py:\d+.*torch\.jit\.script captured it") as told:
+        graph = load(model, torch.rand(3))
+    assert told.pop(UserWarning).filename == __file__
+    program = irs.compile(irs.fuse(graph))
+    for x in (torch.rand(3), -torch.rand(3), 9 * torch.rand(3)):
+        assert torch.equal(program(x), model(x))
+
+
+def test_a_number_that_the_script_would_take_for_a_tensor_is_refused():
+    def shifted(x, by):
+        return x + by if x.sum() > 0 else x
+
+    with pytest.raises(CaptureError) as caught:
+        load(shifted, torch.rand(3), 2)
+    assert "by is not annotated" in caught.value.hint
+
+
+@pytest.mark.parametrize("count", [abs, round, lambda n: n << 2, lambda n: n >> 1], ids=["abs", "round", "<<", ">>"])
+def test_numbers_of_tensors_are_counted_with(count: Callable[[float], float]):
+    def scaled(x):
+        return x * count(x.sum().item())
+
+    def scaled_ints(x):
+        return x * count(x.sum().long().item())
+
+    x = torch.tensor([-1.25, 0.5, -1.75])
+    program = scaled if count in (abs, round) else scaled_ints
+    result = irs.compile(load(program, x))
+    for each in (x, torch.tensor([2.5, 0.0, 1.0]), torch.tensor([1.5, 0.0, 1.0])):
+        assert torch.equal(result(each), program(each))
+
+
 def test_what_cannot_be_captured_says_why(capfd: pytest.CaptureFixture[str]):
     def choose(x):
-        return x + 1 if x.sum() > 0 else x - 1
+        return {True: x + 1, False: lambda: x}[bool(x.sum() > 0)]
 
     with pytest.raises(CaptureError) as caught:
         load(choose, torch.rand(3))
     assert "torch.cond" in caught.value.hint
     assert 0 < len(caught.value.where.splitlines()) <= 8
-    assert "test_export.py" in caught.value.where and "return x + 1 if x.sum() > 0" in caught.value.where
+    assert "test_export.py" in caught.value.where and "bool(x.sum() > 0)" in caught.value.where
     assert capfd.readouterr() == ("", "")
 
 

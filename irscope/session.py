@@ -213,6 +213,7 @@ def compare(
     program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
     rotate: bool = False, exact: Literal["torch"] | None = None, steps: Sequence[Relation] | bool = (),
+    ways: Sequence[str] | None = None,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
 
@@ -222,6 +223,7 @@ def compare(
     `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
     memory that goes back to the system; with `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
     `steps=True`, or some steps of dedup's ladder, adds a row for each: kernels, compile and run time with one body for each class.
+    `ways` leaves out what need not be measured: some of `["op by op", "fused", "fused + dedup"]`.
     `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.measure import compare as run
@@ -238,6 +240,7 @@ def compare(
         rotate=rotate,
         exact=exact,
         steps=steps,
+        ways=ways,
     )
 
 

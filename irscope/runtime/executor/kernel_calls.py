@@ -16,10 +16,11 @@ from typing import Any, Final
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import side_by_side
 from irscope._base.progress import progress
+from irscope.analysis.per_graph import once
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
-from irscope.ir import BOOL, FLOAT, INT, Node, TensorType, Type
+from irscope.ir import BOOL, FLOAT, INT, Graph, Node, TensorType, Type
 from irscope.runtime.arrays import Allocate, Library, Memory
 from irscope.runtime.device import Device, Kernel, PreparedPlan
 from irscope.runtime.executor.arena import Arena
@@ -39,8 +40,9 @@ class Kernels:
     With `device_of` giving each group a device of its own, equal kernels are compiled once per group.
     """
 
-    def __init__(self, device_of: Callable[[Node], Device], *, exact: bool = False) -> None:
+    def __init__(self, graph: Graph, device_of: Callable[[Node], Device], *, exact: bool = False) -> None:
         """`exact`: a group gets kernels only if they give torch's bits."""
+        self.graph = graph
         self.device_of = device_of
         self.exact = exact
         self.taken: dict[Node, dict[int, int]] = {}
@@ -56,7 +58,7 @@ class Kernels:
         """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
         device = self.device_of(group)
         try:
-            prepared = device.prepare(self._planned(group, types))
+            prepared = device.prepare(self._placed(spec_of_group(group, types, exact=self.exact), group, types))
         except IrscopeError as error:
             self._remark(group, error)
             return None
@@ -68,7 +70,9 @@ class Kernels:
         plans: dict[Node, tuple[Device, LaunchPlan]] = {}
         for group, operands in types.items():
             try:
-                plans[group] = self.device_of(group), self._planned(group, operands)
+                question = (spec_of_group, group, tuple(operands), self.exact)  # a comparison compiles a program five times
+                plan = once(self.graph, question, partial(spec_of_group, group, operands, exact=self.exact))
+                plans[group] = self.device_of(group), self._placed(plan, group, operands)
             except IrscopeError as error:
                 self._remark(group, error)
         distinct = {(id(device), plan.specs): (device, plan) for device, plan in plans.values()}
@@ -87,8 +91,9 @@ class Kernels:
                 self._record_all(prepared, device, group)
         return made
 
-    def _planned(self, group: Node, types: Sequence[Type]) -> LaunchPlan:
-        plan, taken = spec_of_group(group, types, exact=self.exact), self.taken.get(group)
+    def _placed(self, plan: LaunchPlan, group: Node, types: Sequence[Type]) -> LaunchPlan:
+        """The plan, with outputs in place of the inputs that they take."""
+        taken = self.taken.get(group)
         return plan if not taken else overwriting(plan, _of_one_type(plan, types, taken))
 
     def offers(self, group: Node, types: Sequence[Type]) -> dict[int, list[int]]:

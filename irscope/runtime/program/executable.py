@@ -125,7 +125,7 @@ class Executable:
         """Whether results have torch's bits."""
         self.told = told
         """Why ops are in no group, as far as that is due to `exact`."""
-        self._kernels = Kernels(device_of or _no_device, exact=exact)
+        self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownName
+from irscope.runtime.executor import kernel_calls
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.strategies import Program, programs
 
@@ -35,6 +36,27 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
 
 def chain(x: Any, y: Any) -> Any:
     return np.tanh(np.maximum(x, 0) * y)
+
+
+def test_a_program_that_is_compiled_again_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan is for the types of a group: other arguments, or other bits, have others."""
+    planned: list[bool] = []
+    spec_of_group = kernel_calls.spec_of_group
+
+    def counted(*given: Any, exact: bool) -> Any:
+        planned.append(exact)
+        return spec_of_group(*given, exact=exact)
+
+    monkeypatch.setattr(kernel_calls, "spec_of_group", counted)
+    x, y = arrays((8, 16), (8, 16))
+    fusion = irs.fuse(irs.load(chain, x, y))
+    for shared in (True, False, True):
+        np.testing.assert_allclose(compile_graph(fusion, share_kernels=shared)(x, y), chain(x, y), rtol=1e-6)
+    assert planned == [False]
+    compile_graph(fusion.graph, exact="torch")
+    assert planned == [False, True]
+    irs.compile(irs.fuse(irs.load(chain, x[:4], y[:4])))
+    assert len(planned) == 3
 
 
 # -- results ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,13 +149,15 @@ class Exploration:
 
         It may be one of an earlier state of the program; a name goes to the program that is shown first.
         """
-        if isinstance(name, int):
-            return name
+        if isinstance(name, Integral):  # pandas has integers of its own
+            return int(name)
         if isinstance(name, Value | Node):
             if name.id not in self.records and name.id not in self.gone:
                 what = f"{name!r} is not in the program that is shown"
                 raise UnknownName(what, hint="it is of another graph")
             return name.id
+        if not isinstance(name, str):
+            raise UnknownName(f"{name!r} names nothing in a program", hint="give a Value, a Node, a printed name or an id")
         try:
             return _named(self.graph, name)
         except UnknownName:

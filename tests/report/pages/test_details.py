@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -77,6 +78,9 @@ def test_names_resolve_to_ids(exploration: Exploration) -> None:
     assert exploration.resolve("aten::cat#0") == graph.node("cat").id
     with pytest.raises(UnknownName):
         exploration.resolve("nothing")
+    with pytest.raises(UnknownName, match="None names nothing"):
+        exploration.resolve(None)
+    assert exploration.resolve(np.int64(graph.value("c").id)) == graph.value("c").id
 
 
 def test_a_group_is_told_with_its_neighbours_and_why_they_are_not_in_it() -> None:

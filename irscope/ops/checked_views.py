@@ -46,7 +46,7 @@ def strided_view(
     if len(shape) != len(strides):
         raise mismatch(f"{op} is given {len(shape)} extents and {len(strides)} strides", rule="view-bounds")
     if min(shape, default=0) < 0:
-        raise mismatch(f"{op} is given the extent {min(shape)}", rule="view-bounds")
+        raise mismatch(f"{op} takes no negative extent: {min(shape)}", rule="view-bounds")
     _, first, last = memory_of(self)
     here = _address(self)
     start = here if offset is None else first + offset

@@ -133,7 +133,7 @@ class KernelSpec:
             still = {loop for loop, kind in enumerate(result.pattern) if kind == BROADCAST}
             if still and still != set(self.reduced):
                 raise CodegenError(
-                    f"result {place} stands still along {plural(len(still), 'loop')} whose every step would write it",
+                    f"result {place} does not move along {plural(len(still), 'loop')}, each step of which would overwrite it",
                     where=str(self),
                     rule="codegen-result",
                 )

@@ -65,7 +65,7 @@ def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
     each = [several] if isinstance(several, Node) else several
     found = tuple(dict.fromkeys(subject for named in each for subject in _subjects(fusion, named)))
     if len(found) < 2:
-        raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
+        raise ArgumentError("a pair is two different nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     return found
 
 

@@ -57,7 +57,7 @@ def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
         raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     found = tuple(dict.fromkeys(subject_of(graph, _node(graph, each)) for each in several))
     if len(found) < 2:
-        raise ArgumentError("a wish about kernels is about two different nodes or more", hint='give a list of pairs: forbid=[("a", "b")]')
+        raise ArgumentError("a pair is two different nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     return found
 
 

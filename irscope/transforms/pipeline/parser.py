@@ -86,7 +86,7 @@ class _Reader:
         """The next token, whatever it is."""
         if self._next is None:
             self._last = len(self.text.rstrip())
-            raise self.error(f"the text ends where {wanted} should be", "")
+            raise self.error(f"the text ends where {wanted} is expected", "")
         token, self._last = self._next[1], self._next.start(1)
         self._next = next(self._tokens, None)
         return token
@@ -95,7 +95,7 @@ class _Reader:
         """The next token, which must be a name."""
         token = self.any(wanted)
         if not re.fullmatch(r"[A-Za-z_][\w-]*", token):
-            raise self.error(f"here should be {wanted}, not {token!r}", "")
+            raise self.error(f"expected {wanted}, found {token!r}", "")
         return token
 
     def accept(self, mark: str) -> bool:
@@ -109,7 +109,7 @@ class _Reader:
         """Take the next token, which must be this one."""
         token = self.any(wanted)
         if token != mark:
-            raise self.error(f"here should be {wanted}, not {token!r}", "")
+            raise self.error(f"expected {wanted}, found {token!r}", "")
 
     def finish(self, wanted: str) -> None:
         """There must be nothing left."""

@@ -80,5 +80,5 @@ def test_a_launch_counts_each_tensor_once() -> None:
 
 @pytest.mark.parametrize(("pattern", "reduced"), [((2, 0), ()), ((0, 1), ()), ((0, 0, 1), (0, 1, 2)), ((2, 0), (0,))])
 def test_a_result_that_every_step_of_a_loop_would_write_is_refused(pattern: tuple[int, ...], reduced: tuple[int, ...]) -> None:
-    with pytest.raises(CodegenError, match="stands still along"):
+    with pytest.raises(CodegenError, match="does not move along"):
         replace(SPEC, outputs=(Result("float32", pattern, 1),), rank=len(pattern), reduced=reduced)

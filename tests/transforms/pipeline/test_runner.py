@@ -91,13 +91,13 @@ def test_every_registered_pass_runs_and_has_a_line(name: str) -> None:
 
 MISTAKES = {
     "functionalise": ("no pass 'functionalise'", 0, "did you mean functionalize?"),
-    "cse, ": ("the text ends where the name of a pass should be", 4, ""),
-    "cse dce": ("here should be a comma between passes, not 'dce'", 4, ""),
-    "{": ("here should be the name of a pass", 0, ""),
+    "cse, ": ("the text ends where the name of a pass is expected", 4, ""),
+    "cse dce": ("expected a comma between passes, found 'dce'", 4, ""),
+    "{": ("expected the name of a pass", 0, ""),
     "dce,fuse{min_size=x}": ("'min_size' is a whole number, not 'x'", 18, ""),
     "fuse{minsize=3}": ("pass 'fuse' has no option 'minsize'", 5, "did you mean min_size?"),
     "fuse{min_size=3": ("the text ends", 15, ""),
-    "fuse{min_size 3}": ("here should be =", 14, ""),
+    "fuse{min_size 3}": ("expected =", 14, ""),
     "cse{a=1}": ("has no option 'a'", 4, "it has no options"),
     "functionalize{scatter=maybe}": ("true or false, not 'maybe'", 22, ""),
 }

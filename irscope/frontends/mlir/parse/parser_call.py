@@ -44,7 +44,7 @@ def _reader_of(names: Sequence[str], content: bytes, file: str) -> str:
     try:
         done = subprocess.run(command, input=content, capture_output=True, timeout=12 * int(limits[1]) + 60, check=False)
     except subprocess.TimeoutExpired:
-        raise LoadError(f"MLIR's parser does not come to an end with {file or 'this text'}", hint=_CUT) from None
+        raise LoadError(f"MLIR's parser does not finish with {file or 'this text'}", hint=_CUT) from None
     said = done.stdout.decode("utf-8", "replace")
     if done.returncode == 0 and said in names:
         return said

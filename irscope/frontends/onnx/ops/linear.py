@@ -142,7 +142,7 @@ def _col2im(call: Call) -> Value:
     spatial = len(sizes)
     pads = call.integers("pads", [0] * 2 * spatial)
     if spatial != 2 or pads[:2] != pads[2:]:
-        raise call.refuse("it folds something else than pictures with equal pads")
+        raise call.refuse("it works on other than two spatial axes, or pads their ends differently")
     strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 

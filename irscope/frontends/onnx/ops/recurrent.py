@@ -31,7 +31,7 @@ def _lstm(call: Call) -> list[Value]:
 @op(OPS, "GRU")
 def _gru(call: Call) -> list[Value]:
     if not call.integer("linear_before_reset", 0):
-        raise call.refuse("its reset gate is applied before the product")
+        raise call.refuse("its reset gate is applied before the matrix product (linear_before_reset=0)")
     return _recurrent(call, "gru")
 
 

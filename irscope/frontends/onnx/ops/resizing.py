@@ -81,9 +81,9 @@ def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way:
     corners = way == "align_corners"
     single = way == "pytorch_half_pixel" and any(not isinstance(size, int) or size == 1 for size in sizes[2:])
     if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
-        raise call.refuse(f"its way from place to place is {way}")
+        raise call.refuse(f"its coordinate_transformation_mode is {way}")
     if corners and not all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
-        raise call.refuse("its corners are those of a fraction of an element")
+        raise call.refuse("it aligns corners, and its scales do not give whole extents")
     factors = [None if _is_exact(*axis) else axis[0] for axis in zip(scales, shape, sizes, strict=True)]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
@@ -111,7 +111,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
             raise call.refuse("it is too large to be worked out place by place")
         place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
         if place is None or pick is None:
-            raise call.refuse(f"its way from place to place is {way}")
+            raise call.refuse(f"its coordinate_transformation_mode is {way}")
         index = [min(max(pick(place(at, extent, size, scale)), 0), extent - 1) for at in range(size)]
         x = call.op("index_select", x, axis, call.values.value_of(Held(array=np.array(index, np.int64))))
     return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["byte_count", "listed", "plural"]
+__all__ = ["byte_count", "each", "listed", "plural"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,17 @@ def plural(count: int, noun: str, many: str = "") -> str:
     ('1 node', '1,200 nodes', '0 classes')
     """
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def each(count: int, noun: str, many: str = "") -> str:
+    """So many things as the subject of a sentence about one of them.
+
+    >>> [f"{each(count, 'group')} is a piece" for count in (0, 1, 2)]
+    ['no group is a piece', 'the one group is a piece', 'each of the 2 groups is a piece']
+    """
+    if count < 2:
+        return f"{'the one' if count else 'no'} {noun}"
+    return f"each of the {plural(count, noun, many)}"
 
 
 def listed(things: Sequence[T], name: Callable[[T], str] = str, most: int = 8) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irscope._base.concurrency.cached import cached_property
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import counted
 from irscope.ir import Node
 from irscope.transforms.dedup.canonical import fingerprint
@@ -31,13 +32,30 @@ class Ladder:
         self.pieces = pieces
         self._place = {member: place for place, member in enumerate(pieces)}
         self._known: dict[Relation, list[Members]] = {}
+        self._class_of: dict[Relation, dict[Node | str, Members]] = {}
 
     def classes(self, relation: Relation) -> list[Members]:
         """The members of each class in program order; in program order of the first."""
         known = self._known.get(relation)
         if known is None:
-            known = self._known[relation] = self._joined(relation)
+            known = self._known[relation] = without_collector(self._joined, relation)
         return known
+
+    @property
+    def holds_groups(self) -> bool:
+        """Whether the pieces are fusion groups."""
+        return any(piece.group is not None for piece in self.pieces.values())
+
+    def class_of(self, member: Node | str, relation: Relation) -> Members:
+        """The class that a piece is in."""
+        known = self._class_of.get(relation)
+        if known is None:
+            known = self._class_of[relation] = {one: members for members in self.classes(relation) for one in members}
+        return known[member]
+
+    def within(self, members: Members, relation: Relation) -> list[Members]:
+        """Into which classes of a finer relation a class falls."""
+        return list(dict.fromkeys(self.class_of(member, relation) for member in members))
 
     def fingerprint(self, members: Members, relation: Relation) -> bytes:
         """Of the first member of a class."""

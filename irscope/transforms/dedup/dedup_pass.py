@@ -27,6 +27,7 @@ from irscope.transforms.dedup.rewrite import (
     class_holes,
     compile_seconds,
     measured_seconds,
+    obstacles,
     recommended,
     text_bytes,
 )
@@ -217,15 +218,20 @@ class Dedup(Drawn):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
         price = Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        is_module = isinstance(self.source, Module)
-        return recommended(self._ladder, budget=budget, price=price, is_module=is_module, named=self._member)
+        return recommended(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
+
+    def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
+        """What says why one piece cannot stand for a class, or nothing: functions and executables have callers, groups have none."""
+        if not isinstance(self.source, Module) or self.kernels is not None or self._ladder.holds_groups:
+            return lambda members, step: ""
+        return obstacles(self.source, self._ladder)
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
         what stands in them.
 
-        Of a graph the fusion groups of a class get one body, of a module one function or executable takes the place of the
-        others. What cannot be merged stays as it is; `applied` says why.
+        The fusion groups of a class get one body, whichever functions of a module they are in; of functions and executables one
+        takes the place of the others. What cannot be merged stays as it is; `applied` says why.
         """
         return self.applied(step).program
 
@@ -234,9 +240,6 @@ class Dedup(Drawn):
         if self.kernels is not None:
             what = "kernels are generated: it is the groups that they come from which get one body"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
-        if isinstance(self.source, Module) and any("/%" in str(member) for member in self._pieces):
-            what = "these are groups of several graphs, which keep a body each; kernels are shared by irs.compile and its cache"
-            raise ArgumentError(what, hint="irs.dedup(module.graphs[name]).apply(step) rewrites one graph")
         if isinstance(step, Recommendation):
             chosen = dict(step.chosen)
         else:
@@ -318,7 +321,7 @@ def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Rel
     steps = ", ".join(repr(str(step)) for step in dict.fromkeys(classes.values())) or "what was chosen"
     apart = [
         f"missed {plural(repeat.size, 'node')} ×{len(repeat)} ({repeat.labels[0]}, …): "
-        f"by {steps} no two of its {len(repeat)} places are the same"
+        f"by {steps} no two of its {plural(len(repeat), 'place')} are the same"
         for repeat in regions.repeats if covered.isdisjoint(node for place in repeat.places for node in place)
     ]  # fmt: skip
     why = "in the order that memory and effects ask for, not every place can run as one step, or places wait for each other"

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from irscope._base.frozen import EMPTY
 from irscope.ir import Block, Graph, Node, TensorData, Type, Value
 from irscope.transforms.dedup.encoding import spell_payload, spell_type
-from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks, renamed_symbols, symbols_in
+from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece, apart_from_symbols, attrs_of, inner_blocks
 
 __all__ = ["ListedKeys"]
 
@@ -58,19 +59,28 @@ class ListedKeys:
         return tuple(out)
 
     def _add_body(self, body: Body, piece: Piece, places: Mapping[str, int], out: list[object]) -> None:
-        number: dict[Value, int] = {}
-        types = self._types
         block = body.block
         out.append(self._attrs(body.attrs, piece, places) if body.attrs else 0)
+        if block is NO_BLOCK:
+            out.append("declared")
+            return
+        number: dict[Value, int] = {}
+        place_of, types = number.get, self._types
         self._define(block.params, number, out)
         stack: list[tuple[Block, Iterator[Node]]] = [(block, iter(block.nodes))]
         while stack:
             block, nodes = stack[-1]
             for node in nodes:
-                inputs, outputs, attrs = node.inputs, node.outputs, attrs_of(node)
-                out += (node.op, len(inputs), len(outputs), self._attrs(attrs, piece, places) if attrs else 0)
+                inputs, outputs = node.inputs, node.outputs
+                if node.attrs is EMPTY and not node.blocks:  # most have neither, and cost no call
+                    said = 0
+                    inner: tuple[Block, ...] = ()
+                else:
+                    attrs, inner = attrs_of(node), inner_blocks(node)
+                    said = self._attrs(attrs, piece, places) if attrs else 0
+                out += (node.op, len(inputs), len(outputs), said)
                 for value in inputs:
-                    place = number.get(value)
+                    place = place_of(value)
                     if place is None:
                         out.append("free")
                         self._define((value,), number, out)
@@ -80,7 +90,7 @@ class ListedKeys:
                     number[value] = len(number)
                     type = types.get(id(value.type))
                     out.append(self._type(value.type) if type is None else type)
-                if (attrs or node.blocks) and (inner := inner_blocks(node)):
+                if inner:
                     out.append(-len(inner))
                     for nested in inner:
                         self._define(nested.params, number, out)
@@ -140,11 +150,10 @@ class ListedKeys:
         """A text with the names in it: a root is its place, and what is declared elsewhere itself."""
         if text.startswith('"'):
             return text
-        names = symbols_in(text)
+        between, names = apart_from_symbols(text)
         if any(name in piece.named and name not in places for name in names):
             raise _NoKeyError
-        blank = renamed_symbols(text, dict.fromkeys(names, "#"))
-        return blank, tuple([places.get(name, name) for name in names])
+        return between, tuple([places.get(name, name) for name in names])
 
     def _numbered(self, said: object) -> int:
         return self._spelled.setdefault(said, len(self._spelled) + 1)

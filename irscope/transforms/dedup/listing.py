@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from irscope._base.words import plural
 from irscope.ir import Block, Node, Value
 from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name, told
 from irscope.transforms.dedup.pairing import SymbolMap, pair_attributes, pair_types
@@ -105,7 +106,7 @@ class Listing:
         if one.op != other.op:
             return self._stop(Hole("op", f"the node that makes value {number}", one.op, other.op))
         if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
-            ours, theirs = (f"{len(n.inputs)} operands and {len(n.outputs)} results" for n in (one, other))
+            ours, theirs = (f"{plural(len(n.inputs), 'operand')} and {plural(len(n.outputs), 'result')}" for n in (one, other))
             return self._stop(Hole("count", one.op, ours, theirs))
         if len(inner_blocks(one)) != len(inner_blocks(other)):
             return self._stop(Hole("count", f"blocks of {one.op}", str(len(one.blocks)), str(len(other.blocks))))

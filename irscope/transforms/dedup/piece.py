@@ -33,7 +33,9 @@ from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
-__all__ = ["NO_BLOCK", "Body", "Piece", "attrs_of", "inner_blocks", "known_arguments", "renamed_symbols", "symbols_in"]
+__all__ = [
+    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "attrs_of", "inner_blocks", "known_arguments", "renamed_symbols", "symbols_in",
+]  # fmt: skip
 
 NO_BLOCK: Final[Block] = make_block(0, (), (), ())
 """The block of a symbol that is declared and has no body."""
@@ -113,6 +115,13 @@ class Piece:
         return ", ".join(f"%{names.get(value, value.name)}" for value in self.member.outputs) or self.member.op
 
     @property
+    def group(self) -> Node | None:
+        """The fusion group that it is, of a piece that is one."""
+        if isinstance(self.member, Node):
+            return self.member
+        return self.graph.owner.get(self.block) if self.kind == "group" else None
+
+    @property
     def is_free(self) -> bool:
         """Whether values are determined by their terms, so that the order of nodes does not matter."""
         return self.body.is_free
@@ -175,6 +184,16 @@ def symbols_in(text: str) -> list[str]:
     (['ex_0', 'F'], ['dev'], [])
     """
     return [found.strip('"') for found in _SYMBOL.findall(text)]
+
+
+def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands around the names of symbols, and these.
+
+    >>> apart_from_symbols("@ex_0::@F"), apart_from_symbols("no name")
+    ((('', '::', ''), ('ex_0', 'F')), (('no name',), ()))
+    """
+    parts = _SYMBOL.split(text)
+    return tuple(parts[::2]), tuple([found.strip('"') for found in parts[1::2]])
 
 
 def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:

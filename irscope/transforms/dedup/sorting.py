@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, get_args, overload
 
+from irscope._base.concurrency.restored import without_collector
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Module, Node
 from irscope.ir.module import entry
@@ -71,9 +72,14 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
         return _sorted_into_classes(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one meant from outside
-        found = region_pieces(graph) if unit == "regions" else scope_pieces(graph)
+        found = without_collector(region_pieces if unit == "regions" else scope_pieces, graph)
         return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
-    pieces, note = pieces_of(program, groups=unit == "groups")
+    return without_collector(_of_itself, program, relation, groups=unit == "groups")
+
+
+def _of_itself(program: Graph | Module, relation: Relation, *, groups: bool) -> Dedup:
+    """The pieces that a program is sorted into by itself: of a module they may be a hundred thousand."""
+    pieces, note = pieces_of(program, groups=groups)
     return _sorted_into_classes(program, relation, pieces, note)
 
 

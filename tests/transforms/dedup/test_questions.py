@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -67,9 +68,31 @@ def test_groups_of_several_models_are_sorted_together() -> None:
     assert "0.5 against 1.5" in d.why_not("one/%b0", "two/%b1").because
     assert d.ladder()["classes"]["constants"] == 1
     assert [choice.step for choice in d.recommend().choices] == ["constants"]
-    with pytest.raises(ArgumentError, match="groups of several graphs"):
-        d.apply()
     assert len(irs.dedup(module)) == 1, "the graphs themselves"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "no fusion groups"), (1, "the one fusion group of"), (3, "each of the 3 fusion groups of")]
+)
+def test_what_the_pieces_are_is_a_sentence_for_one_and_for_many(count: int, said: str) -> None:
+    lines = LINES.split("  %k")[1 : count + 1]
+    results = ", ".join(f"%b{i}" for i in range(count)) or "%x0"
+    text = f"graph(%x0 : Float(4), %x1 : Float(4), %x2 : Float(4)):\n{''.join('  %k' + line for line in lines)}  return ({results})"
+    assert said in irs.dedup(irs.fuse(irs.parse(text))).note
+
+
+def test_the_collector_rests_while_pieces_are_sorted_and_goes_on_afterwards() -> None:
+    module = irs.Module({f"f{i}": FOUR for i in range(50)})
+    seen: list[str] = []
+    before = gc.get_threshold()
+    gc.callbacks.append(lambda phase, info: seen.append(phase))
+    try:
+        gc.set_threshold(20)
+        counts = [len(seen), (irs.dedup(module), len(seen))[1]]
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.pop()
+    assert counts[1] - counts[0] <= 4 and gc.isenabled(), counts
 
 
 @pytest.mark.parametrize("unit", ["auto", "groups", "regions", "scopes"])

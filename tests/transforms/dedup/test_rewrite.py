@@ -316,3 +316,59 @@ def test_what_measures_decides() -> None:
 def test_only_compiled_groups_are_measured() -> None:
     with pytest.raises(ArgumentError, match=r"executable=irs\.compile"):
         irs.dedup(irs.fuse(irs.parse(MEASURED))).recommend(measure=True)
+
+
+TWO_LAYERS = """graph(%x : Float({n}, {n}), %y : Float({n}, {n})):
+  %k0 : float = prim::Constant[value={k}]()
+  %m0 : Float({n}, {n}) = aten::mm(%x, %y)
+  %a0 : Float({n}, {n}) = aten::mul(%m0, %k0)
+  %b0 : Float({n}, {n}) = aten::tanh(%a0)
+  %m1 : Float({n}, {n}) = aten::mm(%b0, %y)
+  %k1 : float = prim::Constant[value=1.5]()
+  %a1 : Float({n}, {n}) = aten::mul(%m1, %k1)
+  %b1 : Float({n}, {n}) = aten::tanh(%a1)
+  return (%b1)"""
+
+
+@pytest.mark.parametrize(("step", "bodies", "but_for_sizes"), [("alpha", 4, 1), ("constants", 2, 2), ("extents", 2, 1)])
+def test_groups_of_several_functions_get_one_body(step: Relation, bodies: int, but_for_sizes: int) -> None:
+    """All groups are the same but for numbers and, in `other`, sizes; by `constants` those of `other` need no parameter."""
+    made = {n: irs.fuse(irs.parse(TWO_LAYERS.format(n=4, k=k))).graph for n, k in (("one", 0.5), ("two", 0.25))}
+    other = irs.fuse(irs.parse(TWO_LAYERS.format(n=8, k=1.5))).graph
+    module = irs.Module({**made, "again": made["one"], "other": other})
+    found = dedup(module, unit="groups", relation=step).applied()
+    after = found.program
+    assert isinstance(after, irs.Module)
+    verify_module(after)
+    assert after.graphs["again"] is after.graphs["one"]
+    assert len(dedup(after, unit="groups")) == bodies
+    assert len(dedup(after, unit="groups", relation="extents")) == but_for_sizes, found.remarks
+    assert not found.remarks if step == "alpha" else "one/%b0: the body of one/%b0 serves" in found.remarks[0]
+    rng = np.random.default_rng(0)
+    for name, graph in module.graphs.items():
+        size = 8 if name == "other" else 4
+        arguments = [rng.standard_normal((size, size), dtype=np.float32) for _ in range(2)]
+        for device in ("reference", "cpu"):
+            want = irs.compile(graph, device=device)(*arguments)
+            assert np.array_equal(irs.compile(after.graphs[name], device=device)(*arguments), want), (name, device)
+
+
+def test_a_class_of_functions_goes_as_far_as_its_leader_can_take_parameters() -> None:
+    """Sizes are recommended for functions too, where the budget allows them; where an op cannot be told them, it is said."""
+    text = TWO_LAYERS.format(n=16, k=0.5)
+    d = dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("16", "32"))}))
+    assert [(choice.step, choice.cost.bodies) for choice in d.recommend().choices] == [("extents", 1)]
+    assert "unrolling" in d.recommend().choices[0].cost.lost[0]
+    after = d.applied(d.recommend())
+    assert "leaves sizes open" in after.remarks[0]
+    cheap = d.recommend(budget=0.01)
+    assert cheap.choices == () and "more than the budget" in cheap.declined[0].because
+
+    dialect = '''graph(%x : Float({n})):
+  %y : Float({n}) = my::fill(%x)
+  return (%y)'''
+    d = dedup(irs.Module({"f": irs.parse(dialect.format(n=16)), "g": irs.parse(dialect.format(n=32))}))
+    assert d.ladder()["classes"]["free"] == 1, "they do meet"
+    refused = d.recommend(budget=1)
+    assert refused.choices == () and "my::fill" in refused.declined[0].because
+    assert d.apply(refused) is d.source

@@ -20,7 +20,7 @@ import numpy as np
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
-from irscope._base.words import plural
+from irscope._base.words import each, plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Value
 from irscope.transforms.dedup.constants.merging import merge_constants
@@ -71,7 +71,7 @@ class ConstantDedup:
     @property
     def note(self) -> str:
         """What the pieces are, one sentence."""
-        return f"each of the {plural(len(self.found.all), 'constant')} of the program is a piece"
+        return f"{each(len(self.found.all), 'constant')} of the program is a piece"
 
     @cached_property
     def classes(self) -> tuple[ConstantClass, ...]:

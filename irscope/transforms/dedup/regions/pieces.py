@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.progress import counted
-from irscope._base.words import plural
+from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.canonical import Piece
 from irscope.transforms.dedup.regions.body import region_body
@@ -34,7 +34,7 @@ class RegionPieces:
         """What the pieces are, one sentence."""
         if not self.place_of:
             return "no region of the graph occurs twice, or belongs to a module"
-        return f"each of the {len(self.place_of)} places of {plural(len(self.repeats), 'repeated region')} is a piece"
+        return f"{each(len(self.place_of), 'place')} of {plural(len(self.repeats), 'repeated region')} is a piece"
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:

@@ -14,6 +14,9 @@ from .groups import (
     Choice,
     merge_groups,
 )
+from .modules import (
+    obstacles,
+)
 from .normal_form import (
     normal_form,
 )
@@ -47,6 +50,7 @@ __all__ = [
     "measured_seconds",
     "merge_groups",
     "normal_form",
+    "obstacles",
     "proof",
     "recommended",
     "text_bytes",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from irscope.ir import Graph, Module
 from irscope.transforms.base import PassRecord
 from irscope.transforms.dedup.classes import Ladder
-from irscope.transforms.dedup.rewrite.groups import Choice, merge_groups
+from irscope.transforms.dedup.rewrite.groups import Choice, merge_groups, merge_groups_of_all
 from irscope.transforms.dedup.rewrite.modules import merge_modules
 
 __all__ = ["Applied", "applied"]
@@ -31,6 +31,8 @@ class Applied:
 
 def applied(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
     """The program with classes merged, each at the step that is chosen for it."""
+    if isinstance(program, Module) and ladder.holds_groups:
+        return Applied(*merge_groups_of_all(program, ladder, chosen), None)
     if isinstance(program, Module):
         module, remarks = merge_modules(program, ladder, chosen)
         return Applied(module, tuple(map(str, remarks)), None)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final, Protocol
 
+from irscope._base.words import plural
 from irscope.ir import Graph, Node, TensorData
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.piece import Piece
@@ -84,7 +85,7 @@ def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[P
     others = members[1:]
     times = [compile_seconds(piece, seconds) for piece in members]
     varying = [row for row in holes.rows if row.parameter is not None]
-    is_fixed = isinstance(holes.leader.member, str)
+    is_fixed = holes.leader.group is None
     lost, slowdown = _lost(varying, is_fixed=is_fixed)
     return Cost(
         len(others), sum(len(piece.nodes) for piece in others), sum(map(text_bytes, others)), sum(times) - max(times),
@@ -98,11 +99,11 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
     numbers = [row for row in varying if row.kind == "constant"]
     if numbers:
         slowdown += _REGISTER * len(numbers)
-        found.append(f"constant folding in {len(numbers)} place{'s' * (len(numbers) != 1)}")
+        found.append(f"constant folding in {plural(len(numbers), 'place')}")
     idle = [row for row in numbers if any(_is_neutral(value) for value in row.values)]
     if idle:
         slowdown += _IDLE * len(idle)
-        found.append(f"{len(idle)} op{'s' * (len(idle) != 1)} that a member has no need of ({idle[0].place})")
+        found.append(f"{plural(len(idle), 'op')} that a member has no need of ({idle[0].place})")
     sizes = [
         row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)
     ]

@@ -1,4 +1,4 @@
-"""A graph in which fusion groups of one class have one body, so that one kernel serves all of them.
+"""A graph, or the functions of a module, in which fusion groups of one class have one body, so that one kernel serves all of them.
 
 Each class has a leader, its first group. The other groups get the leader's body in place of their own; numbers that differ
 between them become parameters, which each passes from a constant in front of it; operands go where the leader has them. What is
@@ -12,13 +12,14 @@ operands are passed as it says, results stand in the same places.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir import Graph, Node, Rewriter, Value, make_node, make_value, new_id
+from irscope.ir import Graph, Module, Node, Rewriter, Value, make_node, make_value, new_id
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.matching import match
@@ -28,7 +29,7 @@ from irscope.transforms.dedup.rewrite.parameters import class_holes
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
 from irscope.transforms.dedup.units import pieces_of
 
-__all__ = ["Choice", "merge_groups"]
+__all__ = ["Choice", "merge_groups", "merge_groups_of_all"]
 
 Choice = Mapping[Members, Relation]
 """The step at which each class is merged, by its members."""
@@ -69,13 +70,32 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
     remarks: list[Remark] = []
     for members, relation in chosen.items():
         if len(members) > 1:
-            _merge(graph, rewriter, [groups[member] for member in members], relation, remarks)
+            _merge({graph: rewriter}, [groups[member] for member in members], relation, remarks)
     after = rewriter.finish()
     return PassRecord("dedup", graph, after, rewriter.edits, tuple(remarks), perf_counter() - started)
 
 
+def merge_groups_of_all(module: Module, ladder: Ladder, chosen: Choice) -> tuple[Module, tuple[str, ...]]:
+    """The same for the groups of all functions of a module, or of several models: one body, whatever function a group is in. Gives
+    the remarks in words, by the pieces' names."""
+    rewriters = {graph: Rewriter(graph) for graph in module.graphs.values()}
+    names: dict[Node | None, str] = {}
+    for member, piece in ladder.pieces.items():
+        names.setdefault(piece.group, str(member))
+    remarks: list[Remark] = []
+    for members, relation in chosen.items():
+        if len(members) > 1:
+            _merge(rewriters, [ladder.pieces[member] for member in members], relation, remarks)
+    made = {graph: rewriter.finish() for graph, rewriter in rewriters.items()}
+    told = tuple(
+        f"{remark.kind} [{remark.rule}] {names[remark.subject]}: {remark.because}"
+        for remark in remarks if isinstance(remark.subject, Node)
+    )  # fmt: skip
+    return replace(module, graphs={name: made[graph] for name, graph in module.graphs.items()}), told
+
+
 def _merge(
-    graph: Graph, rewriter: Rewriter, pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]
+    rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]
 ) -> None:
     """One class; the finest relation by which groups need a common body at all is `order`."""
     if RANK[relation] < RANK["order"]:
@@ -86,25 +106,22 @@ def _merge(
         _missed(piece, "no-direct-match", "it corresponds to the others only by way of a third") for piece in left_out
     )
     body = BodyCopy(holes)
-    leader = holes.leader.member
-    assert isinstance(leader, Node)
     because = body.why_not()
     if because or len(holes.members) < 2:
         remarks.append(_missed(holes.leader, "body", because or "no other group is like it"))
         return
     if not body.rows and all(_has_body(holes.leader, piece) for piece in holes.members[1:]):
         return
+    done: dict[Node, None] = {}
     for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
-        assert isinstance(piece.member, Node)
-        nodes = _group(piece.member, body, place, found.arguments)
-        rewriter.replace_node(piece.member, nodes, reason=_reason(graph, leader, piece.member, body))
+        node = _node(piece)
+        if node not in done:  # a graph may stand under two names
+            done[node] = None
+            nodes = _group(node, body, place, found.arguments)
+            rewriters[piece.graph].replace_node(node, nodes, reason=_reason(holes.leader, piece, body))
     what = f", with {plural(len(body.rows), 'parameter')} in place of a number" if body.rows else ""
-    because = f"the body of {_name(graph, leader)} serves {plural(len(holes.members), 'group')}{what}"
-    remarks.append(
-        Remark(
-            "passed", "one-body", leader, because, tuple(p.member for p in holes.members if isinstance(p.member, Node))
-        )
-    )
+    because = f"the body of {_name(holes.leader)} serves {plural(len(holes.members), 'group')}{what}"
+    remarks.append(Remark("passed", "one-body", _node(holes.leader), because, tuple(done)))
 
 
 def _has_body(leader: Piece, piece: Piece) -> bool:
@@ -130,17 +147,21 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
     return made
 
 
-def _reason(graph: Graph, leader: Node, member: Node, body: BodyCopy) -> str:
+def _reason(leader: Piece, member: Piece, body: BodyCopy) -> str:
     rest = f", which reads {plural(len(body.rows), 'number')} from operands now" if body.rows else ""
     if member is leader:
         return f"the body of its class{rest}"
-    return f"runs the body of {_name(graph, leader)} with operands of its own{rest}"
+    return f"runs the body of {_name(leader)} with operands of its own{rest}"
 
 
-def _name(graph: Graph, node: Node) -> str:
-    return ", ".join(f"%{graph.names[value]}" for value in node.outputs) or node.op
+def _name(piece: Piece) -> str:
+    return piece.member if isinstance(piece.member, str) else piece.label
+
+
+def _node(piece: Piece) -> Node:
+    assert piece.group is not None
+    return piece.group
 
 
 def _missed(piece: Piece, rule: str, because: str) -> Remark:
-    assert isinstance(piece.member, Node)
-    return Remark("missed", rule, piece.member, because)
+    return Remark("missed", rule, _node(piece), because)

@@ -40,7 +40,7 @@ from irscope.transforms.dedup.rewrite.functions import (
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, class_holes
 from irscope.transforms.dedup.steps import RANK, Relation
 
-__all__ = ["ModuleRemark", "merge_modules"]
+__all__ = ["ModuleRemark", "merge_modules", "obstacles"]
 
 _PATH: Final = re.compile(r'@(?:"(?:[^"\\]|\\.)*"|[\w$.-]+)(?:::@(?:"(?:[^"\\]|\\.)*"|[\w$.-]+))*')
 _REASON: Final = "it calls the leader of its class"
@@ -76,9 +76,19 @@ def merge_modules(
         subject = f"{plural(len(names), 'piece')} that are the same by {relation!r} stay apart: {because}"
         work.remarks.append(ModuleRemark("missed", names[0], subject))
         if finer is not None:
-            inside = set(members)
-            pending.extend((one, finer) for one in ladder.classes(finer) if len(one) > 1 and inside.issuperset(one))
+            pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
     return work.finish(), tuple(work.remarks)
+
+
+def obstacles(module: Module, ladder: Ladder) -> Callable[[Members, Relation], str]:
+    """What says why the pieces of a class cannot have one leader, or nothing if they can."""
+    work = _Work(module, ladder)
+
+    def why_not(members: Members, relation: Relation) -> str:
+        found = work.plan([str(member) for member in members], relation)
+        return found if isinstance(found, str) else ""
+
+    return why_not
 
 
 def _finer(relation: Relation) -> Relation | None:
@@ -127,6 +137,25 @@ class _Work:
 
     def merge(self, names: Sequence[str], relation: Relation) -> str:
         """Choose one class; why it cannot be merged, or nothing."""
+        found = self.plan(names, relation)
+        if isinstance(found, str):
+            return found
+        holes, made, calls = found
+        self.calls.update(calls)
+        one = _Merged(holes, self.target(holes, made, inside=bool(self.module.modules)), made, _entries(holes.leader))
+        self.merged.update((str(piece.member), one) for piece in holes.members)
+        count = sum(len(each.rows) for each in made.values())
+        what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
+        what += ", and leaves sizes open" * any(each.types for each in made.values())
+        self.remarks.append(
+            ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}")
+        )
+        return ""
+
+    def plan(
+        self, names: Sequence[str], relation: Relation
+    ) -> tuple[ClassHoles, dict[str, Opened], dict[Node, Call]] | str:
+        """What one class would become: its holes, the leader's functions, the calls; or why it cannot be merged."""
         inside = bool(self.module.modules)
         if inside and any(self.visibility.get(name, "private") == "public" for name in names):
             return "one of them can be called from outside of the module"
@@ -141,18 +170,7 @@ class _Work:
             return because
         made = {root: opened(function, holes, self.place(holes, root)) for root, function in functions.items()}
         calls = self.new_calls(holes, functions, made)
-        if isinstance(calls, str):
-            return calls
-        self.calls.update(calls)
-        one = _Merged(holes, self.target(holes, made, inside=inside), made, _entries(holes.leader))
-        self.merged.update((str(piece.member), one) for piece in holes.members)
-        count = sum(len(each.rows) for each in made.values())
-        what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
-        what += ", and leaves sizes open" * any(each.types for each in made.values())
-        self.remarks.append(
-            ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}")
-        )
-        return ""
+        return calls if isinstance(calls, str) else (holes, made, calls)
 
     def function(self, piece: Piece, root: str) -> Graph | None:
         """The function that a root means."""

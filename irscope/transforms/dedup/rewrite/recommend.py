@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.classes import Ladder, Members
@@ -35,7 +37,7 @@ class ClassChoice:
     because: str
 
     def __str__(self) -> str:
-        return f"{len(self.members)} pieces by {self.step!r}: {self.because}"
+        return f"{plural(len(self.members), 'piece')} by {self.step!r}: {self.because}"
 
 
 @dataclass(frozen=True)
@@ -114,32 +116,33 @@ class Recommendation:
 
 
 def recommended(
-    ladder: Ladder, *, budget: float, price: Price, is_module: bool, named: Callable[[Any], Node | str]
+    ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str],
+    named: Callable[[Any], Node | str],
 ) -> Recommendation:
     """The coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for what is no budget.
 
-    From the coarsest step down: a class that costs too much is cut into its classes of the next finer step.
+    From the coarsest step down: a class that costs too much, or that cannot have one body (`why_not` says so), is cut into its
+    classes of the next finer step.
     """
     given: object = budget
     if not isinstance(given, int | float) or not given >= 0:
         raise ArgumentError(f"{budget!r} is not a budget of slowdown", hint="budget=0.05 allows a class to run 5 % longer")
-    coarsest: Relation = "constants" if is_module else _COARSEST
-    pending = [(members, coarsest) for members in ladder.classes(coarsest) if len(members) > 1]
+    pending = deque((members, _COARSEST) for members in ladder.classes(_COARSEST) if len(members) > 1)
     found: list[ClassChoice] = []
     declined: list[ClassChoice] = []
     while pending:
-        members, step = pending.pop(0)
+        members, step = pending.popleft()
         step = _finest(ladder, members, step)
         choice = _choice(ladder, members, step, price, "")
-        if choice.cost.slowdown <= budget:
+        because = why_not(members, step)
+        if not because and choice.cost.slowdown <= budget:
             found.append(choice)
             continue
         over = f"{choice.cost.price}: more than the budget of {100 * budget:.1f} %"
-        declined.append(replace(choice, because=over))
+        declined.append(replace(choice, because=because or over))
         if step != "alpha":
             finer = RELATIONS[RANK[step] - 1]
-            inside = set(members)
-            pending.extend((one, finer) for one in ladder.classes(finer) if len(one) > 1 and inside.issuperset(one))
+            pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
     return Recommendation(
         tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder, price, named
     )
@@ -147,9 +150,8 @@ def recommended(
 
 def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
     """The finest step that has the class: nothing is given up for nothing, and nothing is measured twice."""
-    return next(
-        (finer for finer in RELATIONS[RANK["alpha"] : RANK[step]] if any(members == one for one in ladder.classes(finer))), step
-    )
+    finer = (finer for finer in RELATIONS[RANK["alpha"] : RANK[step]] if ladder.class_of(members[0], finer) == members)
+    return next(finer, step)
 
 
 def _choice(
@@ -157,5 +159,5 @@ def _choice(
 ) -> ClassChoice:
     cost = price.of([ladder.pieces[member] for member in members], step)
     if not because:
-        because = f"{cost.bodies} bodies and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
+        because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"
     return ClassChoice(members, step, cost, because)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from irscope._base.concurrency.cached import cached_property
-from irscope._base.words import plural
+from irscope._base.words import each
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Module, Node
 from irscope.transforms.dedup.classes import Members
@@ -66,7 +66,7 @@ class KernelPieces:
     @property
     def note(self) -> str:
         """What the pieces are, one sentence."""
-        return f"each of the {plural(len(self.kernels), 'kernel')} that were compiled is a piece"
+        return f"{each(len(self.kernels), 'compiled kernel')} is a piece"
 
     @property
     def seconds(self) -> dict[Node | str, float]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.words import each
 from irscope.ir import GROUPS, Graph, Module, Node, Opaque, Symbol
 from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece
 
@@ -17,18 +19,18 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
     groups of all graphs of a module, which go by the names of graph and result, `encoder/%h`."""
     if isinstance(program, Module):
         if groups and (found := _groups_of_all(program)):
-            return found, f"each of the {len(found)} fusion groups of the module's graphs is a piece"
+            return found, f"{each(len(found), 'fusion group')} of the module's graphs is a piece"
         if program.modules:
             inside: dict[Node | str, Piece] = {
                 name: _executable(name, inner) for name, inner in program.modules.items()
             }
-            return inside, f"each of the {len(inside)} modules inside of the module is a piece"
+            return inside, f"{each(len(inside), 'module')} inside of the module is a piece"
         named = _names_of(program)
         graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
-        return graphs, f"each of the {len(graphs)} graphs of the module is a piece"
+        return graphs, f"{each(len(graphs), 'graph')} of the module is a piece"
     own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
     if own:
-        return own, f"each of the {len(own)} fusion groups of the graph is a piece"
+        return own, f"{each(len(own), 'fusion group')} of the graph is a piece"
     return {
         program.name: Piece(program.name, program.body, program, EMPTY)
     }, "the graph has no fusion groups, so it is one piece"
@@ -76,7 +78,7 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
     """What each name of a module means: its declarations with their bodies, and its function."""
     found: dict[str, list[Body]] = {}
     for symbol in module.symbols:
-        found.setdefault(symbol.name, []).append(_declaration(symbol, module))
+        found.setdefault(symbol.name, []).append(_declaration(symbol))
     for name, graph in module.graphs.items():
         found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
     for name, inner in module.modules.items():  # too rare to look inside: it means itself only
@@ -86,7 +88,15 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
     return {name: tuple(bodies) for name, bodies in found.items()}
 
 
-def _declaration(symbol: Symbol, module: Module) -> Body:
-    said: dict[str, Any] = {**symbol.attrs, "declared by": symbol.kind, "visibility": symbol.visibility}
+def _declaration(symbol: Symbol) -> Body:
+    said = _declared(symbol.kind, symbol.visibility)
+    if symbol.attrs:
+        said = FrozenDict({**symbol.attrs, **said})
     graph = symbol.body
-    return Body(NO_BLOCK, _NOTHING, FrozenDict(said)) if graph is None else Body(graph.body, graph, FrozenDict(said))
+    return Body(NO_BLOCK, _NOTHING, said) if graph is None else Body(graph.body, graph, said)
+
+
+@lru_cache(maxsize=256)
+def _declared(kind: str, visibility: str) -> FrozenDict[str, Any]:
+    """What most declarations say; a module has many that are alike."""
+    return FrozenDict({"declared by": kind, "visibility": visibility})

@@ -128,11 +128,10 @@ def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
     members: dict[int, list[Value]] = {}
     for value, element in sealed.element_of.items():
         members.setdefault(sealed.class_of[element], []).append(value)
-    found: dict[Value, Value] = {}
+    found, here = dict[Value, Value](), graph.block_of
     for values in members.values():
-        if len(values) > 1 and all(isinstance(value.type, TensorType) and value in graph.block_of for value in values):
-            roots = {value: views.root(value) for value in values if views.is_decided(value)}
-            decided = {value: root for value, root in roots.items() if root is not None}
+        if len(values) > 1 and all(value.type.__class__ is TensorType and value in here for value in values):
+            decided = {value: root for value in values if (root := views.decided_root(value)) is not None}
             if len(decided) == len(values) and len(set(decided.values())) > 1:
                 found.update(decided)
     return found
@@ -146,6 +145,9 @@ class _Walk:
     ) -> None:
         self.graph, self.roots, self.is_told = graph, roots, is_told
         self.sealed, self.inside = db.sealed, db.reach.inside
+        class_of = self.sealed.class_of
+        self.place_of = {value: class_of[element] for value, element in self.sealed.element_of.items()}
+        """The class of memories that each name is."""
         self.moments: list[Node] = []
         self.made_at: dict[Value, int] = {}
         """When each value that has a memory of its own, or is a name for others, is bound."""
@@ -211,8 +213,10 @@ class _Walk:
             self.made_at[value] = now
 
     def _use(self, values: Iterable[Value], now: int) -> None:
+        used_at = self.used_at
         for value in values:
-            self.used_at[value] = max(now, self.used_at.get(value, now))
+            if used_at.get(value, _NEVER) < now:
+                used_at[value] = now
 
     # What names lead to
 
@@ -220,20 +224,23 @@ class _Walk:
         """The memories with their lives."""
         sealed, end = self.sealed, len(self.moments)
         used, first, last = dict[int, int](), dict[int, int](), dict[int, int]()
-        used_as, roots = dict[Value, int](), self.roots
+        used_as, roots, place_of, used_at = dict[Value, int](), self.roots, self.place_of, self.used_at
         for value, made in self.made_at.items():
-            place = self._place(value)
+            place = place_of.get(value)
             if place is None:
                 continue
-            use = self.used_at.get(value, made)
-            used[place] = max(used.get(place, _NEVER), use)
-            first[place] = min(first.get(place, made), made)
-            last[place] = max(last.get(place, made), made)
+            use = used_at.get(value, made)
+            if place not in used:  # most memories have one name
+                used[place], first[place], last[place] = use, made, made
+            else:
+                used[place], first[place], last[place] = max(used[place], use), min(first[place], made), max(last[place], made)
             if value in roots:
                 used_as[roots[value]] = max(used_as.get(roots[value], _NEVER), use)
         from_above = self._from_above(used)
-        first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
-        given_back = [place for value in self.graph.outputs if (place := self._place(value)) is not None]
+        first_below, last_below = dict[int, int](), dict[int, int]()
+        if self.loops:  # what else nobody asks for
+            first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
+        given_back = [place for value in self.graph.outputs if (place := place_of.get(value)) is not None]
         kept = self._reached([*given_back, *sealed.outside])
         kept_anyway = self._reached(list(sealed.outside)) | self._below(given_back)
         root_results = {roots[value] for value in self.graph.outputs if value in roots}
@@ -266,28 +273,25 @@ class _Walk:
                 buffer_at[place] = found[-1]
         found.sort(key=lambda buffer: buffer.birth)
         of_value = {value: of_root[root] for value, root in roots.items() if root in of_root}
-        return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, self._place, buffer_at, of_value)
+        return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, place_of.get, buffer_at, of_value)
 
     @cached_property
     def _results(self) -> frozenset[Value]:
         return frozenset(self.graph.outputs)
 
-    def _place(self, value: Value) -> int | None:
-        element = self.sealed.element_of.get(value)
-        return None if element is None else self.sealed.class_of[element]
-
     def _owners(self) -> list[tuple[Value, int | None]]:
         """The first value in each memory that nodes make, and the class of that memory; None if it has no other name."""
         targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None]]()
         for value in self._given():  # memory that came from outside is nobody's
-            place = self._place(value)
+            place = self.place_of.get(value)
             if place is not None:
                 owned.add(place)
+        producer_of, place_of = self.graph.producer, self.place_of
         for value in self.made_at:
-            producer = self.graph.producer.get(value)
-            if not isinstance(value.type, TensorType) or producer is None or producer.op == "prim::Constant":
+            producer = producer_of.get(value)
+            if value.type.__class__ is not TensorType or producer is None or producer.op == "prim::Constant":
                 continue
-            place = self._place(value)
+            place = place_of.get(value)
             if value in self.roots:
                 if self.roots[value] is not value:
                     continue
@@ -319,7 +323,8 @@ class _Walk:
             if place not in found:
                 moment = starts[place]
                 found[place] = moment
-                self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+                if self._leads_on(place):
+                    self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
         return found
 
     def _from_above(self, starts: dict[int, int]) -> dict[int, int]:
@@ -327,8 +332,12 @@ class _Walk:
         found: dict[int, int] = {}
         for place in sorted(starts, key=starts.__getitem__, reverse=True):
             moment = starts[place]
-            self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
+            if self._leads_on(place):
+                self._flood([place], lambda there, moment=moment: found.setdefault(there, moment), found)  # type: ignore[misc]
         return found
+
+    def _leads_on(self, place: int) -> bool:
+        return place in self.sealed.targets or place in self.inside
 
     def _below(self, places: Sequence[int]) -> set[int]:
         """What other classes lead to, of these."""
@@ -368,7 +377,7 @@ class _Walk:
     def _rounds(self, place: int, loop: Node) -> int:
         """How many memories of this kind there may be at once: two that are carried, or one for each round in a list."""
         body = loop.blocks[0]
-        carried = {found for value in (*body.params, *loop.outputs) if (found := self._place(value)) is not None}
+        carried = {found for value in (*body.params, *loop.outputs) if (found := self.place_of.get(value)) is not None}
         if place in self._leaves_of(carried):
             return 2
         limit = self.graph.producer.get(loop.inputs[0])

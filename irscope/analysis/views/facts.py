@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views.layout import Layout, make_layout
@@ -27,23 +27,27 @@ from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
 from irscope.ops.view_steps import Extent, Num
 
-__all__ = ["Facts", "has_numbers", "is_tensor"]
+__all__ = ["Facts", "has_numbers", "is_complex", "is_tensor"]
 
 
 class Facts:
     """What is known so far."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool = False) -> None:
         self.graph = graph
         self.shapes = shapes
         self._rows = rows or bool(graph.functional)
         """Whether what was there before the run lies row by row where nothing else is said."""
+        self._unmarked = unmarked
+        """Whether what was there before the run is marked neither as a conjugate nor as negated."""
         self.of: dict[Value, Placement] = {}
         self._known: dict[Value, Any] = {}
         self._numbers: dict[Value, Any] = {}
         """Whole numbers that are tensors, as traces have them."""
         self._negated: set[Value] = set()
         """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
+        self._plain: set[Value] = set()
+        """Complex tensors that are certainly not marked as conjugates."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
         self._layouts: dict[Layout, Layout] = {}
         self._reshaped = shapes.reshaped
@@ -71,7 +75,7 @@ class Facts:
         return self._layouts.setdefault(layout, layout)
 
     def _extents(self, value: Value, shape: tuple[Dim, ...]) -> tuple[Num, ...]:
-        if all(dim.__class__ is int for dim in shape):
+        if _WHOLE.issuperset(map(type, shape)):
             return shape  # type: ignore[return-value]
         name = f"%{self.graph.names[value]}"
         return tuple(
@@ -147,6 +151,9 @@ class Facts:
                     yield from producer.inputs
 
 
+_WHOLE: Final = frozenset({int})
+
+
 class _Another:
     """A tensor among the arguments of a view op."""
 
@@ -160,7 +167,11 @@ class _Another:
 
 def has_numbers(layout: Layout) -> bool:
     """Whether extents and strides are all numbers."""
-    return layout.strides is not None and all(isinstance(n, int) for n in (*layout.shape, *layout.strides))
+    return layout.strides is not None and _WHOLE.issuperset(map(type, (*layout.shape, *layout.strides)))
+
+
+def is_complex(layout: Layout) -> bool:
+    return layout.dtype is not None and layout.dtype.startswith("complex")
 
 
 def is_tensor(type: Type) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from irscope.analysis.views.facts import Facts, has_numbers
+from irscope.analysis.views.facts import Facts, has_numbers, is_complex
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.strided_steps import ANY_STRIDE, lies_in_order, loose, row_major
 from irscope.errors import ArgumentError
@@ -61,7 +61,7 @@ class FreshLayouts(Facts):
 
     def _may_be_marked(self, value: Value) -> bool:
         layout = self.of[value].layout if value in self.of else None
-        return value in self._negated or (layout is not None and (layout.dtype or "").startswith("complex"))
+        return value in self._negated or (layout is not None and is_complex(layout) and value not in self._plain)
 
     def _computed_fact(self, value: Value) -> Any:
         """What a type rule is given of an operand that torch computes first."""

@@ -23,7 +23,7 @@ from typing import Final, cast
 
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views.demand import Demand
-from irscope.analysis.views.facts import is_tensor
+from irscope.analysis.views.facts import is_complex, is_tensor
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.scalars import is_whole_list
@@ -43,7 +43,7 @@ from irscope.ir import (
     Value,
     steps,
 )
-from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
 from irscope.ops.view_steps import Extent, Num, is_lowered
 
@@ -63,9 +63,9 @@ class Placements(ViewOps):
 
     def __init__(
         self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False,
-        assumed: Mapping[Value, Demand] | None = None,
+        assumed: Mapping[Value, Demand] | None = None, unmarked: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(graph, shapes, rows=rows)
+        super().__init__(graph, shapes, rows=rows, unmarked=unmarked)
         self._demands = demands or {}
         self.assumed = assumed or {}
         """How inputs are taken to lie whose types cannot say it, as extents have names."""
@@ -129,6 +129,8 @@ class Placements(ViewOps):
                 layout = make_layout(layout.shape, strides, 0, layout.dtype)
             if self._by_flags and layout is not None:
                 layout = by_flags(layout, f"%{self.graph.names[value]}")
+            if self._unmarked:
+                self._plain.add(value)
             self._put(value, Placement(kind, value, "given", layout))
 
     def _open(self, values: tuple[Value, ...], source: Value | None = None) -> None:
@@ -139,7 +141,10 @@ class Placements(ViewOps):
     def _made(self, node: Node) -> None:
         for value in node.outputs:
             if is_tensor(value.type):
-                self._put(value, Placement("copy", value, "made", self._computed(node, value)))
+                layout = self._computed(node, value)
+                if layout is not None and is_complex(layout) and category_of(node) == "pointwise":
+                    self._plain.add(value)  # others may end in a view of what they made, as `mH` does
+                self._put(value, Placement("copy", value, "made", layout))
 
     # Nodes without blocks
 
@@ -173,6 +178,10 @@ class Placements(ViewOps):
             self._items[new] = self._items[old]
         if is_tensor(new.type):
             self._put(new, self.of[old]._replace(source=old) if old in self.of else _OPEN)
+            if old in self._plain:
+                self._plain.add(new)
+            if old in self._negated:
+                self._negated.add(new)
 
     def _trusted_items(self, container: Value) -> Items | None:
         return self._items.get(container) if self._is_trusted(container) else None
@@ -184,15 +193,20 @@ class Placements(ViewOps):
             return
         for value, item in zip(node.outputs, items, strict=True):
             if is_tensor(value.type):
-                self._put(value, item)
-                if item.source in self._negated and item.kind == "view":
-                    self._negated.add(value)
+                self._put_item(value, item)
+
+    def _put_item(self, value: Value, item: Placement) -> None:
+        self._put(value, item)
+        if item.source in self._negated and item.kind == "view":
+            self._negated.add(value)
+        if item.source in self._plain:
+            self._plain.add(value)
 
     def _pick(self, node: Node) -> None:
         items, index = self._trusted_items(node.inputs[0]), self._argument(node.inputs[1])
         (value,) = node.outputs
         if items is not None and isinstance(index, int) and -len(items) <= index < len(items) and is_tensor(value.type):
-            self._put(value, items[index])
+            self._put_item(value, items[index])
         else:
             self._open(node.outputs)
 
@@ -239,8 +253,11 @@ class Placements(ViewOps):
             self._items[node.outputs[0]] = tuple(placed(result, operand, source) for result in results)
         else:
             self._put(node.outputs[0], placed(results[0], operand, source))
-            if (node.op in _NEGATES or source in self._negated) and results[0].is_view:
+            negates = node.op == "aten::_neg_view" or (node.op == "aten::imag" and source not in self._plain)
+            if (negates or source in self._negated) and results[0].is_view:
                 self._negated.add(node.outputs[0])
+            if source in self._plain and node.op not in _CONJUGATES:
+                self._plain.add(node.outputs[0])
 
     def _without_layout(self, node: Node) -> None:
         """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""
@@ -324,7 +341,7 @@ class Placements(ViewOps):
 
 _NUMBER_TENSORS: Final = frozenset({"prim::NumToTensor"})
 _PICKS: Final = frozenset({"aten::__getitem__", "prim::TupleIndex"})
-_NEGATES: Final = frozenset({"aten::imag", "aten::_neg_view"})
+_CONJUGATES: Final = frozenset({"aten::conj", "aten::_conj", "aten::mH", "aten::adjoint", "aten::matrix_H", "prims::conj"})
 _DECLARE_NO_VIEW: Final = frozenset({"aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes"})
 
 

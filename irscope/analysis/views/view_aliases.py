@@ -55,7 +55,8 @@ class ViewAliases:
     `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"columns"`, `"channels_last"`, or a
     `Demand`; a view that lies otherwise is a copy then. `layouts`, told in the same words, are for arguments: what would be if they lay so.
     `graph` is then the program with the types that follow, and values of the given one stand for those of it. `rows` takes inputs of
-    unknown strides to lie row by row, as programs of languages without memory (ONNX, StableHLO) are taken to anyway.
+    unknown strides to lie row by row, as programs of languages without memory (ONNX, StableHLO) are taken to anyway. `unmarked` says
+    that no complex input is a conjugate, which torch has as a mark on the tensor: it lays out what it computes from a marked one otherwise.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
@@ -87,9 +88,10 @@ class ViewAliases:
         demands: Layouts | None = None,
         layouts: Layouts | None = None,
         rows: bool = False,
+        unmarked: bool = False,
     ) -> None:
         self.graph = graph = graph_of(graph, "ViewAliases")
-        self.rows = rows
+        self.rows, self.unmarked = rows, unmarked
         self._shapes = shapes or infer(graph)
         self._now: Mapping[int, Value] = {}
         """Of values of the given graph, by their ids, what they are in that of the assumed layouts."""
@@ -101,7 +103,8 @@ class ViewAliases:
             self._now = {value.id: value for value in self.graph.values()}
         self.demands = demands_of(self.graph, {self._value(value): each for value, each in (demands or {}).items()}, self._shapes)
         self._placements = Placements(
-            self.graph, self._shapes, demands=self.demands, rows=rows, assumed={self._now[id]: each for id, each in assumed.items()}
+            self.graph, self._shapes, demands=self.demands, rows=rows, unmarked=unmarked,
+            assumed={self._now[id]: each for id, each in assumed.items()},
         )
 
     def placement(self, value: Value | str) -> Placement:
@@ -149,6 +152,13 @@ class ViewAliases:
         value = self._value(value)
         placement = self.placement(value)
         return None if placement.kind == "view" and placement.root is value else placement.root
+
+    def decided_root(self, value: Value) -> Value | None:
+        """The root of a value of which every run agrees where it lies; else None."""
+        placement = self.placement(value)
+        if not placement.is_decided or (placement.kind == "view" and placement.root is value):
+            return None
+        return placement.root
 
     def layout(self, value: Value | str) -> Layout | None:
         """How it lies in the buffer of its root; None where not even the number of axes is known."""
@@ -222,7 +232,10 @@ class ViewAliases:
 
     @cached_property
     def _by_flags(self) -> Placements:
-        return Placements(self.graph, self._shapes, demands=self.demands, rows=self.rows, by_flags=True, assumed=self._placements.assumed)
+        return Placements(
+            self.graph, self._shapes, demands=self.demands, rows=self.rows, by_flags=True, assumed=self._placements.assumed,
+            unmarked=self.unmarked,
+        )  # fmt: skip
 
     def explain(self, value: Value | str) -> Verdict:
         """Whether it lies in the buffer of another value, and why; of a copy, which step failed and the least that would make it
@@ -417,7 +430,7 @@ class ViewAliases:
             "shape": "?" if layout is None else "×".join(map(str, layout.shape)) or "()",
             "strides": "?" if layout is None or layout.strides is None else ", ".join(map(str, layout.strides)),
             "flags": "" if layout is None else " ".join(layout.flags),
-            "bytes of root": "?" if layout is None or layout.bytes is None else str(layout.bytes),
+            "bytes of root": str(self._covered(layout) or "?"),
         }
 
     def _repr_html_(self) -> str:

@@ -33,8 +33,8 @@ class Result(NamedTuple):
 class ViewOps(FreshLayouts):
     """Asks `lower` for steps and follows them."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool) -> None:
-        super().__init__(graph, shapes, rows=rows)
+    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool = False) -> None:
+        super().__init__(graph, shapes, rows=rows, unmarked=unmarked)
         self._results: dict[tuple[Any, ...], tuple[Result, ...] | str | None] = {}
         self._kept: list[object] = []
         """What keys of `_results` name by identity."""

@@ -8,6 +8,8 @@ diff shows what changed.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ RUNNERS: Mapping[str, str] = {
 }
 """The module whose `answer(sections)` runs the cases of a folder."""
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
 Sections = dict[str, str]
 
 
@@ -36,6 +40,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if file_path.suffix == ".ir" and file_path.parent.name in RUNNERS and file_path.parent.parent.name == "cases":
         return CaseFile.from_parent(parent, path=file_path)
     return None
+
+
+@pytest.fixture
+def unless_browsed(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Skips what a test of `tests/browser` does in the same session, and looks at besides; give the end of its name."""
+
+    def skip(name: str) -> None:
+        there = any(map(shutil.which, BROWSERS)) and all(map(importlib.util.find_spec, ("playwright", "jupyterlab")))
+        if there and any(item.nodeid.startswith("tests/browser") and item.nodeid.endswith(name) for item in request.session.items):
+            pytest.skip(f"a browser shows it: {name} in tests/browser")
+
+    return skip
 
 
 class CaseFile(pytest.File):

@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from irscope.display.front_end import front_end
+from tests.conftest import BROWSERS
 
 ROOT = Path(__file__).resolve().parents[2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -103,6 +103,20 @@ class Lab:
     def run_all(self) -> None:
         """Run the cells of the notebook in front."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def run_to_the_end(self, seconds: int) -> None:
+        """Run the cells and wait until the last one is done; none may fail or write to stderr."""
+        self.run_all()
+        self.page.wait_for_function(
+            """() => window.jupyterapp.shell.currentWidget.content.widgets
+            .filter(cell => cell.model.type === 'code').every(cell => cell.model.executionCount)""",
+            timeout=seconds * 1000,
+        )
+        wrong = self.page.evaluate(
+            """() => window.jupyterapp.shell.currentWidget.content.model.toJSON().cells.flatMap(cell => cell.outputs ?? [])
+            .filter(output => output.output_type === 'error' || output.name === 'stderr').map(output => JSON.stringify(output))"""
+        )
+        assert wrong == []
 
     def python(self, code: str) -> str:
         """Run code in the notebook's kernel, outside its cells; gives what it printed."""

@@ -116,6 +116,8 @@ def test_the_stories_of_the_project_play(browser: Any, tmp_path: Path, capsys: p
     """Each page from its first step to its last, by the key."""
     pytest.importorskip("transformers")
     importlib.import_module("stories").main(str(tmp_path))
+    assert {path.stem for path in tmp_path.glob("*.html")} == {"decoder", "blocks", "steps"}
+    assert "gone" not in capsys.readouterr().out
     for saved in sorted(tmp_path.glob("*.html")):
         with opened(browser, saved.as_uri(), ".irs-told .irs-box") as page:
             page.locator(".irs-story").focus()

@@ -11,6 +11,8 @@ import pytest
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab
 
+STEPS = 20
+"""Of a long history, as many as two of its groups have."""
 PROGRAM = """graph(%x : Float(64, 64), %y : Float(64, 64)):
   %one : int = prim::Constant[value=1]()
   %two : int = aten::add(%one, %one)
@@ -217,11 +219,11 @@ def test_a_step_of_a_long_history_touches_only_what_changed(page: Any, tmp_path:
             """() => { window.changes = 0; new MutationObserver(found => { window.changes += found.length; })
             .observe(document.querySelector('.irs'), {subtree: true, childList: true, attributes: true}); }"""
         )
-        for _ in range(60):
+        for _ in range(STEPS):
             page.keyboard.press("ArrowRight")
             settled(page)
-        assert slider.get_attribute("aria-valuenow") == "60"
-        touched[groups] = page.evaluate("window.changes") / 60
+        assert slider.get_attribute("aria-valuenow") == str(STEPS)
+        touched[groups] = page.evaluate("window.changes") / STEPS
         assert page.locator("*").count() < 3000
     assert touched[200] < 1.2 * touched[20] + 5, touched
     assert touched[200] < 150, touched

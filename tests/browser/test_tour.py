@@ -31,19 +31,9 @@ def tour(lab: Lab) -> Iterator[Lab]:
     if not (lab.root / "examples").exists():
         shutil.copytree(ROOT / "examples", lab.root / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     lab.reopen("notebooks/00_tour.ipynb")
-    lab.run_all()
-    lab.page.wait_for_function(
-        """() => window.jupyterapp.shell.currentWidget.content.widgets
-        .filter(cell => cell.model.type === 'code').every(cell => cell.model.executionCount)""",
-        timeout=TOUR_SECONDS * 1000,
-    )
+    lab.run_to_the_end(TOUR_SECONDS)
     yield lab
     lab.close()
-
-
-def test_no_cell_of_the_tour_fails(tour: Lab) -> None:
-    failed = tour.page.locator(f"{ACTIVE} .jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
-    assert failed.all_inner_texts() == []
 
 
 def test_a_click_on_a_node_of_yolov3_arrives_in_python(tour: Lab, tmp_path: Path) -> None:
